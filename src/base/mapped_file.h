@@ -1,0 +1,36 @@
+// A file mapped read-only into memory.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace plimsoll {
+
+// Owns one mapping; movable, not copyable. The bytes stay valid as long as the object lives. Somebody
+// who truncates the file meanwhile kills the process with SIGBUS; `Access::kRead` copies the file
+// into anonymous memory instead and is immune.
+class MappedFile {
+ public:
+  enum class Access { kMap, kRead };
+  // Throws kIo if the file cannot be opened, is a directory, or cannot be mapped.
+  explicit MappedFile(const std::string& path, Access access = Access::kMap);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::string& path() const { return path_; }
+  bool is_mapped() const { return access_ == Access::kMap; }
+  // Drops the whole pages inside [offset, offset + size) from this process; reading them again
+  // reads the file. With Access::kRead the pages would be lost, so the call does nothing.
+  void drop(size_t offset, size_t size) const noexcept;
+
+ private:
+  std::string path_;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  Access access_ = Access::kMap;
+};
+
+}  // namespace plimsoll
