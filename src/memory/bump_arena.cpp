@@ -1,0 +1,34 @@
+#include "memory/bump_arena.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/checked.h"
+
+namespace plimsoll {
+namespace {
+constexpr int64_t kFirstChunk = 32 << 10;
+constexpr int64_t kLargestChunk = 1 << 20;
+}  // namespace
+
+void* BumpArena::allocate(size_t size, size_t alignment) {
+  auto aligned = [&](std::byte* p) {
+    return reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(p) + alignment - 1) & ~(alignment - 1));
+  };
+  std::byte* start = aligned(next_);
+  if (next_ == nullptr || start > end_ || static_cast<size_t>(end_ - start) < size) {
+    const int64_t growth = std::clamp(mapped_ / 2, kFirstChunk, kLargestChunk);
+    const int64_t chunk = std::max<int64_t>(round_up(static_cast<int64_t>(size + alignment), page_bytes()),
+                                            round_up(growth, page_bytes()));
+    chunks_.reserve(chunks_.size() + 1);
+    chunks_.emplace_back(*budget_, account_, chunk);
+    mapped_ += chunk;
+    next_ = chunks_.back().data();
+    end_ = next_ + chunk;
+    start = aligned(next_);
+  }
+  next_ = start + size;
+  return start;
+}
+
+}  // namespace plimsoll
