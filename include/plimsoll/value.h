@@ -1,0 +1,111 @@
+// Value: a tensor that goes into a run or comes out of one.
+//
+// A Value either owns its bytes, in a mapping of its own that goes back to the operating system when
+// the last copy of the handle is destroyed, or it is a view of the caller's memory, which must then
+// outlive it. Handles are cheap to copy and share the bytes. Distinct Values may be used from
+// distinct threads; one Value must not be written by one thread while another uses it. Only the
+// Create functions allocate.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plimsoll {
+
+// The numbers are ONNX's TensorProto.DataType.
+enum class ElementType : uint8_t {
+  kUndefined = 0,
+  kFloat = 1,
+  kUint8 = 2,
+  kInt8 = 3,
+  kUint16 = 4,
+  kInt16 = 5,
+  kInt32 = 6,
+  kInt64 = 7,
+  kString = 8,
+  kBool = 9,
+  kFloat16 = 10,
+  kDouble = 11,
+  kUint32 = 12,
+  kUint64 = 13,
+  kComplex64 = 14,
+  kComplex128 = 15,
+  kBFloat16 = 16,
+  kFloat8E4M3FN = 17,
+  kFloat8E4M3FNUZ = 18,
+  kFloat8E5M2 = 19,
+  kFloat8E5M2FNUZ = 20,
+  kUint4 = 21,
+  kInt4 = 22,
+  kFloat4E2M1 = 23,
+  kFloat8E8M0 = 24,
+};
+const char* element_type_name(ElementType type) noexcept;
+
+class Value {
+ public:
+  // An empty value: no bytes, undefined type.
+  Value() = default;
+
+  // Owned, zero-filled. Throws kInvalidArgument on a negative dimension, kOutOfMemory.
+  static Value CreateTensor(ElementType type, std::vector<int64_t> shape);
+  // A view of memory the caller keeps. `bytes` must be at least what type and shape need.
+  static Value CreateTensor(ElementType type, std::vector<int64_t> shape, void* data, size_t bytes);
+  template <typename T>
+  static Value CreateTensor(T* data, size_t count, std::vector<int64_t> shape);
+  // Owned strings.
+  static Value CreateStrings(const std::vector<std::string>& strings, std::vector<int64_t> shape);
+
+  explicit operator bool() const { return impl_ != nullptr; }
+  ElementType GetElementType() const;
+  const std::vector<int64_t>& GetShape() const;
+  size_t GetElementCount() const;
+  size_t GetByteCount() const;  // string tensors: of the handles, without the characters
+  const void* GetData() const;
+  void* GetMutableData();
+  template <typename T>
+  const T* GetTensorData() const {
+    return static_cast<const T*>(GetData());
+  }
+  template <typename T>
+  T* GetTensorMutableData() {
+    return static_cast<T*>(GetMutableData());
+  }
+  std::string_view GetString(size_t index) const;
+
+  // The implementation; defined in src/runtime, for Plimsoll's own use.
+  struct Impl;
+  explicit Value(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<Impl>& impl() const { return impl_; }
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+namespace detail {
+template <typename T>
+struct ElementTypeOf;
+template <> struct ElementTypeOf<float> { static constexpr ElementType value = ElementType::kFloat; };
+template <> struct ElementTypeOf<double> { static constexpr ElementType value = ElementType::kDouble; };
+template <> struct ElementTypeOf<int8_t> { static constexpr ElementType value = ElementType::kInt8; };
+template <> struct ElementTypeOf<int16_t> { static constexpr ElementType value = ElementType::kInt16; };
+template <> struct ElementTypeOf<int32_t> { static constexpr ElementType value = ElementType::kInt32; };
+template <> struct ElementTypeOf<int64_t> { static constexpr ElementType value = ElementType::kInt64; };
+template <> struct ElementTypeOf<uint8_t> { static constexpr ElementType value = ElementType::kUint8; };
+template <> struct ElementTypeOf<uint16_t> { static constexpr ElementType value = ElementType::kUint16; };
+template <> struct ElementTypeOf<uint32_t> { static constexpr ElementType value = ElementType::kUint32; };
+template <> struct ElementTypeOf<uint64_t> { static constexpr ElementType value = ElementType::kUint64; };
+template <> struct ElementTypeOf<bool> { static constexpr ElementType value = ElementType::kBool; };
+}  // namespace detail
+
+template <typename T>
+Value Value::CreateTensor(T* data, size_t count, std::vector<int64_t> shape) {
+  return CreateTensor(detail::ElementTypeOf<T>::value, std::move(shape), data, count * sizeof(T));
+}
+
+}  // namespace plimsoll
