@@ -45,3 +45,9 @@ def chosen(arguments, known):
             print(f"error: no model '{name}'; known: {' '.join(known)}", file=sys.stderr)
             sys.exit(2)
     return list(arguments) or list(known)
+
+
+def print_list(names):
+    for name in names:
+        print(name if model_path(name).exists() else f"{name} missing")
+    return 0

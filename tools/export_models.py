@@ -10,11 +10,11 @@ import math
 import sys
 import warnings
 
-from cache import chosen, model_path, whole_file
+from cache import chosen, model_path, print_list, whole_file
 
 VISION = ["resnet50", "mobilenet_v3_large", "efficientnet_b0", "densenet121", "convnext_tiny", "vit_b_16"]
 # Fresh weights make these three answer (almost) zero: vit's head starts at zero, and activations fade where nothing
-# normalizes them. That does for speed but proves nothing about answers, so they have a twin whose answers are well above the tolerance.
+# normalizes them. That does for speed but proves nothing about answers: their twins answer well above the tolerance.
 CALIBRATED = {f"{name}_calibrated": name for name in ["mobilenet_v3_large", "efficientnet_b0", "vit_b_16"]}
 NAMES = [*VISION, "bert_L12", *CALIBRATED]
 OPSET = 15
@@ -113,7 +113,12 @@ def export(name, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(NAMES)}")
-    missing = [name for name in chosen(parser.parse_args().names, NAMES) if not model_path(name).exists()]
+    parser.add_argument("--list", action="store_true", help="only print the names, with those that are missing marked")
+    options = parser.parse_args()
+    names = chosen(options.names, NAMES)
+    if options.list:
+        return print_list(names)
+    missing = [name for name in names if not model_path(name).exists()]
     if not missing:
         return 0
     try:

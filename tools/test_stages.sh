@@ -1,0 +1,97 @@
+# Sourced by tools/run_tests.sh: what `./dev test` does, in order. To add a stage, write a function here and add its
+# name to a list. It runs in a shell of its own with `set -euo pipefail`, in the repository's root.
+#   status 0: passed; 77: skipped (use `skip REASON`); anything else: failed.
+#   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
+# shellcheck shell=bash disable=SC2034
+
+QUICK_STAGES=(build models goldens unit_tests include_rule clang_format install)
+FULL_STAGES=(asan tsan)
+
+CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
+
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+
+# The models of the benchmark set. Without a network those that are not in the cache are counted as skipped.
+models() {
+  local wrong=0
+  if need "${MODEL_PACKAGES[@]}"; then tools/export_models.py || wrong=1; fi
+  if need_node; then
+    tools/fetch_models.py || [[ $? == 77 ]] || wrong=1
+  fi
+  local have missing
+  have=$({ tools/export_models.py --list && tools/fetch_models.py --list; })
+  missing=$(grep -c ' missing$' <<<"$have") || true
+  grep ' missing$' <<<"$have" || true
+  echo "$(($(wc -l <<<"$have") - missing)) passed, $wrong failed, $missing skipped"
+  ((wrong == 0))
+}
+
+# ONNX Runtime's answers for them.
+goldens() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  need_node || skip "no node"
+  tools/make_goldens.py
+}
+
+unit_tests() {
+  need "${TEST_PACKAGES[@]}" || echo "some tests will skip"
+  run_ctest build
+}
+
+# Every case of ctest counts.
+run_ctest() {
+  local log=$1/ctest.log status=0
+  ctest --test-dir "$1" --output-on-failure -j2 --no-tests=error >"$log" 2>&1 || status=$?
+  ((status == 0)) || cat "$log"
+  # "100% tests passed, 0 tests failed out of 57"; skipped ones are listed as "(Skipped)" further down.
+  local failed total skipped
+  read -r failed total < <(sed -n 's/.*tests passed, \([0-9]*\) tests failed out of \([0-9]*\)/\1 \2/p' "$log") ||
+    { cat "$log"; return 1; }
+  skipped=$(grep -c '(Skipped)$' "$log") || true
+  echo "$((total - failed - skipped)) passed, $failed failed, $skipped skipped"
+  return "$status"
+}
+
+build() {
+  need "${BUILD_PACKAGES[@]}"
+  cmake --preset release >/dev/null
+  cmake --build build
+}
+
+include_rule() {
+  tools/check_includes.py
+}
+
+clang_format() {
+  need "${FORMAT_PACKAGES[@]}" || skip "no clang-format-14"
+  tools/cpp_files.sh | xargs -0 -r clang-format-14 --dry-run -Werror
+}
+
+# A program outside the tree finds the installed package, includes every public header and runs.
+install() {
+  local room
+  room=$(mktemp -d)
+  # shellcheck disable=SC2064
+  trap "rm -rf '$room'" EXIT
+  cmake --install build --prefix "$room/prefix" >/dev/null
+  cp -r tests/consumer "$room/consumer"
+  cmake -G Ninja -S "$room/consumer" -B "$room/build" -DCMAKE_PREFIX_PATH="$room/prefix" >/dev/null
+  cmake --build "$room/build"
+  "$room/build/consumer"
+}
+
+asan() {
+  cmake --preset asan >/dev/null
+  cmake --build build/asan
+  run_ctest build/asan
+}
+
+# The thread sanitizer does not know OpenMP: one thread per run, many runs.
+tsan() {
+  cmake --preset tsan >/dev/null
+  cmake --build build/tsan
+  OMP_NUM_THREADS=1 run_ctest build/tsan
+}
