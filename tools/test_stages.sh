@@ -21,11 +21,11 @@ models() {
   if need_node; then
     tools/fetch_models.py || [[ $? == 77 ]] || wrong=1
   fi
-  local have missing
-  have=$({ tools/export_models.py --list && tools/fetch_models.py --list; })
-  missing=$(grep -c ' missing$' <<<"$have") || true
-  grep ' missing$' <<<"$have" || true
-  echo "$(($(wc -l <<<"$have") - missing)) passed, $wrong failed, $missing skipped"
+  local missing
+  missing=$({ tools/export_models.py --list && tools/fetch_models.py --list; } | grep ' missing$') || true
+  [[ -z $missing ]] || echo "$missing"
+  # A file in the cache is no test: all models together are one.
+  echo "$((!wrong && ${#missing} == 0)) passed, $wrong failed, $(grep -c . <<<"$missing" || true) skipped"
   ((wrong == 0))
 }
 
@@ -67,7 +67,7 @@ include_rule() {
 
 clang_format() {
   need "${FORMAT_PACKAGES[@]}" || skip "no clang-format-14"
-  tools/cpp_files.sh | xargs -0 -r clang-format-14 --dry-run -Werror
+  tools/check_format.sh
 }
 
 # A program outside the tree finds the installed package, includes every public header and runs.
