@@ -1,0 +1,169 @@
+#include "graph/graph.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "base/fail.h"
+
+namespace plimsoll {
+
+void Edge::set_data(BumpArena& arena, const TensorData& tensor) {
+  data = arena.make<TensorData>(tensor);
+  constant = arena.make<TensorView>(tensor.view());
+  std::span<Dim> dims = arena.array<Dim>(tensor.dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) dims[i] = tensor.dims[i];
+  facts.type = {ValueKind::kTensor, tensor.type, ElementType::kUndefined, true, dims, nullptr};
+  facts.constant = constant;
+}
+
+const Attribute* Node::attribute(std::string_view attribute_name) const {
+  for (const Attribute& a : attributes) {
+    if (a.name == attribute_name) return &a;
+  }
+  return nullptr;
+}
+
+std::string Node::label() const {
+  return fmt::format("node '{}' ({})", name, op_type);
+}
+
+Graph::Graph(BumpArena& arena, DimPool& dims)
+    : nodes(arena), inputs(arena), outputs(arena), initializers(arena), arena_(&arena), dims_(&dims), root_(this) {}
+
+Graph::Graph(Graph& outer)
+    : nodes(*outer.arena_),
+      inputs(*outer.arena_),
+      outputs(*outer.arena_),
+      initializers(*outer.arena_),
+      arena_(outer.arena_),
+      dims_(outer.dims_),
+      outer_(&outer),
+      root_(outer.root_) {}
+
+Edge* Graph::add_edge(std::string_view edge_name) {
+  Edge* edge = arena_->make<Edge>();
+  edge->id = root_->next_edge_++;
+  edge->name = arena_->copy(edge_name);
+  edge->graph = this;
+  return edge;
+}
+
+Edge* Graph::add_constant(std::string_view edge_name, const TensorData& tensor) {
+  Edge* edge = add_edge(edge_name);
+  edge->set_data(*arena_, tensor);
+  initializers.push_back(edge);
+  return edge;
+}
+
+Node* Graph::add_node(std::string_view domain_name, std::string_view op_type, std::string_view node_name,
+                      std::span<Edge* const> node_inputs, std::span<Edge* const> node_outputs,
+                      std::span<const Attribute> attributes) {
+  Node* node = arena_->make<Node>();
+  node->id = root_->next_node_++;
+  node->domain = arena_->copy(domain_name);
+  node->op_type = arena_->copy(op_type);
+  node->name = node_name.empty() ? arena_->copy(fmt::format("{}_{}", op_type, node->id)) : arena_->copy(node_name);
+  node->opset = opset(node->domain);
+  node->graph = this;
+  node->inputs = arena_->copy(node_inputs);
+  node->outputs = arena_->copy(node_outputs);
+  node->attributes = arena_->copy(attributes);
+  for (Edge* output : node->outputs) {
+    if (output != nullptr) output->producer = node;
+  }
+  nodes.push_back(node);
+  return node;
+}
+
+int Graph::opset(std::string_view domain_name) const {
+  for (const OpsetImport& import : root_->opsets) {
+    if (import.domain == domain_name) return static_cast<int>(import.version);
+  }
+  return 0;
+}
+
+void Graph::replace_uses(Edge* from, Edge* to) {
+  for_each_graph([&](Graph& graph) {
+    for (Node* node : graph.nodes) std::replace(node->inputs.begin(), node->inputs.end(), from, to);
+    std::replace(graph.outputs.begin(), graph.outputs.end(), from, to);
+  });
+}
+
+namespace {
+
+// Edges of `graph` that `node` needs, those captured by its bodies included.
+void collect_dependencies(const Node& node, const Graph* graph, std::vector<Edge*>& out) {
+  for (Edge* input : node.inputs) {
+    if (input != nullptr && input->graph == graph) out.push_back(input);
+  }
+  auto visit = [&](Graph* body) {
+    body->for_each_graph([&](Graph& inner) {
+      for (Node* n : inner.nodes) {
+        for (Edge* input : n->inputs) {
+          if (input != nullptr && input->graph == graph) out.push_back(input);
+        }
+      }
+      for (Edge* output : inner.outputs) {
+        if (output->graph == graph) out.push_back(output);
+      }
+    });
+  };
+  for (const Attribute& a : node.attributes) {
+    if (a.graph != nullptr) visit(a.graph);
+    for (Graph* body : a.graphs) visit(body);
+  }
+}
+
+}  // namespace
+
+void Graph::sort() {
+  std::vector<int> position(root_->next_node_, -1);
+  for (size_t i = 0; i < nodes.size(); ++i) position[nodes[i]->id] = static_cast<int>(i);
+  std::vector<int> waiting(nodes.size(), 0);
+  std::vector<std::vector<int>> users(nodes.size());
+  std::vector<Edge*> needs;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    needs.clear();
+    collect_dependencies(*nodes[i], this, needs);
+    for (Edge* edge : needs) {
+      if (edge->producer == nullptr) continue;
+      users[static_cast<size_t>(position[edge->producer->id])].push_back(static_cast<int>(i));
+      ++waiting[i];
+    }
+  }
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (waiting[i] == 0) ready.push(static_cast<int>(i));
+  }
+  std::vector<Node*> sorted;
+  while (!ready.empty()) {
+    const auto next = static_cast<size_t>(ready.top());
+    ready.pop();
+    sorted.push_back(nodes[next]);
+    for (int user : users[next]) {
+      if (--waiting[static_cast<size_t>(user)] == 0) ready.push(user);
+    }
+  }
+  if (sorted.size() != nodes.size()) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (waiting[i] > 0)
+        fail(ErrorCode::kInvalidModel, "{}: expected an acyclic graph, found a cycle through it", nodes[i]->label());
+    }
+  }
+  std::copy(sorted.begin(), sorted.end(), nodes.begin());
+}
+
+std::vector<int> count_uses(Graph& root) {
+  std::vector<int> uses(root.edge_count(), 0);
+  root.for_each_graph([&](Graph& graph) {
+    for (Node* node : graph.nodes) {
+      for (Edge* input : node->inputs) {
+        if (input != nullptr) ++uses[input->id];
+      }
+    }
+    for (Edge* output : graph.outputs) ++uses[output->id];
+  });
+  return uses;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,326 @@
+// OpDef: the contract between an operator (one file in src/ops) and the engine.
+//
+// An operator is a table of plain functions. None of them keeps state; all may be called from many
+// threads. The order in which the engine calls them:
+//   attrs   once per node, at load: reads and checks the attributes.
+//   infer   types and shapes, on symbolic dimensions at load, on constants for each prepared shape,
+//           and during a run, with the data at hand, for shapes that depend on data.
+//   alias   what the outputs may share with the inputs.
+//   packs   which constant inputs the operator wants in its own format, and how many bytes each takes.
+//   pack    writes that format, once per weight, straight into its final place.
+//   select  which kernel, and how many bytes of scratch: pure, so that planning needs no memory.
+//   bind    what can be computed ahead for a concrete shape.
+//   run     the work: never allocates, never checks again what infer proved.
+//   cost    arithmetic operations, for profiles.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/checked.h"
+#include "graph/graph.h"
+
+namespace plimsoll {
+
+// ---- attrs ------------------------------------------------------------------------------------
+
+// Reads attributes by name. Getters throw kInvalidModel if the attribute has another type, or is
+// absent where no default is given. The engine rejects attributes that nobody asked for.
+class AttrContext {
+ public:
+  AttrContext(const Node& node, BumpArena& arena) : node_(node), arena_(arena) {}
+  bool has(std::string_view name);
+  int64_t integer(std::string_view name);
+  int64_t integer(std::string_view name, int64_t fallback);
+  float real(std::string_view name);
+  float real(std::string_view name, float fallback);
+  std::string_view text(std::string_view name);
+  std::string_view text(std::string_view name, std::string_view fallback);
+  std::span<const int64_t> integers(std::string_view name);  // empty if absent
+  std::span<const float> reals(std::string_view name);       // empty if absent
+  std::span<const std::string_view> texts(std::string_view name);
+  const TensorData* tensor(std::string_view name);  // null if absent
+  Graph* body(std::string_view name);               // throws if absent
+  const Attribute* find(std::string_view name, AttributeType type);  // null if absent
+  void ignore(std::string_view name) { has(name); }
+
+  const Node& node() const { return node_; }
+  int opset() const { return node_.opset; }
+  BumpArena& arena() const { return arena_; }
+  template <typename T>
+  T* make() {
+    return arena_.make<T>();
+  }
+  template <typename... Args>
+  [[noreturn]] void reject(fmt::format_string<Args...> format, Args&&... args) const {
+    fail(ErrorCode::kInvalidModel, "{}: {}", node_.label(), fmt::format(format, std::forward<Args>(args)...));
+  }
+  void check_all_read() const;
+
+ private:
+  const Node& node_;
+  BumpArena& arena_;
+  std::vector<std::string_view> asked_;
+};
+
+// ---- infer ------------------------------------------------------------------------------------
+
+// A set of element types.
+struct TypeSet {
+  uint32_t bits = 0;
+  constexpr bool contains(ElementType type) const { return (bits >> static_cast<int>(type)) & 1; }
+  friend constexpr TypeSet operator|(TypeSet a, TypeSet b) { return {a.bits | b.bits}; }
+};
+template <typename... Types>
+constexpr TypeSet types(Types... list) {
+  return {((1u << static_cast<int>(list)) | ...)};
+}
+inline constexpr TypeSet kFloatTypes = types(ElementType::kFloat, ElementType::kDouble, ElementType::kFloat16,
+                                             ElementType::kBFloat16);
+inline constexpr TypeSet kSignedTypes = types(ElementType::kInt8, ElementType::kInt16, ElementType::kInt32,
+                                              ElementType::kInt64);
+inline constexpr TypeSet kUnsignedTypes = types(ElementType::kUint8, ElementType::kUint16, ElementType::kUint32,
+                                                ElementType::kUint64);
+inline constexpr TypeSet kIntegerTypes = kSignedTypes | kUnsignedTypes;
+inline constexpr TypeSet kNumericTypes = kFloatTypes | kIntegerTypes;
+inline constexpr TypeSet kIndexTypes = types(ElementType::kInt32, ElementType::kInt64);
+inline constexpr TypeSet kBoolType = types(ElementType::kBool);
+// What data movement can carry: everything with a whole number of bytes.
+inline constexpr TypeSet kAllTypes =
+    kNumericTypes | kBoolType |
+    types(ElementType::kString, ElementType::kComplex64, ElementType::kComplex128, ElementType::kFloat8E4M3FN,
+          ElementType::kFloat8E4M3FNUZ, ElementType::kFloat8E5M2, ElementType::kFloat8E5M2FNUZ,
+          ElementType::kFloat8E8M0);
+
+// Infers a nested body: facts of its inputs in, facts of its outputs out.
+class BodyInferrer {
+ public:
+  virtual ~BodyInferrer() = default;
+  virtual std::vector<Facts> infer(const Graph& body, std::span<const Facts> inputs) = 0;
+};
+
+// What infer, alias, packs, select, bind and cost know of a node: facts of what goes in and comes out.
+class NodeContext {
+ public:
+  NodeContext(const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs)
+      : node_(node), inputs_(inputs), outputs_(outputs) {}
+  const Node& node() const { return node_; }
+  int opset() const { return node_.opset; }
+  template <typename T>
+  const T& attrs() const {
+    return *static_cast<const T*>(node_.attrs);
+  }
+  size_t input_count() const { return inputs_.size(); }
+  size_t output_count() const { return outputs_.size(); }
+  bool has_input(size_t i) const { return i < node_.inputs.size() && node_.inputs[i] != nullptr; }
+  bool has_output(size_t i) const { return i < node_.outputs.size() && node_.outputs[i] != nullptr; }
+  const Facts& input(size_t i) const { return inputs_[i]; }
+  const Facts& output(size_t i) const { return outputs_[i]; }
+  ElementType type(size_t i) const { return inputs_[i].type.type; }
+  std::span<const Dim> dims(size_t i) const { return inputs_[i].type.dims; }
+  size_t rank(size_t i) const { return inputs_[i].type.rank(); }
+  bool ranked(size_t i) const { return inputs_[i].type.ranked; }
+  // Null if the data is not known.
+  const TensorView* constant(size_t i) const { return has_input(i) ? inputs_[i].constant : nullptr; }
+  template <typename... Args>
+  [[noreturn]] void reject(fmt::format_string<Args...> format, Args&&... args) const {
+    fail(ErrorCode::kInvalidModel, "{}: {}", node_.label(), fmt::format(format, std::forward<Args>(args)...));
+  }
+
+ protected:
+  const Node& node_;
+  std::span<const Facts> inputs_;
+  std::span<Facts> outputs_;
+};
+
+class InferContext : public NodeContext {
+ public:
+  InferContext(const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs, BumpArena& arena,
+               DimPool& pool, BodyInferrer* body_inferrer)
+      : NodeContext(node, inputs, outputs), bodies(body_inferrer), arena_(arena), pool_(pool) {}
+
+  // The elements of an integer tensor, from constant data or shape arithmetic; nullopt if unknown.
+  std::optional<std::span<const Dim>> values(size_t i);
+  // The elements where every one is a constant.
+  std::optional<std::vector<int64_t>> integers(size_t i);
+  // The elements of a constant float tensor.
+  std::optional<std::vector<float>> reals(size_t i);
+
+  void expect_type(size_t i, TypeSet set) const;       // throws naming the input and its type
+  void expect_same_type(size_t i, size_t j) const;
+  void expect_rank(size_t i, size_t least, size_t most) const;  // an unknown rank passes
+  // -rank..rank-1 -> 0..rank-1; throws otherwise.
+  int64_t axis(int64_t axis, size_t rank) const;
+
+  void set_output(size_t i, ElementType type, std::span<const Dim> dims);
+  void set_output(size_t i, ElementType type, const std::vector<Dim>& dims) {
+    set_output(i, type, std::span<const Dim>(dims));
+  }
+  void set_unranked_output(size_t i, ElementType type);
+  void set_output_facts(size_t i, const Facts& facts);
+  // Known elements of an integer output (at most kMaxKnownValues of them; more are forgotten).
+  void set_values(size_t i, std::span<const Dim> values);
+  void set_values(size_t i, const std::vector<Dim>& values) { set_values(i, std::span<const Dim>(values)); }
+
+  // A dimension that only the data can tell.
+  Dim unknown(std::string_view hint) { return pool_.fresh(hint.empty() ? node_.name : hint); }
+  // The dimension of a broadcast result; throws if a and b cannot meet.
+  Dim broadcast(Dim a, Dim b) const;
+  std::vector<Dim> broadcast(std::span<const Dim> a, std::span<const Dim> b) const;
+
+  BumpArena& arena() { return arena_; }
+
+  static constexpr size_t kMaxKnownValues = 1024;
+  BodyInferrer* const bodies;
+
+ private:
+  BumpArena& arena_;
+  DimPool& pool_;
+};
+
+// ---- alias ------------------------------------------------------------------------------------
+
+enum class AliasKind : uint8_t {
+  kOverwrite,  // run works when the output has the input's address (same number of bytes)
+  kView,       // the output is a contiguous piece of the input at `offset`; run is not called for it
+  kPiece,      // the input is a contiguous piece of the output at `offset`: if the producer writes it
+               // there, run has nothing to copy (run must skip the copy if the addresses are equal)
+};
+struct Alias {
+  AliasKind kind;
+  uint32_t input, output;
+  Dim offset_bytes;
+};
+
+// Facts of the outputs are filled in. Only whole-node views count: a node all of whose outputs are
+// views is never run.
+class AliasContext : public NodeContext {
+ public:
+  using NodeContext::NodeContext;
+  void overwrite(size_t input, size_t output = 0) { add(AliasKind::kOverwrite, input, output, 0); }
+  void view(size_t input, size_t output = 0, Dim offset_bytes = 0) {
+    add(AliasKind::kView, input, output, offset_bytes);
+  }
+  void piece(size_t input, size_t output, Dim offset_bytes) {
+    add(AliasKind::kPiece, input, output, offset_bytes);
+  }
+  std::vector<Alias> aliases;
+
+ private:
+  void add(AliasKind kind, size_t input, size_t output, Dim offset) {
+    aliases.push_back({kind, static_cast<uint32_t>(input), static_cast<uint32_t>(output), offset});
+  }
+};
+
+// ---- pack, select, bind -------------------------------------------------------------------------
+
+// Asked once, with symbolic facts: the format may depend on weights and machine, not on the shape of
+// the activations.
+class PackContext : public NodeContext {
+ public:
+  using NodeContext::NodeContext;
+  void request(size_t input, int64_t bytes) { requests.push_back({static_cast<uint32_t>(input), bytes}); }
+  struct Request {
+    uint32_t input;
+    int64_t bytes;
+  };
+  std::vector<Request> requests;
+};
+
+class SelectContext : public NodeContext {
+ public:
+  SelectContext(const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs,
+                std::span<const bool> packed, int thread_count)
+      : NodeContext(node, inputs, outputs), threads(thread_count), packed_(packed) {}
+  // The input was packed by this operator's pack().
+  bool packed(size_t i) const { return i < packed_.size() && packed_[i]; }
+  const int threads;
+  Dim scratch_bytes = 0;  // 64-byte aligned, shared by all threads of the run
+
+ private:
+  std::span<const bool> packed_;
+};
+
+// Facts are concrete. What make() returns lives as long as the prepared shape, in its arena.
+class BindContext : public NodeContext {
+ public:
+  BindContext(const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs, int thread_count,
+              BumpArena& arena)
+      : NodeContext(node, inputs, outputs), threads(thread_count), arena_(arena) {}
+  template <typename T, typename... Args>
+  T* make(Args&&... args) {
+    return arena_.make<T>(std::forward<Args>(args)...);
+  }
+  template <typename T>
+  std::span<T> array(size_t count) {
+    return arena_.array<T>(count);
+  }
+  const int threads;
+
+ private:
+  BumpArena& arena_;
+};
+
+// ---- run ----------------------------------------------------------------------------------------
+
+// Memory for the characters of strings that an operator makes (Cast to string). Charged to `dynamic`.
+class TextMemory {
+ public:
+  virtual ~TextMemory() = default;
+  virtual char* allocate(size_t bytes) = 0;
+};
+
+struct RunContext {
+  const Node* node = nullptr;
+  std::span<const TensorView> inputs;   // absent ones convert to false
+  std::span<const TensorView> outputs;  // likewise
+  std::byte* scratch = nullptr;
+  const void* bound = nullptr;
+  int threads = 1;
+  TextMemory* text = nullptr;
+
+  template <typename T>
+  const T& attrs() const {
+    return *static_cast<const T*>(node->attrs);
+  }
+  template <typename T>
+  const T& bound_as() const {
+    return *static_cast<const T*>(bound);
+  }
+  bool has_input(size_t i) const { return i < inputs.size() && inputs[i]; }
+  bool has_output(size_t i) const { return i < outputs.size() && outputs[i]; }
+};
+
+// ---- the table ------------------------------------------------------------------------------------
+
+struct Arity {
+  size_t least = 1;
+  size_t most = 1;
+};
+inline constexpr size_t kAnyNumber = 1u << 20;
+
+// Ours: fused forms that passes make. Never read from a file.
+inline constexpr std::string_view kPlimsollDomain = "ai.plimsoll";
+
+struct OpDef {
+  std::string_view domain = "";  // "" is ai.onnx
+  std::string_view name;
+  Arity inputs = {};
+  Arity outputs = {};
+  bool deterministic = true;  // may be folded when every input is constant
+  const void* (*attrs)(AttrContext&) = nullptr;
+  void (*infer)(InferContext&) = nullptr;
+  void (*alias)(AliasContext&) = nullptr;
+  void (*packs)(PackContext&) = nullptr;
+  void (*pack)(const NodeContext&, size_t input, const TensorView& raw, std::byte* destination) = nullptr;
+  void (*select)(SelectContext&) = nullptr;
+  const void* (*bind)(BindContext&) = nullptr;
+  void (*run)(const RunContext&) = nullptr;
+  int64_t (*cost)(const NodeContext&) = nullptr;  // arithmetic operations; facts are concrete
+  bool control_flow = false;  // has bodies: the runtime runs it (see runtime/control_flow.cpp)
+};
+
+}  // namespace plimsoll
