@@ -1,7 +1,14 @@
+#!/usr/bin/python3
 """The inputs on which models are compared with ONNX Runtime: names, shapes, and reproducible contents.
 
 The first data set of a model has the shape at which it is benchmarked, the others exercise its dynamic dimensions.
+
+As a program: `cases.py` prints the names of the benchmark set; `cases.py NAME DIRECTORY` writes the inputs of NAME's
+first data set there as raw files and as .npy, and prints their description as JSON.
 """
+import json
+import pathlib
+import sys
 import zlib
 
 import numpy as np
@@ -139,3 +146,30 @@ def data_set(model, index):
 
 def data_set_count(model):
     return len(CASES[model]) - 1
+
+
+def save_raw(directory, feed):
+    """Writes the inputs as raw little-endian files; returns their description, which tools/ort/tensors.js reads."""
+    description = []
+    for k, (name, array) in enumerate(feed.items()):
+        file = pathlib.Path(directory) / f"input_{k}.raw"
+        file.write_bytes(array.tobytes())
+        description.append({"name": name, "type": array.dtype.name, "dims": list(array.shape), "file": str(file)})
+    return description
+
+
+def main():
+    if len(sys.argv) == 1:
+        print("\n".join(BENCHMARKS))
+        return
+    name, directory = sys.argv[1:]
+    feed = data_set(name, 0)
+    description = save_raw(directory, feed)
+    for row, array in zip(description, feed.values()):
+        row["npy"] = row["file"].replace(".raw", ".npy")
+        np.save(row["npy"], array)
+    print(json.dumps(description))
+
+
+if __name__ == "__main__":
+    main()

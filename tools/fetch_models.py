@@ -13,6 +13,7 @@ import sys
 import tarfile
 import tempfile
 
+import npm
 from cache import chosen, model_path, print_list, sha256, whole_file
 
 
@@ -65,13 +66,6 @@ class WrongContent(Exception):
     pass
 
 
-def reason(stderr):
-    """npm's error in one line, without its advice and the name of its log."""
-    lines = [line.removeprefix("npm error ").removeprefix("npm ERR! ") for line in stderr.splitlines()]
-    lines = [line for line in lines if line.strip() and "log" not in line]
-    return "; ".join(lines[:3]) or "npm said nothing; is there a network?"
-
-
 def pack(package, directory):
     """The package's archive, fetched into `directory`."""
     try:
@@ -83,7 +77,7 @@ def pack(package, directory):
         raise Unreachable(f"npm pack {package}: no answer in 15 minutes") from None
     archives = sorted(pathlib.Path(directory).glob("*.tgz"))
     if done.returncode != 0 or not archives:
-        raise Unreachable(f"npm pack {package}: {reason(done.stderr)}")
+        raise Unreachable(f"npm pack {package}: {npm.error(done.stderr)}")
     return archives[0]
 
 

@@ -40,12 +40,6 @@ def up_to_date(name):
         return False
 
 
-def write_raw(directory, k, name, array):
-    file = directory / f"input_{k}.raw"
-    file.write_bytes(array.tobytes())
-    return {"name": name, "type": array.dtype.name, "dims": list(array.shape), "file": str(file)}
-
-
 def ask(job, scratch):
     """Runs one job in ONNX Runtime and returns its JSON answer."""
     job_file = scratch / "job.json"
@@ -65,9 +59,7 @@ def make(name, directory):
         for index, feed in enumerate(feeds):
             raw = scratch / str(index)
             raw.mkdir()
-            sets.append({"directory": str(raw),
-                         "inputs": [write_raw(raw, k, input_name, array)
-                                    for k, (input_name, array) in enumerate(feed.items())]})
+            sets.append({"directory": str(raw), "inputs": cases.save_raw(raw, feed)})
         answer = ask({"model": str(model_path(name)), "sets": sets}, scratch)
         for index, (feed, outputs) in enumerate(zip(feeds, answer["sets"])):
             data_set = directory / f"test_data_set_{index}"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+import npm
 from cache import cache_dir
 
 PACKAGE = "onnxruntime-node"
@@ -48,7 +49,7 @@ def ensure():
         done = subprocess.run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error",
                                "--prefix", staging, f"{PACKAGE}@{VERSION}"], capture_output=True, text=True)
         if done.returncode != 0:
-            raise Unavailable(f"npm install {PACKAGE}@{VERSION} failed; is there a network?\n{done.stderr.strip()}")
+            raise Unavailable(f"npm install {PACKAGE}@{VERSION}: {npm.error(done.stderr)}")
         shutil.rmtree(home(), ignore_errors=True)
         os.rename(staging, home())
     finally:

@@ -40,7 +40,7 @@ run() {
     p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[4]:-0}
   fi
   case $status in
-    0) verdict=passed; ((p + f + s)) || p=1 ;;
+    0) verdict=passed; ((p + f + s)) || p=1; ((p + f)) || verdict=skipped ;;
     77) verdict=skipped; ((s)) || s=1 ;;
     130) exit 130 ;;
     *) verdict=FAILED; ((f)) || f=1 ;;

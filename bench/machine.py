@@ -1,0 +1,44 @@
+"""What a result was measured on."""
+import os
+import pathlib
+import platform
+import re
+import subprocess
+
+INSTRUCTION_SETS = ["sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512_vnni", "avx512_bf16",
+                    "avx_vnni", "amx_tile", "asimd", "sve"]
+
+
+def _field(path, name):
+    match = re.search(rf"^{name}\s*:\s*(.*)$", pathlib.Path(path).read_text(), re.MULTILINE)
+    return match[1].strip() if match else ""
+
+
+def _output(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    except FileNotFoundError:
+        return ""
+
+
+def describe(root):
+    flags = set((_field("/proc/cpuinfo", "flags") or _field("/proc/cpuinfo", "Features")).split())
+    return {
+        "cpu": _field("/proc/cpuinfo", "model name") or platform.machine(),
+        "instruction_sets": [name for name in INSTRUCTION_SETS if name in flags],
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": int(_field("/proc/meminfo", "MemTotal").split()[0]) * 1024,
+        "kernel": platform.release(),
+        "system": _system(),
+        "node": _output("node", "--version"),
+        "plimsoll_commit": _output("git", "-C", str(root), "describe", "--always", "--dirty"),
+    }
+
+
+def _system():
+    match = re.search(r'^PRETTY_NAME="?([^"\n]*)', pathlib.Path("/etc/os-release").read_text(), re.MULTILINE)
+    return match[1] if match else platform.system()
+
+
+def slug(cpu):
+    return re.sub(r"[^a-z0-9]+", "-", cpu.lower()).strip("-")
