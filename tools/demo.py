@@ -1,0 +1,127 @@
+#!/usr/bin/python3
+"""demo.py: what Plimsoll is for, on the example model. It sees only the command line, as any user does.
+
+A digit; the plan, before anything is allocated; a run inside exactly that plan; one byte less, refused; the memory.
+"""
+import argparse
+import ast
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+MODEL = EXAMPLES / "digits.onnx"
+SHADES = " .:-=+*#%@"
+BUDGET_EXCEEDED = 6  # exit status, see include/plimsoll/error.h
+
+
+def read_npy(path):
+    """(shape, values) of a little-endian float32 .npy file: too little work for a dependency."""
+    data = pathlib.Path(path).read_bytes()
+    # Magic, two bytes of version, the header's length (16 bits in version 1, 32 later), the header.
+    form, start = ("<H", 10) if data[6] == 1 else ("<I", 12)
+    end = start + struct.unpack_from(form, data, 8)[0]
+    header = ast.literal_eval(data[start:end].decode())
+    if data[:6] != b"\x93NUMPY" or header["descr"] != "<f4" or header["fortran_order"]:
+        sys.exit(f"error: {path}: expected row-major float32")
+    return header["shape"], [value for (value,) in struct.iter_unpack("<f", data[end:])]
+
+
+def show_digit(shape, pixels):
+    *_, height, width = shape
+    print("  +" + "-" * 2 * width + "+")
+    for y in range(height):
+        row = pixels[y * width:(y + 1) * width]
+        print("  |" + "".join(2 * SHADES[min(9, int(10 * value))] for value in row) + "|")
+    print("  +" + "-" * 2 * width + "+")
+
+
+def title(text):
+    print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}")
+
+
+def plimsoll(command, *arguments):
+    """Shows and runs one command; returns the finished process."""
+    print("  $ plimsoll", *(a.replace(f"{ROOT}/", "") for a in arguments))
+    return subprocess.run([command, *arguments, "--json"], capture_output=True, text=True)
+
+
+def answer_of(process):
+    if process.returncode != 0:
+        sys.exit(f"error: status {process.returncode}: {process.stderr.strip()}")
+    return json.loads(process.stdout)
+
+
+def size(count):
+    return f"{count:,} bytes"
+
+
+def show_accounts(accounts):
+    for name, held in accounts.items():
+        if held:
+            print(f"    {name:<10}{held:>12,}")
+
+
+def show_plan(command, shape):
+    dims = ",".join(map(str, shape))
+    plan = answer_of(plimsoll(command, "plan", str(MODEL), "--shape", f"image={dims}"))
+    print(f"  peak             {size(plan['peak_bytes'])}, known before anything is allocated")
+    show_accounts(plan["accounts"])
+    print(f"  lower bound      {size(plan['lower_bound_bytes'])}, for any placement of the same lifetimes")
+    print(f"  for any batch    {plan['formula']}")
+    print(f"  node at the peak {plan['node_at_peak']}")
+    print(f"  smallest limit   {size(plan['minimum_limit_bytes'])}")
+    return plan
+
+
+def show_run(command, limit):
+    with tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as directory:
+        run = answer_of(plimsoll(command, "run", str(MODEL), "--input", f"image={EXAMPLES / 'digit.npy'}",
+                                 "--limit", str(limit), "--output", directory))
+        _, scores = read_npy(pathlib.Path(directory) / "0.npy")
+    print(f"  told {size(run['predicted_bytes'])}, measured {size(run['measured_bytes'])}; {run['median_ms']:.3f} ms")
+    return run, scores.index(max(scores))
+
+
+def show_refusal(command, limit):
+    refused = plimsoll(command, "run", str(MODEL), "--input", f"image={EXAMPLES / 'digit.npy'}", "--limit", str(limit))
+    if refused.returncode != BUDGET_EXCEEDED:
+        sys.exit(f"error: expected a refusal (status {BUDGET_EXCEEDED}), got status {refused.returncode}")
+    print(f"  {refused.stderr.strip()}")
+
+
+def show_memory(run):
+    """What the process held, as the kernel counts it: before the session, at its highest, after it was closed."""
+    for label, key in (("before", "before_rss_bytes"), ("during", "peak_rss_bytes"), ("after", "after_rss_bytes")):
+        print(f"  {label:<8}{size(run[key]) if key in run else 'not reported':>20}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--command", default=str(ROOT / "build" / "plimsoll"), help="the plimsoll to show")
+    command = parser.parse_args().command
+    if not pathlib.Path(command).exists():
+        sys.exit(f"error: {command} is not there; run ./dev build")
+    label = int((EXAMPLES / "digit.txt").read_text())
+    shape, pixels = read_npy(EXAMPLES / "digit.npy")
+
+    title("A handwritten digit, which the model has never seen")
+    show_digit(shape, pixels)
+    title("Told before: the plan")
+    plan = show_plan(command, shape)
+    title("Never crossed: a run with the smallest limit")
+    run, answer = show_run(command, plan["minimum_limit_bytes"])
+    print(f"  the answer: {answer}; what the writer meant: {label}")
+    title("One byte less is refused, before anything is allocated")
+    show_refusal(command, plan["minimum_limit_bytes"] - 1)
+    title("Given back: the process's memory")
+    show_memory(run)
+    return 0 if answer == label else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
