@@ -1,0 +1,64 @@
+// Model: a file that has been read and checked, to look at and to plan, without running it.
+//
+// Owns the mapping of the file. Movable. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "plimsoll/env.h"
+#include "plimsoll/plan.h"
+#include "plimsoll/session_options.h"
+#include "plimsoll/value.h"
+
+namespace plimsoll {
+
+// A graph input or output. Each dimension is a number or an expression in symbols.
+struct ValueInfo {
+  std::string name;
+  ElementType type = ElementType::kUndefined;
+  std::string type_text;  // "float[batch, 3, 224, 224]", "sequence(float[...])"
+  bool ranked = false;
+  std::vector<int64_t> dims;         // -1 where it is not a number
+  std::vector<std::string> symbols;  // "" where it is a number
+  bool has_default = false;          // an initializer stands in for it
+};
+
+struct ModelInfo {
+  std::string producer, graph_name;
+  int64_t ir_version = 0;
+  std::map<std::string, int64_t> opsets;
+  std::vector<ValueInfo> inputs, outputs;
+  std::map<std::string, int64_t> operators;  // how often each occurs, bodies included
+  std::vector<std::string> not_implemented;  // those this version cannot run
+  int64_t node_count = 0;
+  int64_t weight_count = 0;
+  int64_t weight_bytes = 0;
+  std::map<std::string, std::string> metadata;
+};
+
+class Model {
+ public:
+  // Reads and checks the file. Throws kIo, kInvalidModel.
+  Model(const Env& env, const std::string& path, const SessionOptions& options = {});
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+  ~Model();
+
+  const ModelInfo& GetInfo() const;
+  // The plan for these shapes, as a Session with the same options would make it; nothing is packed
+  // and no tensor memory is allocated. With `limit_bytes` of the options set, a model that cannot fit
+  // throws kBudgetExceeded naming the node that needs the most and the smallest limit that would do.
+  Plan MakePlan(const Shapes& shapes = {}) const;
+  // Writes the model after optimization, still ONNX.
+  void Save(const std::string& path) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace plimsoll

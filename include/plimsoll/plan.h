@@ -1,0 +1,49 @@
+// Plan: what a model will need, told before anything is allocated.
+//
+// Plain data, owned by whoever asked for it, valid for ever.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plimsoll/memory_report.h"
+
+namespace plimsoll {
+
+// Input names to shapes. An input that is not named keeps the model's own shape.
+using Shapes = std::map<std::string, std::vector<int64_t>>;
+
+// One piece of the planned arena, for pictures and for checking from outside.
+struct PlannedBuffer {
+  std::string name;      // the value that gives it its size
+  std::string node;      // who writes it first
+  int64_t offset = 0;
+  int64_t size_bytes = 0;
+  int64_t first_step = 0;  // half-open lifetime [first_step, end_step)
+  int64_t end_step = 0;
+};
+
+struct Plan {
+  // True when all shapes are known. Otherwise only `formula`, `symbols` and what does not depend on
+  // shapes are filled in.
+  bool concrete = false;
+  // True when some values' shapes depend on data; they are not in the peak.
+  bool depends_on_data = false;
+  int64_t peak_bytes = 0;           // all accounts together, at the worst moment of load or run
+  int64_t lower_bound_bytes = 0;    // the same with activations at their live bytes: no plan can be below
+  int64_t minimum_limit_bytes = 0;  // the smallest limit that is accepted
+  std::string formula;              // the lower bound as an expression in the symbolic dimensions
+  std::vector<std::string> symbols;
+  std::string node_at_peak;
+  int threads = 0;
+  std::string instruction_set;
+  std::array<int64_t, kAccounts> accounts{};  // bytes at the end of preparation plus one run's needs
+  std::vector<PlannedBuffer> buffers;
+  std::vector<std::string> steps;   // the nodes in their order
+  double prepare_ms = 0;
+};
+
+}  // namespace plimsoll
