@@ -1,0 +1,54 @@
+#include "graph/infer.h"
+
+namespace plimsoll {
+
+Facts constant_facts(const Edge& edge) {
+  Facts facts = edge.facts;
+  facts.constant = edge.constant;
+  return facts;
+}
+
+void GraphInferrer::infer_node(const Node& node) {
+  std::vector<Facts> inputs(node.inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (node.inputs[i] != nullptr) inputs[i] = table_[node.inputs[i]];
+  }
+  std::vector<Facts> outputs(node.outputs.size());
+  InferContext context(node, inputs, outputs, arena_, pool_, this);
+  node.op->infer(context);
+  if (hook_) hook_(node, inputs, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (node.outputs[i] != nullptr) table_[node.outputs[i]] = outputs[i];
+  }
+}
+
+void GraphInferrer::infer(const Graph& graph) {
+  for (const Edge* edge : graph.initializers) table_[edge] = constant_facts(*edge);
+  for (const Node* node : graph.nodes) infer_node(*node);
+}
+
+std::vector<Facts> GraphInferrer::infer(const Graph& body, std::span<const Facts> inputs) {
+  for (size_t i = 0; i < body.inputs.size() && i < inputs.size(); ++i) table_[body.inputs[i]] = inputs[i];
+  infer(body);
+  std::vector<Facts> outputs;
+  for (const Edge* edge : body.outputs) outputs.push_back(table_[edge]);
+  return outputs;
+}
+
+void infer_graph(Graph& root) {
+  FactsTable table(root, root.arena());
+  for (const Edge* edge : root.inputs) table[edge] = edge->facts;
+  GraphInferrer(table, root.arena(), root.dims()).infer(root);
+  root.for_each_graph([&](Graph& graph) {
+    if (graph.outer() != nullptr) {
+      for (Edge* edge : graph.inputs) edge->facts = table[edge];
+    }
+    for (Node* node : graph.nodes) {
+      for (Edge* edge : node->outputs) {
+        if (edge != nullptr) edge->facts = table[edge];
+      }
+    }
+  });
+}
+
+}  // namespace plimsoll
