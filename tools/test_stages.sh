@@ -4,7 +4,7 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests include_rule clang_format install)
+QUICK_STAGES=(build models goldens unit_tests tools_tests include_rule clang_format install)
 FULL_STAGES=(asan tsan)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
@@ -53,6 +53,12 @@ run_ctest() {
   skipped=$(grep -c '(Skipped)$' "$log") || true
   echo "$((total - failed - skipped)) passed, $failed failed, $skipped skipped"
   return "$status"
+}
+
+# Our own scripts: what they claim to catch, they catch.
+tools_tests() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  /usr/bin/python3 tools/test_tools.py
 }
 
 build() {

@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+"""Tests of the scripts in tools/. The last line: N passed, M failed, K skipped."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+import cases
+import check_includes
+from cache import whole_file
+from tensor_proto import encode
+
+ONNX_CASES = pathlib.Path("/usr/share/libonnx-testdata/data/node")
+
+
+class IncludeRule(unittest.TestCase):
+    """Each test writes a small tree with one violation and expects it, and nothing else, to be named."""
+
+    def problems(self, path, line):
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            files = {"src/CMakeLists.txt": "plimsoll_folder(base)\nplimsoll_folder(plan FOLDERS base)\n"
+                                           "plimsoll_folder(runtime LINK x FOLDERS base plan)\n",
+                     path: line}
+            for name, text in files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            folders = check_includes.read_folders(root)
+            return [*check_includes.check_order(folders), *check_includes.check_src(root, folders),
+                    *check_includes.check_public(root), *check_includes.check_apps(root, folders)]
+
+    def test_what_is_allowed(self):
+        for path, line in [("src/runtime/a.cpp", '#include "plan/plan.h"'), ("src/plan/a.h", '#include "plan/b.h"'),
+                           ("src/base/a.h", "#include <plimsoll/error.h>"), ("src/base/a.h", "#include <vector>"),
+                           ("apps/cli/a.cpp", "#include <CLI/CLI.hpp>"), ("include/plimsoll/a.h", "#include <span>")]:
+            self.assertEqual(self.problems(path, line), [], line)
+
+    def test_what_is_not(self):
+        for path, line in [("src/plan/a.cpp", '#include "runtime/a.h"'), ("src/base/a.h", '#include "../plan/a.h"'),
+                           ("src/base/a.h", '  #  include "plan/a.h"'), ("src/other/a.h", "#include <vector>"),
+                           ("apps/cli/a.cpp", '#include "base/a.h"'), ("apps/cli/a.cpp", '#include "../../src/a.h"'),
+                           ("include/plimsoll/a.h", "#include <fmt/core.h>"),
+                           ("include/plimsoll/a.h", '#include "base/a.h"')]:
+            found = self.problems(path, line)
+            self.assertEqual(len(found), 1, f"{path}: {line}")
+            self.assertIn(path, found[0])
+
+    def test_a_list_that_looks_down(self):
+        self.assertEqual(list(check_includes.check_order({"base": ["plan"], "plan": []})),
+                         ["src/CMakeLists.txt: base lists plan, which is not above it"])
+
+
+class TensorProto(unittest.TestCase):
+    @unittest.skipUnless(ONNX_CASES.is_dir(), "libonnx-testdata is not installed")
+    def test_same_bytes_as_onnx(self):
+        """ONNX's own file for Shape's output: name "y", two int64 values, 2 and 3."""
+        theirs = (ONNX_CASES / "test_shape_example" / "test_data_set_0" / "output_0.pb").read_bytes()
+        self.assertEqual(encode("y", np.array([2, 3], np.int64)), theirs)
+
+    def test_scalar_and_long_dimension(self):
+        self.assertEqual(encode("s", np.array(1, np.uint8)), b"\x10\x02\x42\x01s\x4a\x01\x01")
+        self.assertTrue(encode("s", np.zeros((300, 0), np.float32)).startswith(b"\x08\xac\x02\x08\x00\x10\x01"))
+
+
+class WholeFile(unittest.TestCase):
+    def test_a_failure_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory) / "deep" / "model"
+            with self.assertRaises(RuntimeError), whole_file(path) as temporary:
+                temporary.write_text("half")
+                raise RuntimeError
+            self.assertEqual(list(path.parent.iterdir()), [])
+            with whole_file(path) as temporary:
+                temporary.write_text("whole")
+            self.assertEqual([path], list(path.parent.iterdir()))
+
+
+class Cases(unittest.TestCase):
+    def test_inputs_are_the_same_on_every_call(self):
+        for name in ("ppocr4_rec", "minilm_l6", "silero_vad_v5"):
+            for index in range(cases.data_set_count(name)):
+                for (key, a), b in zip(cases.data_set(name, index).items(), cases.data_set(name, index).values()):
+                    np.testing.assert_array_equal(a, b, f"{name}/{index}/{key}")
+
+    def test_padding_is_masked(self):
+        feed = cases.data_set("minilm_l6", 1)
+        np.testing.assert_array_equal(feed["input_ids"] != 0, feed["attention_mask"] == 1)
+        self.assertLess(feed["attention_mask"].sum(), feed["attention_mask"].size)
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, verbosity=0).result
+    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped", flush=True)
+    sys.exit(1 if failed else 0)
