@@ -34,7 +34,8 @@ void resolve(Node& node, BumpArena& arena) {
   check_arity(node, "inputs", node.inputs.size(), node.op->inputs);
   check_arity(node, "outputs", node.outputs.size(), node.op->outputs);
   for (size_t i = 0; i < node.op->inputs.least; ++i) {
-    if (node.inputs[i] == nullptr) fail(ErrorCode::kInvalidModel, "{}: input {} is missing", node.label(), i);
+    if (node.inputs[i] == nullptr && ((node.op->optional_inputs >> i) & 1) == 0)
+      fail(ErrorCode::kInvalidModel, "{}: input {} is missing", node.label(), i);
   }
   AttrContext context(node, arena);
   if (node.op->attrs != nullptr) node.attrs = node.op->attrs(context);

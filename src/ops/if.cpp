@@ -1,0 +1,65 @@
+#include "ops/control_flow.h"
+
+#include "graph/op_def.h"
+
+namespace plimsoll {
+namespace {
+
+const void* attrs(AttrContext& c) {
+  auto* a = c.make<IfAttrs>();
+  a->then_branch = c.body("then_branch");
+  a->else_branch = c.body("else_branch");
+  for (const Graph* body : {a->then_branch, a->else_branch}) {
+    if (!body->inputs.empty()) c.reject("a branch must have no inputs, found {}", body->inputs.size());
+    if (body->outputs.size() != c.node().outputs.size())
+      c.reject("expected {} outputs of each branch, found {}", c.node().outputs.size(), body->outputs.size());
+  }
+  return a;
+}
+
+// What is true whichever branch is taken.
+Facts merge(InferContext& c, size_t output, const Facts& a, const Facts& b) {
+  if (a.type.type != b.type.type || a.type.kind != b.type.kind)
+    c.reject("output {}: the branches give {} and {}", output, to_string(a.type), to_string(b.type));
+  Facts merged;
+  merged.type = a.type;
+  merged.type.ranked = a.type.ranked && b.type.ranked && a.type.rank() == b.type.rank();
+  if (!merged.type.ranked) {
+    merged.type.dims = {};
+    return merged;
+  }
+  std::vector<Dim> dims(a.type.dims.begin(), a.type.dims.end());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (!(dims[i] == b.type.dims[i])) dims[i] = c.unknown("");
+  }
+  merged.type.dims = c.arena().copy(dims);
+  return merged;
+}
+
+void infer(InferContext& c) {
+  c.expect_type(0, kBoolType);
+  const auto& a = c.attrs<IfAttrs>();
+  const TensorView* condition = c.constant(0);
+  if (condition != nullptr && condition->elements() == 1) {
+    const bool taken = *condition->as<bool>();
+    const std::vector<Facts> outputs = c.bodies->infer(taken ? *a.then_branch : *a.else_branch, {});
+    for (size_t i = 0; i < outputs.size(); ++i) c.set_output_facts(i, outputs[i]);
+    return;
+  }
+  const std::vector<Facts> first = c.bodies->infer(*a.then_branch, {});
+  const std::vector<Facts> second = c.bodies->infer(*a.else_branch, {});
+  for (size_t i = 0; i < first.size(); ++i) c.set_output_facts(i, merge(c, i, first[i], second[i]));
+}
+
+}  // namespace
+
+extern const OpDef op_if = {
+    .name = "If",
+    .outputs = {1, kAnyNumber},
+    .deterministic = false,
+    .attrs = attrs,
+    .infer = infer,
+    .control_flow = true,
+};
+
+}  // namespace plimsoll
