@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <unordered_map>
 
 #include "base/fail.h"
 
@@ -117,8 +118,8 @@ void collect_dependencies(const Node& node, const Graph* graph, std::vector<Edge
 }  // namespace
 
 void Graph::sort() {
-  std::vector<int> position(root_->next_node_, -1);
-  for (size_t i = 0; i < nodes.size(); ++i) position[nodes[i]->id] = static_cast<int>(i);
+  std::unordered_map<const Node*, size_t> position;  // of this graph's own: a model may have many small bodies
+  for (size_t i = 0; i < nodes.size(); ++i) position[nodes[i]] = i;
   std::vector<int> waiting(nodes.size(), 0);
   std::vector<std::vector<int>> users(nodes.size());
   std::vector<Edge*> needs;
@@ -127,7 +128,7 @@ void Graph::sort() {
     collect_dependencies(*nodes[i], this, needs);
     for (Edge* edge : needs) {
       if (edge->producer == nullptr) continue;
-      users[static_cast<size_t>(position[edge->producer->id])].push_back(static_cast<int>(i));
+      users[position.at(edge->producer)].push_back(static_cast<int>(i));
       ++waiting[i];
     }
   }

@@ -66,9 +66,11 @@ struct Attribute {
   const TensorData* tensor = nullptr;
   std::span<const TensorData> tensors;
   const SparseData* sparse = nullptr;
+  std::span<const SparseData> sparses;
   Graph* graph = nullptr;
   std::span<Graph* const> graphs;
   const TypeInfo* type_info = nullptr;
+  std::span<const TypeInfo> type_infos;
 };
 
 struct Node {
@@ -83,6 +85,7 @@ struct Node {
   std::span<Edge*> inputs;  // null pointers are absent optional inputs
   std::span<Edge*> outputs;  // likewise
   std::span<const Attribute> attributes;
+  std::string_view overload;  // tells local functions of one name apart
 
   Edge* input(size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }
   const Attribute* attribute(std::string_view attribute_name) const;
@@ -105,6 +108,7 @@ struct Function {
   std::span<const std::string_view> attributes;      // names without a default
   std::span<const Attribute> attribute_defaults;
   Graph* body = nullptr;
+  std::string_view overload;
 };
 
 class Graph {

@@ -1,0 +1,222 @@
+#include "onnx/graph_reader.h"
+
+#include "onnx/fields.h"
+
+namespace plimsoll::onnx {
+
+Edge* Scope::find(std::string_view name) const {
+  for (const Scope* scope = this; scope != nullptr; scope = scope->outer) {
+    const auto known = scope->names.find(name);
+    if (known != scope->names.end()) return known->second;
+  }
+  return nullptr;
+}
+
+// Everything but the nodes first: nodes may stand in any order, and bodies may use values of nodes
+// that follow.
+void GraphReader::read_graph(Message m, const Where& where) {
+  std::vector<Message> nodes, initializers, sparse, inputs, outputs;
+  while (m.next()) {
+    switch (m.field()) {
+      case graph_field::kNode:
+        nodes.push_back(m.message("node", "NodeProto"));
+        break;
+      case graph_field::kName:
+        where.graph.name = arena_.copy(m.bytes("name"));
+        break;
+      case graph_field::kInitializer:
+        initializers.push_back(m.message("initializer", "TensorProto"));
+        break;
+      case graph_field::kSparseInitializer:
+        sparse.push_back(m.message("sparse_initializer", "SparseTensorProto"));
+        break;
+      case graph_field::kInput:
+        inputs.push_back(m.message("input", "ValueInfoProto"));
+        break;
+      case graph_field::kOutput:
+        outputs.push_back(m.message("output", "ValueInfoProto"));
+        break;
+      default:
+        m.skip();
+    }
+  }
+  for (const Message& input : inputs) read_input(input, where);
+  for (const Message& initializer : initializers) {
+    const TensorReader::Named tensor = tensors_.read(initializer);
+    read_initializer(tensor.name, tensor.data, where);
+  }
+  for (const Message& initializer : sparse) {
+    const TensorReader::NamedSparse tensor = tensors_.read_sparse(initializer);
+    read_initializer(tensor.name, tensors_.densify(tensor.name, tensor.data), where);
+  }
+  for (Edge* input : where.graph.inputs) {
+    if (where.depth == 0 && input->data == nullptr && input->facts.type.kind == ValueKind::kTensor &&
+        input->facts.type.type == ElementType::kUndefined)
+      fail(ErrorCode::kInvalidModel, "input '{}': expected a type, found none", input->name);
+  }
+  read_nodes(nodes, where);
+  for (const Message& output : outputs) read_output(output, where);
+  where.graph.sort();
+}
+
+// A new value of the graph. Throws if the graph has one of that name.
+Edge* GraphReader::define(const Where& where, std::string_view name, const char* role) {
+  if (name.empty())
+    fail(ErrorCode::kInvalidModel, "graph '{}': expected a name for {}, found none", where.graph.name, role);
+  const auto [entry, is_new] = where.scope.names.try_emplace(name, nullptr);
+  if (!is_new)
+    fail(ErrorCode::kInvalidModel, "graph '{}': expected one origin of value '{}', found {} beside another",
+         where.graph.name, name, role);
+  return entry->second = where.graph.add_edge(name);
+}
+
+void GraphReader::read_input(Message m, const Where& where) {
+  std::string_view name;
+  std::vector<Message> type;
+  while (m.next()) {
+    switch (m.field()) {
+      case value_field::kName:
+        name = m.bytes("name");
+        break;
+      case value_field::kType:
+        type.push_back(m.message("type", "TypeProto"));
+        break;
+      default:
+        m.skip();
+    }
+  }
+  Edge* edge = define(where, name, "an input");
+  for (const Message& t : type) edge->facts.type = types_.read(t, name);
+  where.graph.inputs.push_back(edge);
+}
+
+void GraphReader::read_initializer(std::string_view name, const TensorData& data, const Where& where) {
+  const auto known = where.scope.names.find(name);
+  const bool is_input = known != where.scope.names.end() && known->second->data == nullptr;
+  Edge* edge = is_input ? known->second : define(where, name, "an initializer");
+  const TypeInfo& declared = edge->facts.type;
+  if (is_input && declared.type != ElementType::kUndefined && declared.type != data.type)
+    fail(ErrorCode::kInvalidModel, "input '{}': expected {} as its type says, found an initializer of {}",
+         name, element_type_name(declared.type), element_type_name(data.type));
+  edge->set_data(arena_, data);
+  where.graph.initializers.push_back(edge);
+}
+
+void GraphReader::read_output(Message m, const Where& where) {
+  std::string_view name;
+  std::vector<Message> type;
+  while (m.next()) {
+    switch (m.field()) {
+      case value_field::kName:
+        name = m.bytes("name");
+        break;
+      case value_field::kType:
+        type.push_back(m.message("type", "TypeProto"));
+        break;
+      default:
+        m.skip();
+    }
+  }
+  Edge* edge = name.empty() ? nullptr : where.scope.find(name);
+  if (edge == nullptr)
+    fail(ErrorCode::kInvalidModel,
+         "graph '{}': expected output '{}' from an input, an initializer or a node, found none",
+         where.graph.name, name);
+  if (edge->producer != nullptr && edge->graph == &where.graph) {
+    for (const Message& t : type) edge->facts.type = types_.read(t, name);
+  }
+  where.graph.outputs.push_back(edge);
+}
+
+void GraphReader::define_outputs(const Message& node, const Where& where) {
+  Message m = node;
+  while (m.next()) {
+    if (m.field() != node_field::kOutput) {
+      m.skip();
+      continue;
+    }
+    const std::string_view name = m.bytes("output");
+    if (!name.empty()) define(where, name, "the output of a node");
+  }
+}
+
+void GraphReader::read_nodes(const std::vector<Message>& nodes, const Where& where) {
+  for (const Message& node : nodes) define_outputs(node, where);
+  for (const Message& node : nodes) read_node(node, where);
+}
+
+struct GraphReader::NodeParts {
+  std::string_view name, op_type, domain, overload;
+  std::vector<std::string_view> inputs, outputs;
+  std::vector<Message> attributes;
+
+  explicit NodeParts(Message m) {
+    while (m.next()) {
+      switch (m.field()) {
+        case node_field::kInput:
+          inputs.push_back(m.bytes("input"));
+          break;
+        case node_field::kOutput:
+          outputs.push_back(m.bytes("output"));
+          break;
+        case node_field::kName:
+          name = m.bytes("name");
+          break;
+        case node_field::kOpType:
+          op_type = m.bytes("op_type");
+          break;
+        case node_field::kDomain:
+          domain = normal_domain(m.bytes("domain"));
+          break;
+        case node_field::kOverload:
+          overload = m.bytes("overload");
+          break;
+        case node_field::kAttribute:
+          attributes.push_back(m.message("attribute", "AttributeProto"));
+          break;
+        default:
+          m.skip();
+      }
+    }
+  }
+};
+
+int GraphReader::node_opset(const NodeParts& parts, std::string_view label, const Where& where) const {
+  const auto import = where.opsets.find(parts.domain);
+  if (import == where.opsets.end()) {
+    if (function_domains_.count(parts.domain) > 0) return 1;  // a local function needs no version
+    fail(ErrorCode::kInvalidModel, "{}: expected an opset import for domain '{}', found none", label,
+         parts.domain.empty() ? "ai.onnx" : parts.domain);
+  }
+  const int64_t version = import->second;
+  if (parts.domain.empty() && version > kNewestOpset)
+    fail(ErrorCode::kNotImplemented, "{}: expected ai.onnx opset 1 to {}, found {}", label, kNewestOpset,
+         version);
+  return static_cast<int>(version);
+}
+
+void GraphReader::read_node(Message m, const Where& where) {
+  const NodeParts parts(m);
+  const std::string label = fmt::format(
+      "node '{}' ({})", parts.name.empty() && !parts.outputs.empty() ? parts.outputs[0] : parts.name,
+      parts.op_type);
+  if (parts.op_type.empty()) fail(ErrorCode::kInvalidModel, "{}: expected an operator, found none", label);
+  const int opset = node_opset(parts, label, where);
+  std::vector<Edge*> inputs, outputs;
+  for (std::string_view name : parts.inputs) {
+    Edge* edge = name.empty() ? nullptr : where.scope.find(name);
+    if (edge == nullptr && !name.empty())
+      fail(ErrorCode::kInvalidModel,
+           "{}: expected input '{}' to be an input, an initializer or the output of a node, found none",
+           label, name);
+    inputs.push_back(edge);
+  }
+  for (std::string_view name : parts.outputs)
+    outputs.push_back(name.empty() ? nullptr : where.scope.names.at(name));
+  const std::span<const Attribute> attributes = read_attributes(parts.attributes, label, where);
+  Node* node = where.graph.add_node(parts.domain, parts.op_type, parts.name, inputs, outputs, attributes);
+  node->opset = opset;
+  node->overload = arena_.copy(parts.overload);
+}
+
+}  // namespace plimsoll::onnx

@@ -1,0 +1,48 @@
+// The files behind a model: its own and those of its external data.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mapped_file.h"
+
+namespace plimsoll {
+
+// Owns the mappings. Tensor data of a Graph points into them: keep the source as long as the Graph.
+// Movable. Reading is thread-safe, opening is not.
+class ModelSource {
+ public:
+  ModelSource() = default;
+  // Throws kIo if the model's file cannot be read.
+  explicit ModelSource(const std::string& path, MappedFile::Access access = MappedFile::Access::kMap);
+
+  const std::string& path() const { return path_; }
+  // Bytes of the model's own file.
+  std::span<const std::byte> model() const {
+    return files_.empty() ? std::span<const std::byte>() : files_[0].bytes();
+  }
+  // Bytes of an external data file, opened at its first use. `location` must be a relative path that
+  // stays inside the model's directory, symbolic links included; throws kInvalidModel or kIo.
+  std::span<const std::byte> external(std::string_view location);
+  // Whether the bytes are pages of files, which drop() can let go.
+  bool is_mapped() const { return access_ == MappedFile::Access::kMap; }
+  // Lets go of the whole pages inside `range`, whichever file holds it; reading them again reads the
+  // file. Does nothing for a range of no file.
+  void drop(std::span<const std::byte> range) const noexcept;
+  // Bytes of all files together.
+  int64_t file_bytes() const;
+
+ private:
+  struct Location {
+    std::string name;
+    size_t file;
+  };
+  std::string path_;
+  MappedFile::Access access_ = MappedFile::Access::kMap;
+  std::vector<MappedFile> files_;  // the model's own is the first
+  std::vector<Location> locations_;
+};
+
+}  // namespace plimsoll

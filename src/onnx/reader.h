@@ -1,0 +1,35 @@
+// ONNX bytes -> Graph.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "graph/graph.h"
+#include "onnx/model_source.h"
+
+namespace plimsoll {
+
+struct LoadOptions {
+  MappedFile::Access access = MappedFile::Access::kMap;
+  bool external_data = true;  // false: a tensor outside the model's own file is an Error
+  // What all sparse initializers together may take as dense tensors.
+  int64_t max_dense_bytes = int64_t{64} << 20;
+};
+
+// Fills `root`, which must be new, from the file at `path`. Names are copied into the graph's arena;
+// tensor data and string elements stay in the files, which `source` owns from now on, except typed
+// fields that need decoding: those go into the arena. The nodes of every graph are in an order in
+// which values are made before they are used.
+//
+// An input with an initializer is in `inputs` and in `initializers`: its data is a default that the
+// caller may override. Dimensions without a name or a size become symbols of their own ("x.d0").
+// Declared types of inputs and outputs are in their facts; those of other values are not read.
+//
+// Throws kIo, kInvalidModel, kNotImplemented (opsets above 24, opaque types), kBudgetExceeded,
+// kOutOfMemory; `root` is then of no use.
+void read_model(const std::string& path, Graph& root, ModelSource& source, const LoadOptions& options = {});
+
+// The same from bytes in memory, which must outlive `root`. External data is an Error.
+void read_model(std::span<const std::byte> bytes, Graph& root, const LoadOptions& options = {});
+
+}  // namespace plimsoll

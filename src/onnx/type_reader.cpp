@@ -1,0 +1,147 @@
+#include "onnx/type_reader.h"
+
+#include <vector>
+
+#include "onnx/fields.h"
+#include "onnx/tensor_reader.h"
+
+namespace plimsoll::onnx {
+namespace {
+
+// Exporters write these where they know no name: two of them are not the same size.
+bool says_nothing(std::string_view name) {
+  return name.empty() || name == "-1" || name == "?" || name == "None";
+}
+
+}  // namespace
+
+TypeInfo TypeReader::read(Message m, std::string_view owner, int depth) {
+  if (depth > kMaxDepth)
+    fail(ErrorCode::kInvalidModel, "type of '{}': expected at most {} nested types, found more", owner,
+         kMaxDepth);
+  TypeInfo type;
+  while (m.next()) {
+    switch (m.field()) {
+      case type_field::kTensor:
+        type = TypeInfo{};
+        read_tensor_type(m.message("tensor_type", "TypeProto.Tensor"), owner, type);
+        break;
+      case type_field::kSparseTensor:
+        type = TypeInfo{};
+        read_tensor_type(m.message("sparse_tensor_type", "TypeProto.SparseTensor"), owner, type);
+        type.kind = ValueKind::kSparseTensor;
+        break;
+      case type_field::kSequence:
+        type = TypeInfo{};
+        type.kind = ValueKind::kSequence;
+        type.element = read_element(m.message("sequence_type", "TypeProto.Sequence"), 1, owner, depth);
+        break;
+      case type_field::kOptional:
+        type = TypeInfo{};
+        type.kind = ValueKind::kOptional;
+        type.element = read_element(m.message("optional_type", "TypeProto.Optional"), 1, owner, depth);
+        break;
+      case type_field::kMap: {
+        type = TypeInfo{};
+        type.kind = ValueKind::kMap;
+        Message map = m.message("map_type", "TypeProto.Map");
+        type.element = read_element(map, map_type_field::kValue, owner, depth);
+        while (map.next()) {
+          if (map.field() == map_type_field::kKey) {
+            type.key = checked_element_type(fmt::format("keys of '{}'", owner), map.integer("key_type"));
+          } else {
+            map.skip();
+          }
+        }
+        break;
+      }
+      case type_field::kOpaque:
+        fail(ErrorCode::kNotImplemented,
+             "type of '{}': expected a tensor, sequence, optional or map, found an opaque type", owner);
+      default:
+        m.skip();
+    }
+  }
+  return type;
+}
+
+void TypeReader::read_tensor_type(Message m, std::string_view owner, TypeInfo& out) {
+  while (m.next()) {
+    switch (m.field()) {
+      case tensor_type_field::kElement: {
+        const int64_t code = m.integer("elem_type");
+        if (code != 0) out.type = checked_element_type(fmt::format("type of '{}'", owner), code);
+        break;
+      }
+      case tensor_type_field::kShape:
+        read_shape(m.message("shape", "TensorShapeProto"), owner, out);
+        break;
+      default:
+        m.skip();
+    }
+  }
+}
+
+const TypeInfo* TypeReader::read_element(Message m, uint32_t field, std::string_view owner, int depth) {
+  TypeInfo* element = arena_.make<TypeInfo>();
+  while (m.next()) {
+    if (m.field() == field) {
+      *element = read(m.message("elem_type", "TypeProto"), owner, depth + 1);
+    } else {
+      m.skip();
+    }
+  }
+  return element;
+}
+
+void TypeReader::read_shape(Message m, std::string_view owner, TypeInfo& out) {
+  std::vector<Dim> dims;
+  while (m.next()) {
+    if (m.field() != shape_field::kDim) {
+      m.skip();
+      continue;
+    }
+    if (dims.size() == kMaxRank)
+      fail(ErrorCode::kInvalidModel, "type of '{}': expected at most {} dimensions, found more", owner,
+           kMaxRank);
+    dims.push_back(read_dim(m.message("dim", "TensorShapeProto.Dimension"), owner, dims.size()));
+  }
+  out.ranked = true;
+  out.dims = arena_.copy(dims);
+}
+
+Dim TypeReader::read_dim(Message m, std::string_view owner, size_t index) {
+  std::string_view name;
+  int64_t size = -1;
+  while (m.next()) {
+    switch (m.field()) {
+      case dim_field::kValue:
+        size = m.integer("dim_value");
+        break;
+      case dim_field::kParam:
+        name = m.bytes("dim_param");
+        break;
+      default:
+        m.skip();
+    }
+  }
+  if (!says_nothing(name)) return named(name);
+  if (size >= 0) return size;
+  return dims_.symbol(unused(fmt::format("{}.d{}", owner, index)));
+}
+
+Dim TypeReader::named(std::string_view name) {
+  const auto known = named_.find(name);
+  if (known != named_.end()) return known->second;
+  const Dim dim = dims_.symbol(unused(std::string(name)));
+  named_.emplace(name, dim);
+  return dim;
+}
+
+// `name`, marked if a symbol of another origin has it already.
+std::string TypeReader::unused(std::string name) {
+  while (!used_.insert(name).second) name += '\'';
+  return name;
+}
+
+}  // namespace plimsoll::onnx
