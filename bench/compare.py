@@ -23,7 +23,9 @@ from cache import chosen, model_path  # noqa: E402
 
 PLIMSOLL = ROOT / "build" / "plimsoll"
 ENGINES = ("plimsoll", "ort")
-EMPTY_NODE = ["node", "-e", "console.log('{}')"]
+BUSY = 0.5  # load average at the start above which the numbers deserve a warning
+NODE = ["node", "--expose-gc"]
+EMPTY_NODE = [*NODE, "-e", "console.log('{}')"]
 
 
 class BenchError(Exception):
@@ -76,7 +78,7 @@ class Case:
         job = self._directory / f"job_{self.threads}_{seconds}.json"
         job.write_text(json.dumps({"model": self._model, "inputs": self._inputs, "threads": self.threads,
                                    "seconds": seconds}))
-        return ["node", str(ROOT / "bench" / "ort.js"), str(job)]
+        return [*NODE, str(ROOT / "bench" / "ort.js"), str(job)]
 
 
 def run_round(case, engine, empty):
@@ -212,6 +214,9 @@ def main():
         sys.exit(f"error: not in the cache: {' '.join(missing)}; run ./dev models")
     if "plimsoll" in options.engines and not PLIMSOLL.exists():
         sys.exit(f"error: {PLIMSOLL} is not there; run ./dev build, or measure with --only ort")
+    described = machine.describe(ROOT)
+    if described["load_average"] > BUSY:
+        print(f"warning: load average {described['load_average']:.1f}: others are using this machine", file=sys.stderr)
     empty = None
     if "ort" in options.engines:
         try:
@@ -224,12 +229,12 @@ def main():
     progress("")
     print_table(rows, options.threads)
     today = datetime.date.today().isoformat()
-    result = {"date": today, "machine": machine.describe(ROOT), "onnxruntime": onnxruntime_npm.VERSION,
+    result = {"date": today, "machine": described, "onnxruntime": onnxruntime_npm.VERSION,
               "rounds": options.rounds, "empty_node": empty,
               # No child can be reported below this: the peak of the process that started it.
               "rss_floor_bytes": measure(["echo", "{}"])[2], "rows": rows}
     if options.output or options.whole:
-        save(options.output or ROOT / "bench" / "results" / f"{today}-{machine.slug(result['machine']['cpu'])}.json", result)
+        save(options.output or ROOT / "bench" / "results" / f"{today}-{machine.slug(described['cpu'])}.json", result)
     return 1 if any(f"{engine}_error" in row for row in rows for engine in ENGINES) else 0
 
 

@@ -28,6 +28,7 @@ def describe(root):
         "instruction_sets": [name for name in INSTRUCTION_SETS if name in flags],
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": int(_field("/proc/meminfo", "MemTotal").split()[0]) * 1024,
+        "load_average": os.getloadavg()[0],
         "kernel": platform.release(),
         "system": _system(),
         "node": _output("node", "--version"),
