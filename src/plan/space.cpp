@@ -1,0 +1,89 @@
+#include "plan/space.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace plimsoll::plan {
+namespace {
+
+// Numbers the sections and sets every item's range. A section closes at the first end after a start.
+int cut_sections(const Problem& problem, std::vector<Item>& items) {
+  std::vector<std::tuple<int64_t, bool, int>> events;  // (time, is a start, item): ends come first
+  for (int i = 0; i < static_cast<int>(items.size()); ++i) {
+    const Buffer& b = problem.buffers[items[i].buffer];
+    events.emplace_back(b.lower, true, i);
+    events.emplace_back(b.upper, false, i);
+  }
+  std::sort(events.begin(), events.end());
+  int section = 0;
+  bool started = false;
+  for (const auto& [time, is_start, i] : events) {
+    if (is_start) {
+      items[i].first = section;
+    } else {
+      if (started) ++section;
+      items[i].last = section;
+    }
+    started = is_start;
+  }
+  return section;
+}
+
+bool pins_collide(const Space& space) {
+  std::vector<Item> pinned;
+  for (const Item& item : space.items) {
+    if (item.pinned == kNotPinned) continue;
+    for (const Item& other : pinned) {
+      if (item.overlaps(other) && item.pinned < other.pinned + other.size &&
+          other.pinned < item.pinned + item.size) {
+        return true;
+      }
+    }
+    pinned.push_back(item);
+  }
+  return false;
+}
+
+}  // namespace
+
+Space make_space(const Problem& problem, int index) {
+  Space space;
+  if (!problem.capacity.empty()) space.capacity = problem.capacity[index];
+  for (int i = 0; i < static_cast<int>(problem.buffers.size()); ++i) {
+    const Buffer& b = problem.buffers[i];
+    if (b.space != index || b.size == 0) continue;
+    const int64_t pinned = b.offset.value_or(kNotPinned);
+    const double lifetime = static_cast<double>(b.upper) - static_cast<double>(b.lower);
+    space.items.push_back({b.size, b.alignment, pinned, lifetime, 0, 0, i});
+  }
+  space.live.resize(cut_sections(problem, space.items));
+  std::stable_sort(space.items.begin(), space.items.end(),
+                   [](const Item& a, const Item& b) { return a.first < b.first; });
+  for (const Item& item : space.items) {
+    for (int s = item.first; s < item.last; ++s) space.live[s] += item.size;
+    if (item.pinned != kNotPinned) space.bound = std::max(space.bound, item.pinned + item.size);
+  }
+  for (int64_t bytes : space.live) space.bound = std::max(space.bound, bytes);
+  space.pins_collide = pins_collide(space);
+  return space;
+}
+
+int64_t peak_of(const Space& space, const std::vector<int64_t>& offsets) {
+  int64_t peak = 0;
+  for (size_t i = 0; i < offsets.size(); ++i) peak = std::max(peak, offsets[i] + space.items[i].size);
+  return peak;
+}
+
+void store(const Space& space, const std::vector<int64_t>& offsets, int index, Placement& placement) {
+  for (size_t i = 0; i < offsets.size(); ++i) placement.offsets[space.items[i].buffer] = offsets[i];
+  placement.peak[index] = peak_of(space, offsets);
+}
+
+Placement blank_placement(const Problem& problem) {
+  Placement placement;
+  placement.peak.assign(space_count(problem), 0);
+  for (const Buffer& b : problem.buffers) placement.offsets.push_back(b.offset.value_or(0));
+  return placement;
+}
+
+}  // namespace plimsoll::plan
