@@ -1,6 +1,7 @@
 #include "plan/branch.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace plimsoll::plan {
 namespace {
@@ -8,37 +9,44 @@ namespace {
 constexpr size_t kMemory = size_t{1} << 19;  // hashes of failed groups; 4 MiB
 
 uint64_t mix(uint64_t x) {  // a bijection that spreads every bit
-  x ^= x >> 32;
-  x *= 0xd6e8feb86659fd93u;
-  x ^= x >> 32;
-  x *= 0xd6e8feb86659fd93u;
-  x ^= x >> 32;
-  return x;
+  for (int round = 0; round < 2; ++round) {
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93u;
+  }
+  return x ^ (x >> 32);
+}
+
+uint64_t hash_of(int item, int64_t rest) {
+  return mix(mix(static_cast<uint64_t>(item) + 1) + static_cast<uint64_t>(rest));
 }
 
 }  // namespace
 
-Branch::Branch(const std::vector<Item>& items) : items_(items), offsets_(items.size()), failed_(kMemory) {
+Branch::Branch(const std::vector<Item>& items) : items_(items), offsets_(items.size()), conflict_(items.size()), failed_(kMemory) {
   int sections = 0;
   for (const Item& item : items) sections = std::max(sections, item.last);
   top_.resize(sections);
+  reach_.resize(sections);
 }
 
 void Branch::forget() {
   std::fill(failed_.begin(), failed_.end(), 0);
 }
 
-Outcome Branch::run(int64_t capacity, const std::vector<double>& rank, int64_t nodes,
+Outcome Branch::run(int64_t capacity, const std::vector<int>& rank, int64_t nodes,
                     Clock::time_point deadline) {
   capacity_ = capacity;
-  rank_ = &rank;
   nodes_left_ = nodes;
   deadline_ = deadline;
   Group group;
-  for (size_t i = 0; i < items_.size(); ++i) {
-    group.push_back({static_cast<int>(i), std::max(items_[i].pinned, int64_t{0})});
+  for (int i = 0; i < static_cast<int>(items_.size()); ++i) {
+    const int64_t rest = std::max(items_[i].pinned, int64_t{0});
+    group.push_back({rest, rank[i], i, hash_of(i, rest)});
   }
-  return solve(group);
+  std::sort(group.begin(), group.end(), [](const Waiting& a, const Waiting& b) {
+    return std::tie(a.rest, a.rank) < std::tie(b.rest, b.rank);
+  });
+  return solve(group, {0, static_cast<int>(top_.size())});
 }
 
 bool Branch::out_of_time() {
@@ -47,36 +55,59 @@ bool Branch::out_of_time() {
   return false;
 }
 
-Outcome Branch::solve(Group& group) {
+// `changed`: the sections in which some rest is higher than when fits() was last asked.
+Outcome Branch::solve(const Group& group, Range changed) {
   if (group.empty()) return Outcome::kFound;
   if (out_of_time()) return Outcome::kStopped;
-  Group by_rest = group;
-  std::sort(by_rest.begin(), by_rest.end(), [&](const Waiting& a, const Waiting& b) {
-    return a.rest != b.rest ? a.rest < b.rest : (*rank_)[a.item] < (*rank_)[b.item];
-  });
-  if (!fits(by_rest)) return Outcome::kImpossible;
-  const uint64_t key = hash(group);
-  uint64_t& memory = failed_[key % kMemory];
-  if (memory == key) return Outcome::kImpossible;
-
+  uint64_t key = 0;
   int64_t lowest_end = kUnlimited;
-  for (const Waiting& w : group) lowest_end = std::min(lowest_end, w.rest + items_[w.item].size);
-  for (size_t i = 0; i < by_rest.size() && by_rest[i].rest < lowest_end; ++i) {
-    if (twin_tried(by_rest, i)) continue;
-    const Outcome outcome = place_and_solve(group, by_rest[i]);
+  int lowest = 0;
+  for (const Waiting& w : group) {
+    key += w.hash;
+    const int64_t end = w.rest + items_[w.item].size;
+    if (end >= lowest_end) continue;
+    lowest_end = end;
+    lowest = w.item;
+  }
+  uint64_t& memory = failed_[key % kMemory];
+  if (memory == key) {
+    conflict_.clear_all();
+    for (const Waiting& w : group) conflict_.insert(w.item);
+    return Outcome::kImpossible;
+  }
+  if (!fits(group, changed)) return Outcome::kImpossible;
+
+  ItemSet conflict(items_.size()), tried(items_.size());
+  conflict.insert(lowest);
+  conflict.insert(group[0].item);
+  for (size_t i = 0; i < group.size() && group[i].rest < lowest_end;) {
+    const int item = group[i].item;
+    if (tried.contains(item) || !conflict.contains(item) || twin_tried(group, i, tried)) {
+      ++i;
+      continue;
+    }
+    const Outcome outcome = place_and_solve(group, group[i]);
     if (outcome != Outcome::kImpossible) return outcome;
+    if (!conflict_.contains(item)) {
+      conflict = conflict_;
+      break;
+    }
+    tried.insert(item);
+    conflict.insert_all(conflict_);
+    i = 0;
   }
   memory = key;
+  conflict_ = conflict;
   return Outcome::kImpossible;
 }
 
-// Items that differ in nothing are placed in the order of by_rest.
-bool Branch::twin_tried(const Group& by_rest, size_t i) const {
-  const Item& item = items_[by_rest[i].item];
-  for (size_t j = i; j-- > 0 && by_rest[j].rest == by_rest[i].rest;) {
-    const Item& other = items_[by_rest[j].item];
-    if (item.size == other.size && item.first == other.first && item.last == other.last &&
-        item.alignment == other.alignment && item.pinned == other.pinned) {
+// Items that differ in nothing are interchangeable.
+bool Branch::twin_tried(const Group& group, size_t i, const ItemSet& tried) const {
+  const Item& item = items_[group[i].item];
+  for (size_t j = i; j-- > 0 && group[j].rest == group[i].rest;) {
+    const Item& other = items_[group[j].item];
+    if (tried.contains(group[j].item) && item.size == other.size && item.first == other.first &&
+        item.last == other.last && item.alignment == other.alignment && item.pinned == other.pinned) {
       return true;
     }
   }
@@ -84,62 +115,113 @@ bool Branch::twin_tried(const Group& by_rest, size_t i) const {
 }
 
 Outcome Branch::place_and_solve(const Group& group, const Waiting& next) {
-  const Item& placed = items_[next.item];
-  const int64_t end = next.rest + placed.size;
-  Group rest_of_group;
-  rest_of_group.reserve(group.size());
-  for (const Waiting& w : group) {
-    if (w.item == next.item) continue;
-    const Item& item = items_[w.item];
-    int64_t rest = std::max(w.rest, item.overlaps(placed) ? end : next.rest);
-    rest = align_up(rest, item.alignment);
-    if (item.pinned != kNotPinned && rest > item.pinned) return Outcome::kImpossible;
-    if (rest + item.size > capacity_) return Outcome::kImpossible;
-    rest_of_group.push_back({w.item, rest});
+  Group remaining, raised;
+  if (!raise(group, next, remaining, raised)) return Outcome::kImpossible;
+  Range changed{items_[next.item].first, items_[next.item].last};
+  for (const Waiting& w : raised) {
+    changed.first = std::min(changed.first, items_[w.item].first);
+    changed.last = std::max(changed.last, items_[w.item].last);
   }
   offsets_[next.item] = next.rest;
-  for (Group& part : split(rest_of_group)) {
-    const Outcome outcome = solve(part);
-    if (outcome != Outcome::kFound) return outcome;
+  for (const Group& part : split(std::move(remaining))) {
+    const Outcome outcome = solve(part, changed);
+    if (outcome == Outcome::kFound) continue;
+    if (outcome == Outcome::kImpossible) {
+      for (const Waiting& w : raised) {
+        if (conflict_.contains(w.item)) {
+          conflict_.insert(next.item);
+          break;
+        }
+      }
+    }
+    return outcome;
   }
   return Outcome::kFound;
 }
 
-// Groups without a common section; small ones first, since one that fails spares the others.
-std::vector<Branch::Group> Branch::split(const Group& group) const {
-  std::vector<Group> parts;
-  int last = -1;
+// The group without `next`, resting on it or, elsewhere in time, not below it. False if one cannot.
+bool Branch::raise(const Group& group, const Waiting& next, Group& remaining, Group& raised) {
+  const Item& placed = items_[next.item];
+  remaining.reserve(group.size());
   for (const Waiting& w : group) {
+    if (w.item == next.item) continue;
     const Item& item = items_[w.item];
-    if (item.first >= last) parts.emplace_back();
-    parts.back().push_back(w);
-    last = std::max(last, item.last);
+    const int64_t floor = item.overlaps(placed) ? next.rest + placed.size : next.rest;
+    if (floor <= w.rest) {
+      remaining.push_back(w);
+      continue;
+    }
+    const int64_t rest = align_up(floor, item.alignment);
+    if (item.pinned != kNotPinned || rest + item.size > capacity_) {
+      conflict_.clear_all();
+      conflict_.insert(w.item);
+      conflict_.insert(next.item);
+      return false;
+    }
+    raised.push_back({rest, w.rank, w.item, hash_of(w.item, rest)});
   }
-  std::sort(parts.begin(), parts.end(), [](const Group& a, const Group& b) { return a.size() < b.size(); });
-  return parts;
+  const auto less = [](const Waiting& a, const Waiting& b) {
+    return std::tie(a.rest, a.rank) < std::tie(b.rest, b.rank);
+  };
+  std::sort(raised.begin(), raised.end(), less);
+  const auto middle = remaining.insert(remaining.end(), raised.begin(), raised.end());
+  std::inplace_merge(remaining.begin(), middle, remaining.end(), less);
+  return true;
 }
 
-bool Branch::fits(const Group& by_rest) {
-  for (const Waiting& w : by_rest) {
+// Groups without a common section; small ones first, since one that fails spares the others.
+std::vector<Branch::Group> Branch::split(Group&& group) {
+  std::fill(reach_.begin(), reach_.end(), 0);
+  for (const Waiting& w : group) {
     const Item& item = items_[w.item];
-    std::fill(top_.begin() + item.first, top_.begin() + item.last, 0);
+    reach_[item.first] = std::max(reach_[item.first], item.last);
   }
-  for (const Waiting& w : by_rest) {
+  int parts = 0, end = 0;  // turns reach_ into the number of the part that a section belongs to
+  for (int s = 0; s < static_cast<int>(reach_.size()); ++s) {
+    if (reach_[s] > 0 && s >= end) ++parts;
+    end = std::max(end, reach_[s]);
+    reach_[s] = parts - 1;
+  }
+  std::vector<Group> groups(parts);
+  if (parts == 1) {
+    groups[0] = std::move(group);
+    return groups;
+  }
+  for (const Waiting& w : group) groups[reach_[items_[w.item].first]].push_back(w);
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.size() < b.size(); });
+  return groups;
+}
+
+bool Branch::fits(const Group& group, Range changed) {
+  std::fill(top_.begin() + changed.first, top_.begin() + changed.last, 0);
+  for (const Waiting& w : group) {
     const Item& item = items_[w.item];
-    for (int s = item.first; s < item.last; ++s) {
+    const int last = std::min(item.last, changed.last);
+    for (int s = std::max(item.first, changed.first); s < last; ++s) {
       top_[s] = std::max(top_[s], w.rest) + item.size;
-      if (top_[s] > capacity_) return false;
+      if (top_[s] > capacity_) {
+        blame(group, s);
+        return false;
+      }
     }
   }
   return true;
 }
 
-uint64_t Branch::hash(const Group& group) const {
-  uint64_t sum = 0;
+// The conflict: the items of this section that stack without a gap up to the capacity and beyond.
+void Branch::blame(const Group& group, int section) {
+  int64_t top = -1;
   for (const Waiting& w : group) {
-    sum += mix(static_cast<uint64_t>(w.rest) * 0x9e3779b97f4a7c15u + mix(w.item + 1));
+    const Item& item = items_[w.item];
+    if (section < item.first || section >= item.last) continue;
+    if (w.rest > top) {
+      conflict_.clear_all();
+      top = w.rest;
+    }
+    conflict_.insert(w.item);
+    top += item.size;
+    if (top > capacity_) return;
   }
-  return sum;
 }
 
 }  // namespace plimsoll::plan

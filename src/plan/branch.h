@@ -9,6 +9,20 @@
 
 namespace plimsoll::plan {
 
+class ItemSet {
+ public:
+  explicit ItemSet(size_t items) : words_((items + 63) / 64) {}
+  void insert(int i) { words_[i / 64] |= uint64_t{1} << (i % 64); }
+  bool contains(int i) const { return words_[i / 64] >> (i % 64) & 1; }
+  void clear_all() { words_.assign(words_.size(), 0); }
+  void insert_all(const ItemSet& other) {
+    for (size_t w = 0; w < words_.size(); ++w) words_[w] |= other.words_[w];
+  }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
 enum class Outcome { kFound, kImpossible, kStopped };
 
 // Buffers are placed in order of rising offset, each as low as the ones below it allow. Every solution can be
@@ -29,7 +43,7 @@ class Branch {
   // Tries buffers of equal rest in order of rising `rank`. Gives up after `nodes` branches or at the
   // deadline. What has failed is remembered for later calls, whose capacity must not be larger (else call
   // forget).
-  Outcome run(int64_t capacity, const std::vector<double>& rank, int64_t nodes, Clock::time_point deadline);
+  Outcome run(int64_t capacity, const std::vector<int>& rank, int64_t nodes, Clock::time_point deadline);
   void forget();
 
   // After kFound: per item.
@@ -37,24 +51,30 @@ class Branch {
 
  private:
   struct Waiting {
-    int item;
-    int64_t rest;  // it cannot be placed lower
+    int64_t rest;   // it cannot be placed lower
+    int rank, item;
+    uint64_t hash;  // of item and rest
   };
-  using Group = std::vector<Waiting>;  // by item, hence by `first`
+  using Group = std::vector<Waiting>;  // by rest, then rank
+  struct Range {
+    int first, last;
+  };
 
-  Outcome solve(Group& group);
+  Outcome solve(const Group& group, Range changed);
   Outcome place_and_solve(const Group& group, const Waiting& next);
-  bool fits(const Group& by_rest);
+  bool raise(const Group& group, const Waiting& next, Group& remaining, Group& raised);
+  std::vector<Group> split(Group&& group);
+  bool fits(const Group& group, Range changed);
+  bool twin_tried(const Group& group, size_t i, const ItemSet& tried) const;
+  void blame(const Group& group, int section);
   bool out_of_time();
-  uint64_t hash(const Group& group) const;
-  std::vector<Group> split(const Group& group) const;
-  bool twin_tried(const Group& by_rest, size_t i) const;
 
   const std::vector<Item>& items_;
   std::vector<int64_t> offsets_;
+  ItemSet conflict_;              // after kImpossible: items that cannot be placed from their rests
   std::vector<int64_t> top_;      // per section; scratch of fits()
+  std::vector<int> reach_;        // per section; scratch of split()
   std::vector<uint64_t> failed_;  // direct-mapped by hash
-  const std::vector<double>* rank_ = nullptr;
   int64_t capacity_ = 0;
   int64_t nodes_left_ = 0;
   Clock::time_point deadline_;
