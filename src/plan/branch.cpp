@@ -6,7 +6,7 @@
 namespace plimsoll::plan {
 namespace {
 
-constexpr size_t kMemory = size_t{1} << 19;  // hashes of failed groups; 4 MiB
+constexpr size_t kMemory = size_t{1} << 16;  // failed groups to remember
 
 uint64_t mix(uint64_t x) {  // a bijection that spreads every bit
   for (int round = 0; round < 2; ++round) {
@@ -22,7 +22,8 @@ uint64_t hash_of(int item, int64_t rest) {
 
 }  // namespace
 
-Branch::Branch(const std::vector<Item>& items) : items_(items), offsets_(items.size()), conflict_(items.size()), failed_(kMemory) {
+Branch::Branch(const std::vector<Item>& items)
+    : items_(items), offsets_(items.size()), conflict_(items.size()), failed_(kMemory) {
   int sections = 0;
   for (const Item& item : items) sections = std::max(sections, item.last);
   top_.resize(sections);
@@ -30,7 +31,7 @@ Branch::Branch(const std::vector<Item>& items) : items_(items), offsets_(items.s
 }
 
 void Branch::forget() {
-  std::fill(failed_.begin(), failed_.end(), 0);
+  for (Failure& failure : failed_) failure.key = 0;
 }
 
 Outcome Branch::run(int64_t capacity, const std::vector<int>& rank, int64_t nodes,
@@ -69,10 +70,9 @@ Outcome Branch::solve(const Group& group, Range changed) {
     lowest_end = end;
     lowest = w.item;
   }
-  uint64_t& memory = failed_[key % kMemory];
-  if (memory == key) {
-    conflict_.clear_all();
-    for (const Waiting& w : group) conflict_.insert(w.item);
+  Failure& failure = failed_[key % kMemory];
+  if (failure.key == key) {
+    conflict_ = failure.conflict;
     return Outcome::kImpossible;
   }
   if (!fits(group, changed)) return Outcome::kImpossible;
@@ -96,7 +96,7 @@ Outcome Branch::solve(const Group& group, Range changed) {
     conflict.insert_all(conflict_);
     i = 0;
   }
-  memory = key;
+  failure = {key, conflict};
   conflict_ = conflict;
   return Outcome::kImpossible;
 }
@@ -188,7 +188,8 @@ std::vector<Branch::Group> Branch::split(Group&& group) {
     return groups;
   }
   for (const Waiting& w : group) groups[reach_[items_[w.item].first]].push_back(w);
-  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.size() < b.size(); });
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Group& a, const Group& b) { return a.size() < b.size(); });
   return groups;
 }
 

@@ -11,7 +11,7 @@ namespace plimsoll::plan {
 
 class ItemSet {
  public:
-  explicit ItemSet(size_t items) : words_((items + 63) / 64) {}
+  explicit ItemSet(size_t items = 0) : words_((items + 63) / 64) {}
   void insert(int i) { words_[i / 64] |= uint64_t{1} << (i % 64); }
   bool contains(int i) const { return words_[i / 64] >> (i % 64) & 1; }
   void clear_all() { words_.assign(words_.size(), 0); }
@@ -51,11 +51,15 @@ class Branch {
 
  private:
   struct Waiting {
-    int64_t rest;   // it cannot be placed lower
+    int64_t rest;  // it cannot be placed lower
     int rank, item;
     uint64_t hash;  // of item and rest
   };
   using Group = std::vector<Waiting>;  // by rest, then rank
+  struct Failure {
+    uint64_t key = 0;  // the sum of the group's hashes
+    ItemSet conflict;
+  };
   struct Range {
     int first, last;
   };
@@ -71,10 +75,10 @@ class Branch {
 
   const std::vector<Item>& items_;
   std::vector<int64_t> offsets_;
-  ItemSet conflict_;              // after kImpossible: items that cannot be placed from their rests
-  std::vector<int64_t> top_;      // per section; scratch of fits()
-  std::vector<int> reach_;        // per section; scratch of split()
-  std::vector<uint64_t> failed_;  // direct-mapped by hash
+  ItemSet conflict_;             // after kImpossible: items that cannot be placed from their rests
+  std::vector<int64_t> top_;     // per section; scratch of fits()
+  std::vector<int> reach_;       // per section; scratch of split()
+  std::vector<Failure> failed_;  // direct-mapped by key
   int64_t capacity_ = 0;
   int64_t nodes_left_ = 0;
   Clock::time_point deadline_;

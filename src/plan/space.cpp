@@ -44,6 +44,14 @@ bool pins_collide(const Space& space) {
   return false;
 }
 
+void set_bound(Space& space) {
+  space.bound = 0;
+  for (const Item& item : space.items) {
+    if (item.pinned != kNotPinned) space.bound = std::max(space.bound, item.pinned + item.size);
+  }
+  for (int64_t bytes : space.live) space.bound = std::max(space.bound, bytes);
+}
+
 }  // namespace
 
 Space make_space(const Problem& problem, int index) {
@@ -61,11 +69,28 @@ Space make_space(const Problem& problem, int index) {
                    [](const Item& a, const Item& b) { return a.first < b.first; });
   for (const Item& item : space.items) {
     for (int s = item.first; s < item.last; ++s) space.live[s] += item.size;
-    if (item.pinned != kNotPinned) space.bound = std::max(space.bound, item.pinned + item.size);
   }
-  for (int64_t bytes : space.live) space.bound = std::max(space.bound, bytes);
+  set_bound(space);
   space.pins_collide = pins_collide(space);
   return space;
+}
+
+std::vector<Space> split_in_time(const Space& space) {
+  std::vector<Space> parts;
+  int begin = 0, end = 0;  // the sections of the part under way
+  for (Item item : space.items) {
+    if (item.first >= end) {
+      begin = end = item.first;
+      parts.emplace_back().capacity = space.capacity;
+    }
+    Space& part = parts.back();
+    for (; end < item.last; ++end) part.live.push_back(space.live[end]);
+    item.first -= begin;
+    item.last -= begin;
+    part.items.push_back(item);
+  }
+  for (Space& part : parts) set_bound(part);
+  return parts;
 }
 
 int64_t peak_of(const Space& space, const std::vector<int64_t>& offsets) {

@@ -32,6 +32,10 @@ struct Space {
 
 Space make_space(const Problem& problem, int space);
 
+// The parts of a space that are never alive together, each a space of its own. Their bounds are their own
+// too.
+std::vector<Space> split_in_time(const Space& space);
+
 inline int64_t align_up(int64_t offset, int64_t alignment) {
   return (offset + alignment - 1) & ~(alignment - 1);
 }
