@@ -35,8 +35,8 @@ std::vector<Column> parse_header(std::string_view line) {
   for (std::string_view name : split(line, ',')) {
     const auto found = std::find(kColumns.begin(), kColumns.end(), name);
     if (found == kColumns.end()) {
-      fail(ErrorCode::kInvalidArgument, "line 1: column '{}' is not one of id, lower, upper, size, alignment, offset",
-           name);
+      fail(ErrorCode::kInvalidArgument,
+           "line 1: column '{}' is not one of id, lower, upper, size, alignment, offset", name);
     }
     const Column column = static_cast<Column>(found - kColumns.begin());
     if (std::count(columns.begin(), columns.end(), column) > 0) {

@@ -3,8 +3,8 @@
 //   id,lower,upper,size
 //   conv1,0,3,4096
 //
-// The header names the columns, in any order. `alignment` (1 if absent) and `offset` (a pin; may be empty) are
-// optional. Lifetimes are half-open. There is one memory space and no capacity.
+// The header names the columns, in any order. `alignment` (1 if absent) and `offset` (a pin; may be empty)
+// are optional. Lifetimes are half-open. There is one memory space and no capacity.
 #pragma once
 
 #include <string>
@@ -20,7 +20,8 @@ struct NamedProblem {
   std::vector<std::string> ids;  // one per buffer, any text without a comma
 };
 
-// Throws Error(kInvalidArgument) naming the line and the column that is wrong. The result is valid (validate).
+// Throws Error(kInvalidArgument) naming the line and the column that is wrong. The result is valid
+// (validate).
 NamedProblem parse_csv(std::string_view text);
 
 // The rows that parse_csv reads, in the same order, with each buffer's offset in the placement.

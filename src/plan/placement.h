@@ -14,11 +14,11 @@
 namespace plimsoll::plan {
 
 struct Buffer {
-  int64_t size = 0;               // bytes; 0 is allowed and conflicts with nothing
-  int64_t lower = 0, upper = 0;   // alive during [lower, upper), never empty
-  int64_t alignment = 64;         // of the offset; a power of two
-  std::optional<int64_t> offset;  // pinned: the only offset it may have
-  int space = 0;                  // memory spaces are placed independently
+  int64_t size = 0;                    // bytes; 0 is allowed and conflicts with nothing
+  int64_t lower = 0, upper = 0;        // alive during [lower, upper), never empty
+  int64_t alignment = 64;              // of the offset; a power of two
+  std::optional<int64_t> offset = {};  // pinned: the only offset it may have
+  int space = 0;                       // memory spaces are placed independently
 };
 
 inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();

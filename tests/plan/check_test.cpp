@@ -12,7 +12,9 @@ using testing::IsEmpty;
 
 // Two buffers that meet in time, and a third after them in the first one's place.
 Problem three_buffers() {
-  return {{{.size = 100, .lower = 0, .upper = 2}, {.size = 64, .lower = 1, .upper = 4}, {.size = 10, .lower = 2, .upper = 3}},
+  return {{{.size = 100, .lower = 0, .upper = 2},
+           {.size = 64, .lower = 1, .upper = 4},
+           {.size = 10, .lower = 2, .upper = 3}},
           {}};
 }
 const Placement kValid{{0, 128, 64}, {192}};
@@ -21,7 +23,9 @@ TEST(Check, AcceptsBuffersThatShareBytesAtDifferentTimes) {
   EXPECT_THAT(check(three_buffers(), kValid), IsEmpty());
 }
 
-TEST(Check, AcceptsNothingToPlace) { EXPECT_THAT(check({}, {}), IsEmpty()); }
+TEST(Check, AcceptsNothingToPlace) {
+  EXPECT_THAT(check({}, {}), IsEmpty());
+}
 
 TEST(Check, EveryBufferNeedsAnOffset) {
   EXPECT_THAT(check(three_buffers(), {{0, 128}, {192}}), ElementsAre("3 buffers but 2 offsets"));
@@ -46,8 +50,10 @@ TEST(Check, LiveBuffersShareNoByte) {
 
 TEST(Check, ABufferInsideAnotherIsFound) {
   const Problem problem{{{.size = 1000, .lower = 0, .upper = 9}, {.size = 1, .lower = 3, .upper = 4}}, {}};
-  EXPECT_THAT(check(problem, {{0, 64}, {1000}}), ElementsAre("buffers 0 and 1 share bytes [64, 65) during [3, 4)"));
-  EXPECT_THAT(check(problem, {{0, 0}, {1000}}), ElementsAre("buffers 0 and 1 share bytes [0, 1) during [3, 4)"));
+  EXPECT_THAT(check(problem, {{0, 64}, {1000}}),
+              ElementsAre("buffers 0 and 1 share bytes [64, 65) during [3, 4)"));
+  EXPECT_THAT(check(problem, {{0, 0}, {1000}}),
+              ElementsAre("buffers 0 and 1 share bytes [0, 1) during [3, 4)"));
 }
 
 TEST(Check, LifetimesAreHalfOpen) {
@@ -63,7 +69,8 @@ TEST(Check, EmptyBuffersShareNothing) {
 }
 
 TEST(Check, SpacesAreApart) {
-  Problem problem{{{.size = 64, .lower = 0, .upper = 2}, {.size = 32, .lower = 0, .upper = 2, .space = 1}}, {}};
+  Problem problem{{{.size = 64, .lower = 0, .upper = 2}, {.size = 32, .lower = 0, .upper = 2, .space = 1}},
+                  {}};
   EXPECT_THAT(check(problem, {{0, 0}, {64, 32}}), IsEmpty());
   EXPECT_THAT(check(problem, {{0, 0}, {64}}), ElementsAre("space 1 has no peak"));
 }
@@ -77,8 +84,10 @@ TEST(Check, CapacityIsKept) {
 }
 
 TEST(Check, ThePeakIsTrue) {
-  EXPECT_THAT(check(three_buffers(), {{0, 128, 64}, {191}}), ElementsAre("space 0: peak is 192 but 191 was told"));
-  EXPECT_THAT(check(three_buffers(), {{0, 128, 64}, {193}}), ElementsAre("space 0: peak is 192 but 193 was told"));
+  EXPECT_THAT(check(three_buffers(), {{0, 128, 64}, {191}}),
+              ElementsAre("space 0: peak is 192 but 191 was told"));
+  EXPECT_THAT(check(three_buffers(), {{0, 128, 64}, {193}}),
+              ElementsAre("space 0: peak is 192 but 193 was told"));
 }
 
 TEST(Check, MalformedProblemsAreNamed) {

@@ -57,7 +57,8 @@ TEST(Csv, NamesWhatIsWrong) {
             "line 2: size: an integer of 64 bits expected, found '8x'");
   EXPECT_EQ(error_of("id,lower,upper,size\na,0,99999999999999999999,8\n"),
             "line 2: upper: an integer of 64 bits expected, found '99999999999999999999'");
-  EXPECT_EQ(error_of("id,lower,upper,size\na,0,1,-8\n"), "buffer 0: a size from 0 to 2^62 expected, found -8");
+  EXPECT_EQ(error_of("id,lower,upper,size\na,0,1,-8\n"),
+            "buffer 0: a size from 0 to 2^62 expected, found -8");
   EXPECT_EQ(error_of("id,lower,upper,size\na,2,2,8\n"), "buffer 0: lifetime [2, 2) is empty");
   EXPECT_NE(error_of(""), "no error");
 }

@@ -10,11 +10,11 @@ namespace plimsoll::plan {
 struct RandomShape {
   int buffers = 30;
   int64_t times = 20;
-  int64_t longest = 8;       // lifetime
-  int64_t largest = 1000;    // size
+  int64_t longest = 8;     // lifetime
+  int64_t largest = 1000;  // size
   int spaces = 1;
   bool zero_sizes = false;
-  bool alignments = false;   // 1 to 128 instead of 1
+  bool alignments = false;  // 1 to 128 instead of 1
 };
 
 inline Problem random_problem(unsigned seed, const RandomShape& shape) {

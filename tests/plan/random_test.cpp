@@ -1,0 +1,143 @@
+// Every placer on random problems, judged by check() and, where they are tiny, by trying every order.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "plan/check.h"
+#include "plan/random_problem.h"
+
+namespace plimsoll::plan {
+namespace {
+
+using std::chrono::steady_clock;
+using testing::IsEmpty;
+
+SearchOptions milliseconds(int64_t count) {
+  return {steady_clock::now() + std::chrono::milliseconds(count)};
+}
+
+const RandomShape kShapes[] = {
+    {},
+    {.buffers = 1},
+    {.buffers = 60, .times = 10, .longest = 10},
+    {.buffers = 200, .times = 100, .longest = 5, .zero_sizes = true},
+    {.buffers = 80, .times = 20, .spaces = 3, .alignments = true},
+    {.buffers = 80, .times = 3, .longest = 1, .largest = 3, .zero_sizes = true, .alignments = true},
+};
+
+// Naive's own offsets make pins that agree with each other.
+void pin_some(Problem& problem) {
+  const auto placement = place_naive(problem);
+  for (size_t i = 0; i < problem.buffers.size(); i += 7) problem.buffers[i].offset = placement->offsets[i];
+}
+
+void expect_all_valid(const Problem& problem) {
+  const auto naive = place_naive(problem), greedy = place_greedy(problem),
+             search = place_search(problem, milliseconds(5)).placement;
+  ASSERT_TRUE(naive && greedy && search);
+  EXPECT_THAT(check(problem, *naive), IsEmpty());
+  EXPECT_THAT(check(problem, *greedy), IsEmpty());
+  EXPECT_THAT(check(problem, *search), IsEmpty());
+  for (int s = 0; s < space_count(problem); ++s) {
+    EXPECT_GE(naive->peak[s], greedy->peak[s]);
+    EXPECT_GE(greedy->peak[s], search->peak[s]);
+    EXPECT_GE(search->peak[s], lower_bound(problem, s).bytes);
+  }
+}
+
+TEST(Random, EveryPlacerIsValidAndOrdered) {
+  for (const RandomShape& shape : kShapes) {
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << shape.buffers << " buffers");
+      Problem problem = random_problem(seed, shape);
+      expect_all_valid(problem);
+      pin_some(problem);
+      expect_all_valid(problem);
+    }
+  }
+}
+
+TEST(Random, CapacityIsNeverExceeded) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    Problem problem = random_problem(seed, {});
+    const int64_t bound = lower_bound(problem, 0).bytes;
+    for (int64_t capacity : {bound - 1, bound, bound + bound / 10}) {
+      problem.capacity = {capacity};
+      const auto greedy = place_greedy(problem);
+      if (greedy) {
+        EXPECT_THAT(check(problem, *greedy), IsEmpty());
+      }
+      SearchOptions options = milliseconds(5);
+      options.goal = Goal::kFit;
+      const SearchResult search = place_search(problem, options);
+      if (search.placement) {
+        EXPECT_THAT(check(problem, *search.placement), IsEmpty());
+      }
+      EXPECT_TRUE(!greedy || search.placement) << "search lost what greedy found";
+      if (capacity < bound) {
+        EXPECT_TRUE(!search.placement && search.proven);
+      }
+    }
+  }
+}
+
+// The least peak of all: some order, placed one by one at the lowest free offset, is optimal.
+int64_t least_peak(const Problem& problem) {
+  const auto& buffers = problem.buffers;
+  std::vector<size_t> order, pinned;
+  for (size_t i = 0; i < buffers.size(); ++i) (buffers[i].offset ? pinned : order).push_back(i);
+  int64_t least = kUnlimited;
+  do {
+    std::vector<size_t> placed = pinned;
+    std::vector<int64_t> offsets(buffers.size());
+    int64_t peak = 0;
+    for (size_t i : pinned) {
+      offsets[i] = *buffers[i].offset;
+      peak = std::max(peak, offsets[i] + buffers[i].size);
+    }
+    for (size_t i : order) {
+      const Buffer& b = buffers[i];
+      int64_t& offset = offsets[i];
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (size_t j : placed) {
+          const Buffer& other = buffers[j];
+          if (b.lower < other.upper && other.lower < b.upper && offset < offsets[j] + other.size &&
+              offsets[j] < offset + b.size) {
+            offset = (offsets[j] + other.size + b.alignment - 1) / b.alignment * b.alignment;
+            moved = true;
+          }
+        }
+      }
+      placed.push_back(i);
+      peak = std::max(peak, offset + b.size);
+    }
+    least = std::min(least, peak);
+  } while (std::next_permutation(order.begin(), order.end()));
+  return least;
+}
+
+TEST(Random, SearchProvesTheLeastPeakOfTinyProblems) {
+  const RandomShape shapes[] = {{.buffers = 7, .times = 6, .longest = 4, .largest = 9},
+                                {.buffers = 7, .times = 4, .longest = 4, .largest = 200, .alignments = true}};
+  int above_bound = 0;
+  for (const RandomShape& shape : shapes) {
+    for (unsigned seed = 0; seed < 150; ++seed) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed);
+      Problem problem = random_problem(seed, shape);
+      // A pin near the floor leaves room on both sides of it.
+      if (seed % 3 == 0) problem.buffers[0].offset = 2 * problem.buffers[0].alignment;
+      const SearchResult result = place_search(problem, milliseconds(60'000));
+      ASSERT_TRUE(result.placement && result.proven);
+      const int64_t least = least_peak(problem);
+      EXPECT_EQ(result.placement->peak[0], least);
+      above_bound += least > lower_bound(problem, 0).bytes;
+    }
+  }
+  EXPECT_GT(above_bound, 10) << "too easy: the lower bound was nearly always reached";
+}
+
+}  // namespace
+}  // namespace plimsoll::plan
