@@ -159,8 +159,14 @@ int64_t InferContext::axis(int64_t axis, size_t rank) const {
 
 void InferContext::set_output(size_t i, ElementType type, std::span<const Dim> dims) {
   if (!has_output(i)) return;
+  if (dims.size() > kMaxRank) reject("output {} would have {} dimensions, more than {}", i, dims.size(), kMaxRank);
+  // Whatever is computed from a shape that passed here (elements, bits, strides) fits 63 bits.
+  int64_t bits = std::max(element_bits(type), 8);
   for (Dim d : dims) {
-    if (d.is_constant() && d.value() < 0) reject("output {} would have shape {}", i, to_string(dims));
+    if (!d.is_constant()) continue;
+    if (d.value() < 0) reject("output {} would have shape {}", i, to_string(dims));
+    if (__builtin_mul_overflow(bits, std::max<int64_t>(d.value(), 1), &bits))
+      reject("output {} would have shape {}, which no memory holds", i, to_string(dims));
   }
   outputs_[i] = Facts{};
   outputs_[i].type = {ValueKind::kTensor, type, ElementType::kUndefined, true, arena_.copy(dims), nullptr};

@@ -155,6 +155,7 @@ class InferContext : public NodeContext {
   // -rank..rank-1 -> 0..rank-1; throws otherwise.
   int64_t axis(int64_t axis, size_t rank) const;
 
+  // Throws if the shape has a negative dimension, more than kMaxRank of them, or overflows.
   void set_output(size_t i, ElementType type, std::span<const Dim> dims);
   void set_output(size_t i, ElementType type, const std::vector<Dim>& dims) {
     set_output(i, type, std::span<const Dim>(dims));
@@ -174,6 +175,7 @@ class InferContext : public NodeContext {
   BumpArena& arena() { return arena_; }
 
   static constexpr size_t kMaxKnownValues = 1024;
+  static constexpr size_t kMaxRank = 64;
   BodyInferrer* const bodies;
 
  private:

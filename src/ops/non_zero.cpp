@@ -1,0 +1,69 @@
+#include <cstring>
+
+#include "ops/movement.h"
+
+namespace plimsoll {
+namespace {
+
+// Calls f(linear position) for every element that is not zero; the data may be unaligned.
+template <typename T, typename F>
+void for_each_nonzero(const TensorView& view, F&& f) {
+  const int64_t count = view.elements();
+  for (int64_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(static_cast<void*>(&value), view.data + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    bool set;
+    if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
+      set = (value.bits & 0x7fff) != 0;
+    } else {
+      set = value != T(0);
+    }
+    if (set) f(i);
+  }
+}
+
+template <typename F>
+void visit_nonzero(const TensorView& view, F&& f) {
+  if (view.type == ElementType::kBool) return for_each_nonzero<uint8_t>(view, f);
+  visit_numeric(view.type, [&](auto tag) { for_each_nonzero<typename decltype(tag)::type>(view, f); });
+}
+
+void infer(InferContext& c) {
+  c.expect_type(0, kNumericTypes | kBoolType);
+  if (!c.ranked(0)) return c.set_unranked_output(0, ElementType::kInt64);
+  Dim count;
+  if (const TensorView* data = c.constant(0)) {
+    int64_t found = 0;
+    visit_nonzero(*data, [&](int64_t) { ++found; });
+    count = found;
+  } else {
+    count = c.unknown("nonzero");
+  }
+  c.set_output(0, ElementType::kInt64, {Dim(static_cast<int64_t>(c.rank(0))), count});
+}
+
+void run(const RunContext& c) {
+  const TensorView& in = c.inputs[0];
+  const auto rank = static_cast<int64_t>(in.rank());
+  const int64_t count = c.outputs[0].dims[1];
+  int64_t* out = c.outputs[0].as<int64_t>();
+  int64_t next = 0;
+  visit_nonzero(in, [&](int64_t position) {
+    for (int64_t axis = rank; axis-- > 0;) {
+      const int64_t dim = in.dims[static_cast<size_t>(axis)];
+      out[axis * count + next] = position % dim;
+      position /= dim;
+    }
+    ++next;
+  });
+}
+
+}  // namespace
+
+extern const OpDef op_non_zero = {
+    .name = "NonZero",
+    .infer = infer,
+    .run = run,
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,217 @@
+#include <algorithm>
+#include <cstring>
+
+#include "ops/movement.h"
+
+namespace plimsoll {
+namespace {
+
+enum class Mode : uint8_t { kConstant, kReflect, kEdge, kWrap };
+
+constexpr int64_t kMostPadding = int64_t{1} << 48;
+
+struct Attrs {
+  Mode mode = Mode::kConstant;
+  std::span<const int64_t> pads;  // before opset 11
+  float value = 0;
+};
+
+Mode read_mode(AttrContext& c) {
+  const std::string_view mode = c.text("mode", "constant");
+  if (mode == "constant") return Mode::kConstant;
+  if (mode == "reflect") return Mode::kReflect;
+  if (mode == "edge") return Mode::kEdge;
+  if (mode == "wrap" && c.opset() >= 19) return Mode::kWrap;
+  c.reject("mode '{}' is unknown (opset {})", mode, c.opset());
+}
+
+const void* attrs(AttrContext& c) {
+  Attrs* a = c.make<Attrs>();
+  a->mode = read_mode(c);
+  if (c.opset() < 11) {
+    a->pads = c.integers(c.opset() < 2 ? "paddings" : "pads");
+    a->value = c.real("value", 0.0f);
+  } else if (c.node().input(1) == nullptr) {
+    c.reject("input 1 (pads) is missing");
+  }
+  return a;
+}
+
+// How much is added in front and behind, for every axis; nullopt if it is not known.
+std::optional<std::vector<std::pair<Dim, Dim>>> known_pads(InferContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  std::vector<Dim> pads(a.pads.begin(), a.pads.end());
+  if (c.opset() >= 11) {
+    const auto values = c.values(1);
+    if (!values) return std::nullopt;
+    pads.assign(values->begin(), values->end());
+  }
+  std::vector<int64_t> axes(c.rank(0));
+  for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int64_t>(i);
+  if (c.has_input(3)) {
+    const auto named = c.integers(3);
+    if (!named) return std::nullopt;
+    axes = resolve_axes(c, *named, c.rank(0));
+  }
+  for (Dim pad : pads) {
+    if (pad.is_constant() && (pad.value() > kMostPadding || pad.value() < -kMostPadding))
+      c.reject("a padding of {} is out of reason", pad.value());
+  }
+  if (pads.size() != axes.size() * 2)
+    c.reject("expected {} pads for {} axes, found {}", axes.size() * 2, axes.size(), pads.size());
+  std::vector<std::pair<Dim, Dim>> result(c.rank(0), {0, 0});
+  for (size_t i = 0; i < axes.size(); ++i)
+    result[static_cast<size_t>(axes[i])] = {pads[i], pads[i + axes.size()]};
+  return result;
+}
+
+void expect_inputs(InferContext& c) {
+  c.expect_type(0, kAllTypes);
+  if (c.has_input(1)) {
+    c.expect_type(1, types(ElementType::kInt64));
+    known_length(c, 1);
+  }
+  if (c.has_input(2)) {
+    c.expect_same_type(0, 2);
+    const Dim count = c.ranked(2) ? product(c.dims(2)) : Dim(1);
+    if (count.is_constant() && count.value() != 1)
+      c.reject("input 2: expected one value, found shape {}", to_string(c.dims(2)));
+  }
+  if (c.has_input(3)) {
+    c.expect_type(3, kIndexTypes);
+    known_length(c, 3);
+  }
+  if (c.opset() < 11 && !kFloatTypes.contains(c.type(0)))
+    c.reject("input 0: type {} is not allowed (opset {})", element_type_name(c.type(0)), c.opset());
+}
+
+void infer(InferContext& c) {
+  expect_inputs(c);
+  if (!c.ranked(0)) return c.set_unranked_output(0, c.type(0));
+  const auto pads = known_pads(c);
+  if (!pads) return c.set_output(0, c.type(0), unknown_dims(c, c.rank(0)));
+  std::vector<Dim> dims;
+  for (size_t i = 0; i < c.rank(0); ++i) {
+    const auto [front, back] = (*pads)[i];
+    const Dim dim = c.dims(0)[i];
+    dims.push_back(dim + front + back);
+    if (c.attrs<Attrs>().mode == Mode::kConstant || !dims[i].is_constant() || dims[i].value() <= 0) continue;
+    const Dim left = dim + min(front, Dim(0)) + min(back, Dim(0));
+    if (left.is_constant() && left.value() <= 0)
+      c.reject("axis {} of shape {}: nothing is left to fill the padding from", i, to_string(c.dims(0)));
+  }
+  c.set_output(0, c.type(0), dims);
+}
+
+// ---- run ------------------------------------------------------------------------------------------
+
+// One axis: output position i shows what the input has at i - front, if that is in [low, high).
+struct Axis {
+  int64_t dim, low, high, front;
+};
+
+int64_t pad_at_run(const RunContext& c, size_t axis, bool back) {
+  const size_t rank = c.inputs[0].rank();
+  if (c.node->opset < 11) return c.attrs<Attrs>().pads[axis + (back ? rank : 0)];
+  if (!c.has_input(3)) return index_at(c.inputs[1], static_cast<int64_t>(axis + (back ? rank : 0)));
+  const int64_t count = c.inputs[3].elements();
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t named = index_at(c.inputs[3], i);
+    const int64_t resolved = named < 0 ? named + static_cast<int64_t>(rank) : named;
+    if (resolved == static_cast<int64_t>(axis)) return index_at(c.inputs[1], i + (back ? count : 0));
+  }
+  return 0;
+}
+
+Axis axis_at_run(const RunContext& c, size_t axis) {
+  const int64_t dim = c.inputs[0].dims[axis];
+  const int64_t front = pad_at_run(c, axis, false), back = pad_at_run(c, axis, true);
+  return {dim, std::min(dim, std::max<int64_t>(0, -front)),
+          std::max<int64_t>(0, dim + std::min<int64_t>(0, back)), front};
+}
+
+// Where the value for a position outside [low, high) comes from.
+int64_t reflected(Mode mode, int64_t position, const Axis& axis) {
+  const int64_t size = axis.high - axis.low;
+  int64_t p = position - axis.low;
+  if (p >= 0 && p < size) return position;
+  if (mode == Mode::kEdge || size == 1) return axis.low + std::clamp<int64_t>(p, 0, size - 1);
+  const int64_t period = mode == Mode::kWrap ? size : 2 * (size - 1);
+  p %= period;
+  if (p < 0) p += period;
+  return axis.low + (p < size ? p : period - p);
+}
+
+void pad_constant(const RunContext& c, const std::byte* value) {
+  const TensorView& in = c.inputs[0];
+  const TensorView& out = c.outputs[0];
+  const size_t width = width_of(in.type);
+  kernels::CopyShape shape;
+  int64_t source = 1, target = 1, source_offset = 0, target_offset = 0, copied = 1;
+  for (size_t i = in.rank(); i-- > 0;) {
+    const Axis axis = axis_at_run(c, i);
+    const int64_t dim = std::max<int64_t>(0, axis.high - axis.low);
+    source_offset += axis.low * source;
+    target_offset += (axis.low + axis.front) * target;
+    shape.add(dim, source, target);
+    copied *= dim;
+    source *= axis.dim;
+    target *= out.dims[i];
+  }
+  if (copied != out.elements()) kernels::fill(out.data, out.elements(), value, width);
+  if (copied == 0) return;
+  kernels::strided_copy(out.data + target_offset * static_cast<int64_t>(width),
+                        in.data + source_offset * static_cast<int64_t>(width), shape, width, c.threads);
+}
+
+template <typename T>
+void pad_mirrored(const RunContext& c, Mode mode, size_t axis_index, const T* in, T* out) {
+  const Axis axis = axis_at_run(c, axis_index);
+  const bool last = axis_index + 1 == c.inputs[0].rank();
+  const int64_t source = stride_of(c.inputs[0].dims, axis_index),
+                target = stride_of(c.outputs[0].dims, axis_index);
+  for (int64_t i = 0; i < c.outputs[0].dims[axis_index]; ++i) {
+    const T* from = in + reflected(mode, i - axis.front, axis) * source;
+    if (last) {
+      out[i] = *from;
+    } else {
+      pad_mirrored<T>(c, mode, axis_index + 1, from, out + i * target);
+    }
+  }
+}
+
+void run(const RunContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  const ElementType type = c.inputs[0].type;
+  if (c.outputs[0].elements() == 0) return;
+  if (c.inputs[0].rank() == 0) return run_whole(c);
+  if (a.mode != Mode::kConstant) {
+    visit_width(type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      pad_mirrored<T>(c, a.mode, 0, c.inputs[0].as<T>(), c.outputs[0].as<T>());
+    });
+    return;
+  }
+  alignas(16) std::byte value[16] = {};
+  if (c.has_input(2)) {
+    std::memcpy(value, c.inputs[2].data, width_of(type));
+  } else if (a.value != 0) {
+    visit_float(type, [&](auto tag) {
+      const auto typed = static_cast<typename decltype(tag)::type>(a.value);
+      std::memcpy(value, &typed, sizeof(typed));
+    });
+  }
+  pad_constant(c, value);
+}
+
+}  // namespace
+
+extern const OpDef op_pad = {
+    .name = "Pad",
+    .inputs = {1, 4},
+    .attrs = attrs,
+    .infer = infer,
+    .run = run,
+};
+
+}  // namespace plimsoll
