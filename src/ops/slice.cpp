@@ -47,6 +47,7 @@ Dim clamp_position(Dim position, Dim dim, Dim low, Dim high) {
   const bool negative = position.is_constant() ? position.value() < 0 : known_at_least(Dim(-1), position);
   if (negative) position = position + dim;
   const Dim held = min(position, high);
+  if (held.is_constant()) return max(low, held);
   return known_at_least(position, low) && known_at_least(high, low) ? held : max(low, held);
 }
 
