@@ -1,0 +1,26 @@
+// A file that appears whole or not at all.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace plimsoll::onnx {
+
+// Writes beside `path`; commit() renames into place. Without commit nothing is left. Throws kIo.
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path);
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+  ~NewFile();
+  void write(std::string_view bytes);
+  void sync();    // to the disk, so that a full one is noticed before commit
+  void commit();  // after sync()
+
+ private:
+  [[noreturn]] void fail_with(const char* action, int error) const;
+  std::string path_, partial_;
+  int fd_ = -1;
+};
+
+}  // namespace plimsoll::onnx

@@ -1,0 +1,42 @@
+// Tensors, types, attributes, nodes, graphs -> protobuf.
+#pragma once
+
+#include "onnx/edge_names.h"
+#include "onnx/rope.h"
+
+namespace plimsoll::onnx {
+
+Rope write_tensor(const TensorData& tensor, std::string_view name);
+Rope write_type(const TypeInfo& type);
+
+// Where initializers go that are too many for one file.
+struct ExternalTensors {
+  std::string location;
+  Rope bytes;
+};
+
+class ProtoWriter {
+ public:
+  // `external` is null if everything goes into the model itself.
+  ProtoWriter(const Graph& root, ExternalTensors* external)
+      : root_(root), names_(root), external_(external) {}
+  Rope write_model();
+
+ private:
+  Rope write_graph(const Graph& graph);
+  Rope write_initializer(const TensorData& tensor, std::string_view name);
+  Rope write_node(const Node& node);
+  Rope write_attribute(const Attribute& attribute);
+  Rope write_function(const Function& function);
+  Rope write_value(const Edge* edge, std::string_view name);
+  // The name of an output; one that ONNX does not allow as it is gets an Identity node.
+  std::string_view output_name(const Graph& graph, size_t index, Rope& nodes);
+  void write_opsets(std::span<const OpsetImport> imports, const Graph& graph, uint32_t field, Rope& out);
+  int64_t ir_version() const;
+
+  const Graph& root_;
+  EdgeNames names_;
+  ExternalTensors* external_;
+};
+
+}  // namespace plimsoll::onnx
