@@ -1,0 +1,89 @@
+#include "kernels/binary.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/binary.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::kernels::HWY_NAMESPACE {
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+// One row; an operand with stride 0 is one number.
+template <bool kVectorA, bool kVectorB, class F>
+HWY_INLINE void row(const float* a, const float* b, float* y, size_t count, F f) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  const V a0 = hn::Set(d, kVectorA ? 0.0f : *a);
+  const V b0 = hn::Set(d, kVectorB ? 0.0f : *b);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const V va = kVectorA ? hn::LoadU(d, a + i) : a0;
+    const V vb = kVectorB ? hn::LoadU(d, b + i) : b0;
+    hn::StoreU(f(va, vb), d, y + i);
+  }
+  if (i == count) return;
+  const V va = kVectorA ? load_tail(d, a + i, count - i) : a0;
+  const V vb = kVectorB ? load_tail(d, b + i, count - i) : b0;
+  store_tail(d, f(va, vb), y + i, count - i);
+}
+
+template <bool kVectorA, bool kVectorB, class F>
+HWY_INLINE void rows(const BroadcastBlock& s, const float* a, const float* b, float* y, F f) {
+  for (int64_t r = 0; r < s.rows; ++r)
+    row<kVectorA, kVectorB>(a + r * s.row_stride[0], b + r * s.row_stride[1], y + r * s.output_row,
+                            static_cast<size_t>(s.cols), f);
+}
+
+template <class F>
+HWY_INLINE void block(const BroadcastBlock& s, const float* a, const float* b, float* y, F f) {
+  a += s.offset[0];
+  b += s.offset[1];
+  y += s.output;
+  if (s.col_stride[0] != 0 && s.col_stride[1] != 0) return rows<true, true>(s, a, b, y, f);
+  if (s.col_stride[0] != 0) return rows<true, false>(s, a, b, y, f);
+  if (s.col_stride[1] != 0) return rows<false, true>(s, a, b, y, f);
+  return rows<false, false>(s, a, b, y, f);
+}
+
+HWY_NOINLINE void binary(BinaryKind f, const BroadcastBlock& s, const float* a, const float* b, float* y) {
+  switch (f) {
+    case BinaryKind::kAdd:
+      return block(s, a, b, y, [](V u, V v) HWY_ATTR { return hn::Add(u, v); });
+    case BinaryKind::kSub:
+      return block(s, a, b, y, [](V u, V v) HWY_ATTR { return hn::Sub(u, v); });
+    case BinaryKind::kMul:
+      return block(s, a, b, y, [](V u, V v) HWY_ATTR { return hn::Mul(u, v); });
+    case BinaryKind::kDiv:
+      return block(s, a, b, y, [](V u, V v) HWY_ATTR { return hn::Div(u, v); });
+    case BinaryKind::kMin:  // the instruction returns the second operand on NaN
+      return block(s, a, b, y,
+                   [](V u, V v) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(u), u, hn::Min(u, v)); });
+    case BinaryKind::kMax:
+      return block(s, a, b, y,
+                   [](V u, V v) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(u), u, hn::Max(u, v)); });
+    case BinaryKind::kPrelu:
+      return block(s, a, b, y, [](V u, V v) HWY_ATTR {
+        return hn::IfThenElse(hn::Lt(u, hn::Zero(D())), hn::Mul(u, v), u);
+      });
+  }
+}
+
+}  // namespace plimsoll::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll::kernels {
+
+HWY_EXPORT(binary);
+
+void binary_f32(BinaryKind f, const BroadcastBlock& block, const float* a, const float* b, float* y) {
+  HWY_DYNAMIC_DISPATCH(binary)(f, block, a, b, y);
+}
+
+}  // namespace plimsoll::kernels
+#endif  // HWY_ONCE

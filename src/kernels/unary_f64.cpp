@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/unary.h"
+
+namespace plimsoll::kernels {
+namespace {
+
+double clamp(double x, double low, double high) {
+  x = x < low ? low : x;  // NaN passes
+  return x > high ? high : x;
+}
+
+double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+double apply(const Unary& f, double x) {
+  switch (f.kind) {
+    case UnaryKind::kAbs:
+      return std::fabs(x);
+    case UnaryKind::kNeg:
+      return -x;
+    case UnaryKind::kSqrt:
+      return std::sqrt(x);
+    case UnaryKind::kReciprocal:
+      return 1 / x;
+    case UnaryKind::kFloor:
+      return std::floor(x);
+    case UnaryKind::kCeil:
+      return std::ceil(x);
+    case UnaryKind::kRound:
+      return std::nearbyint(x);
+    case UnaryKind::kExp:
+      return std::exp(x);
+    case UnaryKind::kLog:
+      return std::log(x);
+    case UnaryKind::kErf:
+      return std::erf(x);
+    case UnaryKind::kTanh:
+      return std::tanh(x);
+    case UnaryKind::kSigmoid:
+      return sigmoid(x);
+    case UnaryKind::kSilu:
+      return x * sigmoid(x);
+    case UnaryKind::kSoftplus:
+      return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x)));
+    case UnaryKind::kGelu:
+      return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440));
+    case UnaryKind::kGeluTanh:
+      return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+    case UnaryKind::kRelu:
+      return x < 0 ? 0 : x;
+    case UnaryKind::kLeakyRelu:
+      return x < 0 ? double{f.a} * x : x;
+    case UnaryKind::kElu:
+      return x < 0 ? double{f.a} * std::expm1(x) : x;
+    case UnaryKind::kSelu:
+      return double{f.b} * (x < 0 ? double{f.a} * std::expm1(x) : x);
+    case UnaryKind::kHardSigmoid:
+      return clamp(double{f.a} * x + double{f.b}, 0, 1);
+    case UnaryKind::kHardSwish:
+      return x * clamp(x / 6 + 0.5, 0, 1);
+    case UnaryKind::kClip:
+      return clamp(x, f.a, f.b);
+  }
+  return x;
+}
+
+}  // namespace
+
+void unary_f64(const Unary& f, const double* x, double* y, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] = apply(f, x[i]);
+}
+
+}  // namespace plimsoll::kernels

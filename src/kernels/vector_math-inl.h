@@ -1,0 +1,169 @@
+// Elementary functions on Highway vectors of float, once per target: include inside a foreach_target
+// translation unit. Errors are measured against double libm by tests/kernels/unary_test.cpp.
+#if defined(PLIMSOLL_KERNELS_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_KERNELS_VECTOR_MATH_INL_H_
+#undef PLIMSOLL_KERNELS_VECTOR_MATH_INL_H_
+#else
+#define PLIMSOLL_KERNELS_VECTOR_MATH_INL_H_
+#endif
+
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// ---- the end of a row: fewer elements than lanes -------------------------------------------------
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V load_tail(D d, const float* from, size_t count) {
+#if HWY_TARGET <= HWY_AVX2
+  return hn::MaskedLoad(hn::FirstN(d, count), d, from);
+#else
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)] = {};
+  for (size_t i = 0; i < count; ++i) lanes[i] = from[i];
+  return hn::Load(d, lanes);
+#endif
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void store_tail(D d, V value, float* to, size_t count) {
+#if HWY_TARGET <= HWY_AVX2
+  hn::BlendedStore(value, hn::FirstN(d, count), d, to);
+#else
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(value, d, lanes);
+  for (size_t i = 0; i < count; ++i) to[i] = lanes[i];
+#endif
+}
+
+// ---- functions -------------------------------------------------------------------------------------
+
+// first * x^k + ... + last
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V polynomial(D, V, V sum) {
+  return sum;
+}
+template <class D, class V = hn::Vec<D>, class... Rest>
+HWY_INLINE V polynomial(D d, V x, V sum, float next, Rest... rest) {
+  return polynomial(d, x, hn::MulAdd(sum, x, hn::Set(d, next)), rest...);
+}
+
+// x86's min and max return the second operand on NaN: the value goes second so that NaN passes.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_clamp(D d, V x, float low, float high) {
+  return hn::Min(hn::Set(d, high), hn::Max(hn::Set(d, low), x));
+}
+
+template <class D, class VI>
+HWY_INLINE hn::Vec<D> power_of_two(D d, VI exponent) {
+  const hn::RebindToSigned<D> di;
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(exponent, hn::Set(di, 127))));
+}
+
+// e^x = 2^n (1 + p) with |ln(1 + p)| <= ln(2) / 2; p is accurate relative to itself.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V reduced_expm1(D d, V x, V& n) {
+  n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504f)));
+  // ln(2) in two parts: n times the first is exact.
+  V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
+  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
+  const V p =
+      polynomial(d, r, hn::Set(d, 1.39261818e-3f), 8.36317763e-3f, 4.16665546e-2f, 1.66665770e-1f, 0.5f);
+  return hn::MulAdd(hn::Mul(r, r), p, r);
+}
+
+// From 0 over the subnormals to infinity.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_exp(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  V n;
+  const V p = reduced_expm1(d, v_clamp(d, x, -104.0f, 89.0f), n);
+  const auto exponent = hn::ConvertTo(di, n);
+  const auto half = hn::ShiftRight<1>(exponent);
+  const V scale = power_of_two(d, half);
+  return hn::Mul(hn::MulAdd(p, scale, scale), power_of_two(d, hn::Sub(exponent, half)));
+}
+
+// For x in [-80, 80] (the caller clamps).
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_expm1(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  V n;
+  const V p = reduced_expm1(d, x, n);
+  const V scale = power_of_two(d, hn::ConvertTo(di, n));
+  return hn::MulAdd(p, scale, hn::Sub(scale, hn::Set(d, 1.0f)));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_sigmoid(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  return hn::Div(one, hn::Add(one, v_exp(d, hn::Neg(x))));
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_tanh(D d, V x) {
+  const V magnitude = hn::Min(hn::Set(d, 9.02f), hn::Abs(x));  // the rest rounds to 1; NaN passes
+  const V t = v_expm1(d, hn::Add(magnitude, magnitude));
+  return hn::CopySign(hn::Div(t, hn::Add(t, hn::Set(d, 2.0f))), x);
+}
+
+// A rational function fitted on [0, 3.93], above which erf rounds to 1.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_erf(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V limit = hn::Set(d, 3.93f);
+  const V s = hn::Mul(x, x);
+  const V p = polynomial(d, s, hn::Set(d, -1.49004385e-8f), 5.03410660e-6f, 3.91574494e-4f, 3.83311075e-3f,
+                         5.44354533e-2f, 1.83842283e-1f, 1.12837918f);
+  const V q = polynomial(d, s, hn::Set(d, 6.64254965e-5f), 1.32034609e-3f, 1.54704336e-2f, 1.13660589e-1f,
+                         4.96259634e-1f, 1.0f);
+  const V y = hn::Div(hn::Mul(x, p), q);
+  return hn::IfThenElse(hn::Gt(hn::Abs(x), limit), hn::CopySign(one, x), y);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_log(D d, V x) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const V zero = hn::Zero(d);
+  V y = hn::Log(d, x);
+  y = hn::IfThenElse(hn::Eq(x, zero), hn::Set(d, -infinity), y);
+  y = hn::IfThenElse(hn::Eq(x, hn::Set(d, infinity)), x, y);
+  return hn::IfThenElse(hn::Ge(x, zero), y, hn::Set(d, std::numeric_limits<float>::quiet_NaN()));
+}
+
+// log(1 + e^x)
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_softplus(D d, V x) {
+  const V tail = hn::Log1p(d, v_exp(d, hn::Neg(hn::Abs(x))));
+  return hn::Add(hn::Max(hn::Zero(d), x), tail);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_gelu(D d, V x) {
+  const V half = hn::Mul(x, hn::Set(d, 0.5f));
+  return hn::MulAdd(half, v_erf(d, hn::Mul(x, hn::Set(d, 0.707106781f))), half);
+}
+
+// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_gelu_tanh(D d, V x) {
+  const V half = hn::Mul(x, hn::Set(d, 0.5f));
+  const V factor = polynomial(d, hn::Mul(x, x), hn::Set(d, 0.0356774081f), 0.797884561f);
+  return hn::MulAdd(half, v_tanh(d, hn::Mul(x, factor)), half);
+}
+
+// x < 0 ? a (e^x - 1) : x
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_elu(D d, V x, V a) {
+  const V below = hn::Mul(a, v_expm1(d, v_clamp(d, x, -80.0f, 0.0f)));
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x);
+}
+
+}  // namespace plimsoll::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,7 @@
+#include "ops/elementwise.h"
+
+namespace plimsoll {
+
+extern const OpDef op_ceil = float_unary<kernels::UnaryKind::kCeil>("Ceil");
+
+}  // namespace plimsoll

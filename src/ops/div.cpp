@@ -1,0 +1,56 @@
+#include "ops/elementwise.h"
+
+namespace plimsoll {
+namespace {
+
+// Truncates toward zero; symbolic sizes are taken as not negative, where floor does the same.
+std::optional<Dim> divide(Dim a, Dim b) {
+  if (a.is_constant() && b.is_constant()) {
+    if (b.value() == 0 || b.value() == -1) return b.value() == 0 ? std::optional<Dim>() : Dim(0) - a;
+    return Dim(a.value() / b.value());
+  }
+  if (!known_at_least(b, 1)) return std::nullopt;
+  return floor_div(a, b);
+}
+
+void infer(InferContext& c) {
+  infer_binary(c, kNumericTypes);
+  propagate(c, divide);
+}
+
+// x / 0 is 0, and the smallest number divided by -1 wraps.
+template <typename T>
+T divide_integers(T a, T b) {
+  if (b == 0) return 0;
+  if constexpr (std::is_signed_v<T>) {
+    if (b == -1) return static_cast<T>(WrapType<T>{0} - static_cast<WrapType<T>>(a));
+  }
+  return static_cast<T>(a / b);
+}
+
+void run(const RunContext& c) {
+  if (c.inputs[0].type == ElementType::kFloat) return run_binary_f32(c, kernels::BinaryKind::kDiv);
+  visit_numeric(c.inputs[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    run_binary<T, T>(c, [](auto a, auto b) {
+      if constexpr (std::is_integral_v<T>)
+        return divide_integers<T>(a, b);
+      else
+        return a / b;
+    });
+  });
+}
+
+}  // namespace
+
+extern const OpDef op_div = {
+    .name = "Div",
+    .inputs = {2, 2},
+    .attrs = binary_attrs,
+    .infer = infer,
+    .alias = alias_elementwise,
+    .run = run,
+    .cost = cost_elementwise,
+};
+
+}  // namespace plimsoll

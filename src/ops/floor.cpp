@@ -1,0 +1,7 @@
+#include "ops/elementwise.h"
+
+namespace plimsoll {
+
+extern const OpDef op_floor = float_unary<kernels::UnaryKind::kFloor>("Floor");
+
+}  // namespace plimsoll

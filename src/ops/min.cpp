@@ -1,0 +1,31 @@
+#include "ops/elementwise.h"
+#include "ops/variadic.h"
+
+namespace plimsoll {
+namespace {
+
+void infer(InferContext& c) {
+  infer_variadic(c);
+  if (c.input_count() == 2) propagate(c, [](Dim a, Dim b) { return min(a, b); });
+}
+
+void run(const RunContext& c) {
+  run_variadic(c, kernels::BinaryKind::kMin, [](auto a, auto b) {
+    if (a != a) return a;  // NaN wins
+    return a < b ? a : b;
+  });
+}
+
+}  // namespace
+
+extern const OpDef op_min = {
+    .name = "Min",
+    .inputs = {1, kAnyNumber},
+    .attrs = unary_attrs,
+    .infer = infer,
+    .alias = alias_variadic,
+    .run = run,
+    .cost = cost_elementwise,
+};
+
+}  // namespace plimsoll

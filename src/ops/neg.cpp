@@ -1,0 +1,25 @@
+#include "ops/elementwise.h"
+
+namespace plimsoll {
+namespace {
+
+void run(const RunContext& c) {
+  if (is_float(c.inputs[0].type)) return run_unary(c, {kernels::UnaryKind::kNeg});
+  visit_integer(c.inputs[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    map_elements<T, T>(c, [](T x) { return WrapType<T>{0} - static_cast<WrapType<T>>(x); });
+  });
+}
+
+}  // namespace
+
+extern const OpDef op_neg = {
+    .name = "Neg",
+    .attrs = unary_attrs,
+    .infer = infer_numeric_unary,
+    .alias = alias_unary,
+    .run = run,
+    .cost = cost_elementwise,
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,102 @@
+#include <cmath>
+
+#include "kernels/unary.h"
+#include "ops/elementwise.h"
+
+namespace plimsoll {
+namespace {
+
+void infer(InferContext& c) {
+  infer_binary(c, kNumericTypes, kNumericTypes);
+}
+
+// One exponent for all: the ones that models use need no pow.
+bool run_simple_exponent(const RunContext& c) {
+  if (c.inputs[0].type != ElementType::kFloat || c.inputs[1].type != ElementType::kFloat) return false;
+  if (c.inputs[1].elements() != 1) return false;
+  const float exponent = *c.inputs[1].as<float>();
+  if (exponent == 2) return map_elements<float, float>(c, [](float x) { return x * x; }), true;
+  if (exponent == 3) return map_elements<float, float>(c, [](float x) { return x * x * x; }), true;
+  if (exponent == 1) return map_elements<float, float>(c, [](float x) { return x; }), true;
+  if (exponent == -1) return run_unary(c, {kernels::UnaryKind::kReciprocal}), true;
+  return false;
+}
+
+template <typename T>
+T integer_power(T base, uint64_t exponent) {
+  WrapType<T> result = 1;
+  WrapType<T> square = static_cast<WrapType<T>>(base);
+  for (; exponent != 0; exponent >>= 1) {
+    if (exponent & 1) result *= square;
+    square *= square;
+  }
+  return static_cast<T>(result);
+}
+
+// Integers to integers stay exact; negative exponents truncate, 0 to a negative one is 0.
+template <typename T, typename E>
+T power(T base, E exponent) {
+  if constexpr (std::is_integral_v<T> && std::is_integral_v<E>) {
+    if (exponent >= 0) return integer_power(base, static_cast<uint64_t>(exponent));
+    if (base == 1) return 1;
+    if constexpr (std::is_signed_v<T>) {
+      if (base == -1) return static_cast<uint64_t>(exponent) % 2 == 0 ? T{1} : T{-1};
+    }
+    return 0;
+  } else if constexpr (std::is_integral_v<T>) {
+    return cast_to_integer<T>(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
+  } else {
+    return std::pow(base, static_cast<T>(exponent));
+  }
+}
+
+// Exponents by their own type, one by one: pow costs more than the switch.
+int64_t read_integer(const TensorView& view, int64_t i) {
+  return visit_integer(
+      view.type, [&](auto tag) { return static_cast<int64_t>(view.as<typename decltype(tag)::type>()[i]); });
+}
+
+double read_real(const TensorView& view, int64_t i) {
+  if (is_integer(view.type)) return static_cast<double>(read_integer(view, i));
+  return visit_float(view.type, [&](auto tag) {
+    return static_cast<double>(load_element(view.as<typename decltype(tag)::type>()[i]));
+  });
+}
+
+template <typename T, typename Read>
+void power_loop(const RunContext& c, Read read) {
+  broadcast_of(c).for_each(c.threads, [&](const kernels::BroadcastBlock& s) {
+    for (int64_t r = 0; r < s.rows; ++r) {
+      const T* base = c.inputs[0].as<T>() + s.offset[0] + r * s.row_stride[0];
+      const int64_t exponent = s.offset[1] + r * s.row_stride[1];
+      T* y = c.outputs[0].as<T>() + s.output + r * s.output_row;
+      for (int64_t i = 0; i < s.cols; ++i)
+        y[i] = static_cast<T>(power(load_element(base[i * s.col_stride[0]]),
+                                    read(c.inputs[1], exponent + i * s.col_stride[1])));
+    }
+  });
+}
+
+void run(const RunContext& c) {
+  if (run_simple_exponent(c)) return;
+  const bool exact = is_integer(c.inputs[0].type) && is_integer(c.inputs[1].type);
+  visit_numeric(c.inputs[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (exact) return power_loop<T>(c, read_integer);
+    power_loop<T>(c, read_real);
+  });
+}
+
+}  // namespace
+
+extern const OpDef op_pow = {
+    .name = "Pow",
+    .inputs = {2, 2},
+    .attrs = binary_attrs,
+    .infer = infer,
+    .alias = alias_elementwise,
+    .run = run,
+    .cost = cost_elementwise,
+};
+
+}  // namespace plimsoll

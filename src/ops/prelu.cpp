@@ -1,0 +1,43 @@
+#include "ops/elementwise.h"
+
+namespace plimsoll {
+namespace {
+
+// Before opset 7 a slope of one dimension belongs to axis 1.
+const void* attrs(AttrContext& c) {
+  unary_attrs(c);
+  BinaryAttrs* a = c.make<BinaryAttrs>();
+  if (c.opset() < 7) a->axis = 1;
+  return a;
+}
+
+void infer(InferContext& c) {
+  infer_binary(c, kNumericTypes);
+}
+
+void run(const RunContext& c) {
+  if (c.inputs[0].type == ElementType::kFloat) return run_binary_f32(c, kernels::BinaryKind::kPrelu);
+  visit_numeric(c.inputs[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    run_binary<T, T>(c, [](auto x, auto slope) {
+      if constexpr (std::is_integral_v<T>)
+        return x < 0 ? static_cast<T>(static_cast<WrapType<T>>(x) * static_cast<WrapType<T>>(slope)) : x;
+      else
+        return x < 0 ? x * slope : x;
+    });
+  });
+}
+
+}  // namespace
+
+extern const OpDef op_prelu = {
+    .name = "PRelu",
+    .inputs = {2, 2},
+    .attrs = attrs,
+    .infer = infer,
+    .alias = alias_elementwise,
+    .run = run,
+    .cost = cost_elementwise,
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,7 @@
+#include "ops/elementwise.h"
+
+namespace plimsoll {
+
+extern const OpDef op_round = float_unary<kernels::UnaryKind::kRound>("Round");
+
+}  // namespace plimsoll

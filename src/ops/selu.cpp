@@ -1,0 +1,20 @@
+#include "ops/elementwise.h"
+
+namespace plimsoll {
+namespace {
+
+const void* attrs(AttrContext& c) {
+  unary_attrs(c);
+  kernels::Unary* f = c.make<kernels::Unary>();
+  // Before opset 6 the defaults had fewer digits.
+  const bool old = c.opset() < 6;
+  *f = {kernels::UnaryKind::kSelu, c.real("alpha", old ? 1.6732f : 1.67326319217681884765625f),
+        c.real("gamma", old ? 1.0507f : 1.05070102214813232421875f)};
+  return f;
+}
+
+}  // namespace
+
+extern const OpDef op_selu = float_unary("Selu", attrs);
+
+}  // namespace plimsoll

@@ -1,0 +1,38 @@
+// Operators that fold a function of two over any number of inputs: Min, Max.
+#pragma once
+
+#include <cstring>
+
+#include "ops/elementwise.h"
+
+namespace plimsoll {
+
+void infer_variadic(InferContext& c);
+void alias_variadic(AliasContext& c);
+
+// The output after the first two inputs, then with each of the others.
+template <typename F>
+void run_variadic(const RunContext& c, kernels::BinaryKind kind, F f) {
+  const TensorView& y = c.outputs[0];
+  if (c.inputs.size() == 1) {
+    std::memmove(y.data, c.inputs[0].data, static_cast<size_t>(y.bytes()));
+    return;
+  }
+  for (size_t i = 1; i < c.inputs.size(); ++i) {
+    const TensorView& a = i == 1 ? c.inputs[0] : y;
+    const TensorView& b = c.inputs[i];
+    const kernels::Broadcast plan(y.dims, {a.dims, b.dims});
+    if (y.type == ElementType::kFloat) {
+      plan.for_each(c.threads, [&](const kernels::BroadcastBlock& block) {
+        kernels::binary_f32(kind, block, a.as<float>(), b.as<float>(), y.as<float>());
+      });
+      continue;
+    }
+    visit_numeric(y.type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      broadcast_loop(plan, c.threads, a.as<T>(), b.as<T>(), y.as<T>(), f);
+    });
+  }
+}
+
+}  // namespace plimsoll
