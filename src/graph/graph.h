@@ -141,6 +141,7 @@ class Graph {
   BumpArena& arena() const { return *arena_; }
   DimPool& dims() const { return *dims_; }
   uint32_t edge_count() const { return root_->next_edge_; }  // ids are below this
+  uint32_t node_count() const { return root_->next_node_; }  // likewise
   int opset(std::string_view domain) const;  // version imported, 0 if none
 
   std::string_view name;

@@ -17,7 +17,7 @@ bool is_static(const Facts& facts) {
 }
 
 bool is_known(const Facts& facts) {
-  if (facts.constant != nullptr) return true;
+  if (facts.constant != nullptr) return facts.constant->bytes() <= kMaxKnownBytes;
   if (!facts.values || !facts.is_concrete()) return false;
   return std::all_of(facts.values->begin(), facts.values->end(), [](Dim d) { return d.is_constant(); });
 }
@@ -170,8 +170,8 @@ class Analysis {
   Location locate(const Edge* edge) {
     const auto found = result_.locations.find(edge->id);
     if (found != result_.locations.end()) return found->second;
-    Location location;
-    location.where = is_known(facts_[edge]) ? Where::kConstant : Where::kOuter;
+    const bool constant = edge->data != nullptr || is_known(facts_[edge]);
+    const Location location{constant ? Where::kConstant : Where::kOuter, edge->id, 0};
     place(edge, location);
     return location;
   }
@@ -186,9 +186,12 @@ class Analysis {
     for (const Edge* edge : node.inputs) {
       if (edge != nullptr) locate(edge);
     }
+    if (node.op->control_flow) {
+      for (const Edge* edge : captured_edges(node)) locate(edge);
+    }
     if (is_constant(node)) {
       for (const Edge* edge : node.outputs) {
-        if (edge != nullptr) place(edge, {Where::kConstant, 0, 0});
+        if (edge != nullptr) place(edge, {Where::kConstant, edge->id, 0});
       }
       return;
     }

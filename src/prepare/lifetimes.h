@@ -16,10 +16,10 @@ namespace plimsoll {
 // Where the bytes of a value are.
 enum class Where : uint8_t {
   kArena,     // in the planned arena: buffer `index`, at `offset`
-  kConstant,  // known before the run
+  kConstant,  // known before the run: the data of edge `index`, at `offset`
   kInput,     // in input `index` of the graph, at `offset`
   kOutput,    // in output `index` of the graph, at `offset`
-  kOuter,     // in the enclosing graph
+  kOuter,     // in the enclosing graph: its edge `index`, at `offset`
   kDynamic,   // in memory taken during the run
 };
 
@@ -82,7 +82,8 @@ Lifetimes analyze(const Graph& graph, FactsTable& facts, const LifetimeOptions& 
 Dim value_bytes(const Facts& facts);
 // Its shape does not depend on data.
 bool is_static(const Facts& facts);
-// Every element is known, so that it need not be computed.
+// Every element is known and they are few, so that nothing need be computed.
+inline constexpr int64_t kMaxKnownBytes = 64 << 10;
 bool is_known(const Facts& facts);
 
 }  // namespace plimsoll

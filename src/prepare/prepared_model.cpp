@@ -1,0 +1,53 @@
+#include "prepare/prepared_model.h"
+
+#include "ops/registry.h"
+#include "optimize/pipeline.h"
+#include "prepare/lower.h"
+
+namespace plimsoll {
+
+void drop_defaulted_inputs(Graph& graph) {
+  size_t kept = 0;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    if (graph.inputs[i]->data == nullptr) graph.inputs[kept++] = graph.inputs[i];
+  }
+  graph.inputs.resize_down(kept);
+}
+
+PreparedModel::PreparedModel(const std::string& path, const PrepareOptions& options, Budget& budget)
+    : options_(options), budget_(budget), arena_(budget), dims_(arena_), graph_(arena_, dims_) {
+  LoadOptions load;
+  load.access = options.read_into_memory ? MappedFile::Access::kRead : MappedFile::Access::kMap;
+  read_model(path, graph_, source_, load);
+  prepare();
+}
+
+PreparedModel::PreparedModel(std::span<const std::byte> bytes, const PrepareOptions& options, Budget& budget)
+    : options_(options), budget_(budget), arena_(budget), dims_(arena_), graph_(arena_, dims_) {
+  read_model(bytes, graph_, {});
+  prepare();
+}
+
+void PreparedModel::prepare() {
+  drop_defaulted_inputs(graph_);
+  for (const Edge* input : graph_.inputs) {
+    if (input->facts.type.kind != ValueKind::kTensor)
+      fail(ErrorCode::kNotImplemented, "input '{}': type {} is not implemented; only tensors are", input->name,
+           to_string(input->facts.type));
+  }
+  inline_functions(graph_);
+  resolve(graph_);
+  infer_graph(graph_);
+  OptimizeOptions optimization;
+  optimization.level = options_.level;
+  optimization.stop_after = options_.stop_after_pass;
+  optimize(graph_, optimization);
+  infer_graph(graph_);
+  weights_ = std::make_unique<Weights>(graph_);
+}
+
+void PreparedModel::load_weights() {
+  weights_->load(budget_, [this](std::span<const std::byte> range) { source_.drop(range); });
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,65 @@
+// PreparedModel: a model after reading, lowering, inference and optimization; what all shapes share.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "graph/infer.h"
+#include "onnx/reader.h"
+#include "plan/placement.h"
+#include "prepare/weights.h"
+
+namespace plimsoll {
+
+struct PrepareOptions {
+  int threads = 1;
+  int concurrent_runs = 1;
+  int level = 3;  // of optimization: 0 to 3
+  int stop_after_pass = -1;
+  bool naive = false;  // no memory is used twice
+  bool check_plans = false;  // run the independent checker on every plan
+  bool read_into_memory = false;
+};
+
+// Movable only by pointer. The budget must outlive it. Read-only after construction but for
+// load_weights.
+class PreparedModel {
+ public:
+  PreparedModel(const std::string& path, const PrepareOptions& options, Budget& budget);
+  // From bytes that outlive it.
+  PreparedModel(std::span<const std::byte> bytes, const PrepareOptions& options, Budget& budget);
+  PreparedModel(const PreparedModel&) = delete;
+
+  void load_weights();
+
+  Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
+  const Weights& weights() const { return *weights_; }
+  const PrepareOptions& options() const { return options_; }
+  int64_t memory_bytes() const { return arena_.mapped_bytes(); }
+
+ private:
+  void prepare();
+
+  PrepareOptions options_;
+  Budget& budget_;
+  BumpArena arena_;
+  DimPool dims_;
+  Graph graph_;
+  ModelSource source_;
+  std::unique_ptr<Weights> weights_;
+};
+
+// An input that is also an initializer is a constant for us: removes it from the graph's inputs.
+void drop_defaulted_inputs(Graph& graph);
+
+// The most live bytes of one run as an expression in the symbolic dimensions, over planned, scratch
+// and bound memory.
+struct Formula {
+  Dim run_bytes = 0;
+  std::vector<std::string> symbols;
+  bool depends_on_data = false;
+};
+Formula make_formula(PreparedModel& model);
+
+}  // namespace plimsoll

@@ -1,0 +1,147 @@
+#include "prepare/shape_plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/checked.h"
+#include "ops/invoke.h"
+#include "plan/check.h"
+#include "prepare/program_builder.h"
+
+namespace plimsoll {
+namespace {
+
+// Puts the caller's shapes into the table, checked against what the model declares.
+void bind_inputs(const Graph& graph, const std::vector<std::vector<int64_t>>& shapes, FactsTable& facts,
+                 BumpArena& arena) {
+  std::vector<std::pair<Dim, int64_t>> symbols;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Edge& edge = *graph.inputs[i];
+    const TypeInfo& declared = edge.facts.type;
+    const std::vector<int64_t>& shape = shapes[i];
+    if (declared.ranked && declared.rank() != shape.size())
+      fail(ErrorCode::kInvalidArgument, "input '{}': expected {}, found shape {}", edge.name, to_string(declared),
+           to_string(shape));
+    std::span<Dim> dims = arena.array<Dim>(shape.size());
+    for (size_t d = 0; d < shape.size(); ++d) {
+      dims[d] = shape[d];
+      if (shape[d] < 0)
+        fail(ErrorCode::kInvalidArgument, "input '{}': dimension {} of shape {} is negative", edge.name, d,
+             to_string(shape));
+      if (!declared.ranked) continue;
+      const Dim expected = declared.dims[d];
+      if (expected.is_constant() && expected.value() != shape[d])
+        fail(ErrorCode::kInvalidArgument, "input '{}': dimension {} is {} in the model, found {}", edge.name, d,
+             expected.value(), shape[d]);
+      if (expected.is_constant()) continue;
+      for (const auto& [symbol, value] : symbols) {
+        if (symbol == expected && value != shape[d])
+          fail(ErrorCode::kInvalidArgument, "input '{}': dimension {} ('{}') is {}, but {} elsewhere", edge.name, d,
+               expected.to_string(), shape[d], value);
+      }
+      symbols.emplace_back(expected, shape[d]);
+    }
+    Facts known;
+    known.type = {ValueKind::kTensor, declared.type, ElementType::kUndefined, true, dims, nullptr};
+    element_bytes(declared.type, product(dims).value());  // throws if it overflows
+    facts[&edge] = known;
+  }
+}
+
+// Computes small results whose inputs are all known: shape arithmetic that needs no run.
+GraphInferrer::Hook fold_small(BumpArena& arena, DimPool& pool) {
+  return [&arena, &pool](const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs) {
+    if (node.op->control_flow || !node.op->deterministic || inputs.empty()) return;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (node.inputs[i] != nullptr && !is_known(inputs[i])) return;
+    }
+    for (const Facts& facts : outputs) {
+      if (!facts.is_concrete() || value_bytes(facts).value() > kMaxKnownBytes) return;
+    }
+    if (std::all_of(outputs.begin(), outputs.end(), is_known)) return;
+    std::vector<TensorView> views(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (node.inputs[i] != nullptr) views[i] = materialize(inputs[i], arena);
+    }
+    const std::vector<TensorView> results = invoke(node, views, arena, pool);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (node.outputs[i] != nullptr) outputs[i].constant = arena.make<TensorView>(results[i]);
+    }
+  };
+}
+
+int64_t most_live(const Lifetimes& lifetimes, size_t* at) {
+  int64_t most = 0;
+  const std::vector<Dim> live = lifetimes.live_bytes();
+  for (size_t s = 0; s < live.size(); ++s) {
+    if (live[s].value() > most) {
+      most = live[s].value();
+      if (at != nullptr) *at = s;
+    }
+  }
+  return most;
+}
+
+// Writing pieces of a Concat in place saves a copy but keeps the whole alive for longer: the smaller
+// peak decides.
+Lifetimes choose_lifetimes(const Graph& graph, FactsTable& facts, LifetimeOptions options) {
+  Lifetimes with = analyze(graph, facts, options);
+  if (!options.reuse) return with;
+  options.pieces = false;
+  Lifetimes without = analyze(graph, facts, options);
+  return most_live(with, nullptr) <= most_live(without, nullptr) ? std::move(with) : std::move(without);
+}
+
+}  // namespace
+
+ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget)
+    : shapes_(std::move(shapes)), arena_(budget) {
+  const auto start = std::chrono::steady_clock::now();
+  // What only planning needs leaves with this function.
+  Budget planning("planning", 0);
+  BumpArena transient(planning);
+  DimPool pool(transient);
+  const Graph& graph = model.graph();
+  FactsTable facts(graph, transient);
+  bind_inputs(graph, shapes_, facts, transient);
+  GraphInferrer(facts, transient, pool, fold_small(transient, pool)).infer(graph);
+
+  LifetimeOptions options;
+  options.threads = model.options().threads;
+  options.naive = model.options().naive;
+  options.reuse = !options.naive;
+  options.is_packed = [&](const Node& node, size_t input) { return model.weights().is_packed(node, input); };
+  const Lifetimes lifetimes = choose_lifetimes(graph, facts, options);
+  depends_on_data_ = lifetimes.depends_on_data;
+
+  const plan::Problem problem = lifetimes.problem();
+  const plan::Placement placement = place(problem, options.naive);
+  if (model.options().check_plans) {
+    const std::vector<std::string> violations = plan::check(problem, placement);
+    if (!violations.empty())
+      fail(ErrorCode::kInvalidModel, "the plan is wrong (a bug in Plimsoll): {}", violations[0]);
+  }
+  program_ = build_program(graph, facts, lifetimes, placement, model, nullptr, arena_);
+  frames_ = arena_.array<Frame*>(static_cast<size_t>(model.options().concurrent_runs));
+  for (Frame*& frame : frames_) frame = make_frame(*program_, arena_);
+  size_t peak_step = 0;
+  lower_bound_bytes_ = most_live(lifetimes, &peak_step);
+  if (!lifetimes.steps.empty()) node_at_peak_ = lifetimes.steps[peak_step].node->name;
+  planned_bytes_ = round_up(program_->arena_bytes, page_bytes());
+  scratch_bytes_ = round_up(lifetimes.scratch_bytes().value(), page_bytes());
+  for (const Edge* edge : graph.inputs) bound_bytes_ += value_bytes(facts[edge]).value();
+  for (const Edge* edge : graph.outputs) {
+    if (facts[edge].is_concrete()) bound_bytes_ += value_bytes(facts[edge]).value();
+  }
+  size_t next = 0;
+  for (const BufferInfo& buffer : lifetimes.buffers) {
+    if (!buffer.live) continue;
+    const Node* producer = lifetimes.steps[static_cast<size_t>(buffer.lower)].node;
+    buffers_.push_back({std::string(buffer.edge->name), std::string(producer->name), placement.offsets[next++],
+                        buffer.size.value(), buffer.lower, buffer.upper});
+  }
+  prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace plimsoll

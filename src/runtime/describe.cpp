@@ -1,0 +1,159 @@
+#include "runtime/describe.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ops/registry.h"
+#include "plimsoll/env.h"
+
+namespace plimsoll {
+namespace {
+
+int usable_cpus() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+}  // namespace
+
+PrepareOptions prepare_options(const SessionOptions& options) {
+  if (options.intra_op_threads < 0 || options.intra_op_threads > 1024)
+    fail(ErrorCode::kInvalidArgument, "threads: expected 0 to 1024, found {}", options.intra_op_threads);
+  if (options.max_concurrent_runs < 1 || options.max_concurrent_runs > 1024)
+    fail(ErrorCode::kInvalidArgument, "max_concurrent_runs: expected 1 to 1024, found {}",
+         options.max_concurrent_runs);
+  if (options.memory_limit_bytes < 0)
+    fail(ErrorCode::kInvalidArgument, "memory limit: expected 0 or more bytes, found {}", options.memory_limit_bytes);
+  PrepareOptions result;
+  result.threads = options.intra_op_threads > 0 ? options.intra_op_threads : usable_cpus();
+  result.concurrent_runs = options.max_concurrent_runs;
+  result.level = static_cast<int>(options.optimization_level);
+  result.stop_after_pass = options.stop_after_pass;
+  result.naive = options.placer == Placer::kNaive;
+  result.check_plans = options.poison;
+  result.read_into_memory = options.read_model_into_memory;
+  return result;
+}
+
+ValueInfo describe_edge(const Edge& edge) {
+  ValueInfo info;
+  info.name = edge.name;
+  const TypeInfo& type = edge.facts.type;
+  info.type = type.type;
+  info.type_text = to_string(type);
+  info.ranked = type.ranked;
+  info.has_default = edge.data != nullptr;
+  for (Dim d : type.dims) {
+    info.dims.push_back(d.is_constant() ? d.value() : -1);
+    info.symbols.push_back(d.is_constant() ? "" : d.to_string());
+  }
+  return info;
+}
+
+ModelInfo describe_model(Graph& graph) {
+  ModelInfo info;
+  info.producer = fmt::format("{}{}{}", graph.producer_name, graph.producer_version.empty() ? "" : " ",
+                              graph.producer_version);
+  info.graph_name = graph.name;
+  info.ir_version = graph.ir_version;
+  for (const OpsetImport& import : graph.opsets)
+    info.opsets[import.domain.empty() ? "ai.onnx" : std::string(import.domain)] = import.version;
+  for (const Edge* edge : graph.inputs) info.inputs.push_back(describe_edge(*edge));
+  for (const Edge* edge : graph.outputs) info.outputs.push_back(describe_edge(*edge));
+  for (const NameValue& entry : graph.metadata) info.metadata[std::string(entry.name)] = entry.value;
+  std::set<std::string> missing;
+  graph.for_each_graph([&](Graph& inner) {
+    for (const Node* node : inner.nodes) {
+      const std::string name = fmt::format("{}{}{}", node->domain, node->domain.empty() ? "" : ".", node->op_type);
+      ++info.operators[name];
+      ++info.node_count;
+      const bool local = std::any_of(graph.functions.begin(), graph.functions.end(), [&](const Function& f) {
+        return f.domain == node->domain && f.name == node->op_type;
+      });
+      if (!local && find_op(node->domain, node->op_type) == nullptr) missing.insert(name);
+    }
+    for (const Edge* edge : inner.initializers) {
+      ++info.weight_count;
+      info.weight_bytes += static_cast<int64_t>(edge->data->bytes.size());
+    }
+  });
+  info.not_implemented.assign(missing.begin(), missing.end());
+  return info;
+}
+
+Requirement requirement(const PreparedModel& model, const ShapePlan& shape) {
+  Requirement need;
+  const int64_t runs = model.options().concurrent_runs;
+  auto account = [&](Account a) -> int64_t& { return need.accounts[static_cast<size_t>(a)]; };
+  account(Account::kSession) = model.memory_bytes() + shape.memory_bytes();
+  account(Account::kWeights) = model.weights().weights_bytes();
+  account(Account::kPacked) = model.weights().packed_bytes();
+  account(Account::kPlanned) = runs * shape.planned_bytes();
+  account(Account::kScratch) = runs * shape.scratch_bytes();
+  account(Account::kBound) = runs * shape.bound_bytes();
+  for (int64_t bytes : need.accounts) need.run_peak_bytes += bytes;
+  need.load_peak_bytes = model.memory_bytes() + model.weights().weights_bytes() + model.weights().packed_bytes() +
+                         model.weights().largest_raw_bytes();
+  return need;
+}
+
+void check_fits(const PreparedModel& model, const ShapePlan& shape, int64_t limit_bytes) {
+  const Requirement need = requirement(model, shape);
+  if (limit_bytes == 0 || need.peak_bytes() <= limit_bytes) return;
+  fail(ErrorCode::kBudgetExceeded,
+       "the limit of {} bytes is too small: these shapes need {} bytes, most of the activations at node '{}'; the "
+       "smallest limit that would do is {}",
+       limit_bytes, need.peak_bytes(), shape.node_at_peak(), need.peak_bytes());
+}
+
+Plan describe_plan(const PreparedModel& model, const ShapePlan& shape) {
+  const Requirement need = requirement(model, shape);
+  Plan plan;
+  plan.concrete = true;
+  plan.depends_on_data = shape.depends_on_data();
+  plan.peak_bytes = need.peak_bytes();
+  plan.minimum_limit_bytes = plan.peak_bytes;
+  const int64_t runs = model.options().concurrent_runs;
+  const int64_t live = need.run_peak_bytes - runs * (shape.planned_bytes() - shape.lower_bound_bytes());
+  plan.lower_bound_bytes = std::max(need.load_peak_bytes, live);
+  plan.node_at_peak = shape.node_at_peak();
+  plan.threads = model.options().threads;
+  plan.instruction_set = Env::GetInstructionSet();
+  plan.accounts = need.accounts;
+  plan.buffers = shape.buffers();
+  for (const Step& step : shape.program().steps) plan.steps.emplace_back(step.node->name);
+  plan.prepare_ms = shape.prepare_ms();
+  return plan;
+}
+
+std::vector<std::vector<int64_t>> complete_shapes(const Graph& graph, const Shapes& shapes, bool partial) {
+  for (const auto& [name, shape] : shapes) {
+    const bool known = std::any_of(graph.inputs.begin(), graph.inputs.end(),
+                                   [&, &wanted = name](const Edge* edge) { return edge->name == wanted; });
+    if (known) continue;
+    std::string names;
+    for (const Edge* edge : graph.inputs) names += fmt::format(" '{}'", edge->name);
+    fail(ErrorCode::kInvalidArgument, "there is no input '{}'; the model has{}", name, names);
+  }
+  std::vector<std::vector<int64_t>> result;
+  for (const Edge* edge : graph.inputs) {
+    const auto found = shapes.find(std::string(edge->name));
+    if (found != shapes.end()) {
+      result.push_back(found->second);
+      continue;
+    }
+    if (!edge->facts.is_concrete()) {
+      if (partial) return {};
+      fail(ErrorCode::kInvalidArgument, "input '{}': its shape {} is not fixed; give one, such as {}=1,...",
+           edge->name, to_string(edge->facts.type), edge->name);
+    }
+    result.emplace_back();
+    for (Dim d : edge->facts.type.dims) result.back().push_back(d.value());
+  }
+  return result;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,154 @@
+#include "runtime/executor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/invoke.h"
+
+namespace plimsoll {
+
+void Executor::bind(Frame& frame, std::byte* arena, std::span<const TensorView> inputs,
+                    std::span<const TensorView> outputs, const Frame* outer) {
+  const Program& program = *frame.program;
+  for (size_t i = 0; i < program.values.size(); ++i) {
+    const ProgramValue& value = program.values[i];
+    TensorView& view = frame.values[i];
+    view = value.view;
+    switch (value.where) {
+      case Where::kArena:
+        view.data = arena + value.offset;
+        break;
+      case Where::kConstant:
+        view.data = value.data;
+        break;
+      case Where::kInput:
+        if (!value.is_static) view = inputs[value.index];
+        view.data = inputs[value.index].data + value.offset;
+        break;
+      case Where::kOutput:
+        view.data = outputs[value.index].data + value.offset;
+        break;
+      case Where::kOuter:
+        if (!value.is_static) view = outer->values[value.index];
+        view.data = outer->values[value.index].data + value.offset;
+        break;
+      case Where::kDynamic:
+        break;
+    }
+  }
+  for (const Step& step : program.steps) {
+    if (!step.dynamic) refresh_arguments(frame, step);
+  }
+}
+
+void Executor::refresh_arguments(Frame& frame, const Step& step) {
+  TensorView* argument = &frame.arguments[step.first_argument];
+  for (uint32_t i : step.inputs) *argument++ = i == kNoValue ? TensorView{} : frame.values[i];
+  for (uint32_t i : step.outputs) *argument++ = i == kNoValue ? TensorView{} : frame.values[i];
+}
+
+void Executor::check_stop() const {
+  if (context_.options->terminate()) fail(ErrorCode::kCancelled, "the run was cancelled");
+  const auto deadline = context_.options->deadline();
+  if (deadline && std::chrono::steady_clock::now() >= *deadline)
+    fail(ErrorCode::kDeadlineExceeded, "the run did not finish by its deadline");
+}
+
+void Executor::run(Frame& frame, std::byte* arena, std::span<const TensorView> inputs,
+                   std::span<const TensorView> outputs, const Frame* outer) {
+  bind(frame, arena, inputs, outputs, outer);
+  const Program& program = *frame.program;
+  size_t next_dead = 0;
+  for (size_t s = 0; s < program.steps.size(); ++s) {
+    const Step& step = program.steps[s];
+    check_stop();
+    if (context_.profile == nullptr) {
+      run_step(frame, step, arena);
+    } else {
+      const auto start = std::chrono::steady_clock::now();
+      run_step(frame, step, arena);
+      Profile::Entry& entry = context_.profile->entries[step.node->id];
+      entry.node = step.node;
+      entry.count += 1;
+      entry.operations = step.operations;
+      entry.nanoseconds += (std::chrono::steady_clock::now() - start).count();
+    }
+    for (uint32_t i : step.frees) context_.dynamic->free_tensor(frame.values[i]);
+    if (context_.poison) poison_dead(program, s, next_dead, arena);
+  }
+}
+
+void Executor::run_step(Frame& frame, const Step& step, std::byte* arena) {
+  if (step.node->op->control_flow) return run_control_flow(frame, step, arena);
+  if (step.dynamic) return run_dynamic(frame, step);
+  RunContext run;
+  run.node = step.node;
+  run.inputs = frame.arguments.subspan(step.first_argument, step.inputs.size());
+  run.outputs = frame.arguments.subspan(step.first_argument + step.inputs.size(), step.outputs.size());
+  run.scratch = context_.scratch;
+  run.bound = step.bound;
+  run.threads = context_.threads;
+  run.text = context_.dynamic;
+  step.node->op->run(run);
+}
+
+// Shapes are inferred from the data at hand, then memory is taken for exactly that.
+void Executor::run_dynamic(Frame& frame, const Step& step) {
+  const Node& node = *step.node;
+  BumpArena temporary(*context_.budget, Account::kDynamic);
+  DimPool pool(temporary);
+  refresh_arguments(frame, step);
+  const std::span<TensorView> inputs = frame.arguments.subspan(step.first_argument, step.inputs.size());
+  const std::span<TensorView> outputs =
+      frame.arguments.subspan(step.first_argument + step.inputs.size(), step.outputs.size());
+  std::vector<Facts> facts;
+  std::unique_ptr<bool[]> packed = std::make_unique<bool[]>(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    facts.push_back(facts_of(inputs[i], temporary));
+    packed[i] = inputs[i].packed;
+    if (packed[i]) facts.back().constant = nullptr;
+  }
+  std::vector<Facts> results = infer_node(node, facts, temporary, pool);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (step.outputs[i] == kNoValue) continue;
+    if (!results[i].is_concrete())
+      fail(ErrorCode::kInvalidModel, "{}: the shape of output {} cannot be told from the data: {}", node.label(), i,
+           to_string(results[i].type));
+    std::vector<int64_t> dims;
+    for (Dim d : results[i].type.dims) dims.push_back(d.value());
+    TensorView& value = frame.values[step.outputs[i]];
+    if (frame.program->values[step.outputs[i]].where == Where::kDynamic) {
+      value = context_.dynamic->allocate_tensor(results[i].type.type, dims);
+    } else if (!std::equal(dims.begin(), dims.end(), value.dims.begin(), value.dims.end())) {
+      fail(ErrorCode::kInvalidModel, "{}: output {}: expected shape {}, found {}", node.label(), i,
+           to_string(value.dims), to_string(dims));
+    }
+    outputs[i] = value;
+  }
+  RunContext run;
+  run.node = &node;
+  run.inputs = inputs;
+  run.outputs = outputs;
+  run.threads = context_.threads;
+  run.text = context_.dynamic;
+  if (node.op->select != nullptr) {
+    SelectContext select(node, facts, results, {packed.get(), inputs.size()}, context_.threads);
+    node.op->select(select);
+    run.scratch = static_cast<std::byte*>(temporary.allocate(static_cast<size_t>(select.scratch_bytes.value()), 64));
+  }
+  if (node.op->bind != nullptr) {
+    BindContext bind_context(node, facts, results, context_.threads, temporary);
+    run.bound = node.op->bind(bind_context);
+  }
+  node.op->run(run);
+}
+
+// Dead memory is filled with NaN, so that whoever reads it again is found out.
+void Executor::poison_dead(const Program& program, size_t step, size_t& next, std::byte* arena) {
+  for (; next < program.dead.size() && program.dead[next].step == static_cast<int64_t>(step); ++next) {
+    const DeadRange& range = program.dead[next];
+    std::memset(arena + range.offset, 0xff, static_cast<size_t>(range.bytes));
+  }
+}
+
+}  // namespace plimsoll

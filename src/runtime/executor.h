@@ -1,0 +1,64 @@
+// The executor: walks the steps of a program.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+#include "plimsoll/run_options.h"
+#include "prepare/program.h"
+#include "runtime/dynamic_memory.h"
+
+namespace plimsoll {
+
+// Time by node, summed over runs.
+struct Profile {
+  struct Entry {
+    const Node* node = nullptr;
+    int64_t count = 0;
+    int64_t nanoseconds = 0;
+    int64_t operations = 0;
+  };
+  std::vector<Entry> entries;  // by node id
+};
+
+// One run. Not thread-safe; programs are shared, frames are not.
+class Executor {
+ public:
+  struct Context {
+    std::byte* scratch = nullptr;
+    int threads = 1;
+    const RunOptions* options = nullptr;
+    DynamicMemory* dynamic = nullptr;
+    Budget* budget = nullptr;
+    Profile* profile = nullptr;  // null: off
+    bool poison = false;
+  };
+  explicit Executor(const Context& context) : context_(context) {}
+
+  // Runs a frame's program in `arena`. `outputs` are the memory of outputs that are not copied;
+  // afterwards values of the outputs are in frame.values. `outer` is the enclosing frame of a body.
+  void run(Frame& frame, std::byte* arena, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+           const Frame* outer = nullptr);
+
+ private:
+  void bind(Frame& frame, std::byte* arena, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+            const Frame* outer);
+  void check_stop() const;
+  void run_step(Frame& frame, const Step& step, std::byte* arena);
+  void run_dynamic(Frame& frame, const Step& step);
+  void refresh_arguments(Frame& frame, const Step& step);
+  void set_result(Frame& frame, const Step& step, size_t output, const TensorView& source);
+  void poison_dead(const Program& program, size_t step, size_t& next, std::byte* arena);
+
+  // control_flow.cpp
+  void run_control_flow(Frame& frame, const Step& step, std::byte* arena);
+  void run_if(Frame& frame, const Step& step, std::byte* arena);
+  void run_loop(Frame& frame, const Step& step, std::byte* arena);
+  void free_outputs(Frame& body);
+  friend class LoopRun;
+
+  Context context_;
+};
+
+}  // namespace plimsoll

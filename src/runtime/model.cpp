@@ -1,0 +1,69 @@
+#include "plimsoll/model.h"
+
+#include "onnx/writer.h"
+#include "runtime/describe.h"
+#include "runtime/env_impl.h"
+
+namespace plimsoll {
+
+struct Model::Impl {
+  Impl(const Env& environment, const std::string& model_path, const SessionOptions& session_options)
+      : env(environment.impl()), path(model_path), options(session_options), budget("model", 0, &env->budget) {
+    // Described as it is in the file, before anything is rewritten.
+    BumpArena arena(budget);
+    DimPool dims(arena);
+    Graph graph(arena, dims);
+    ModelSource source;
+    read_model(path, graph, source);
+    info = describe_model(graph);
+  }
+  PreparedModel& prepared() {
+    if (model == nullptr) model = std::make_unique<PreparedModel>(path, prepare_options(options), budget);
+    return *model;
+  }
+  std::shared_ptr<Env::Impl> env;
+  std::string path;
+  SessionOptions options;
+  Budget budget;
+  ModelInfo info;
+  std::unique_ptr<PreparedModel> model;
+  std::string formula;
+};
+
+Model::Model(const Env& env, const std::string& path, const SessionOptions& options)
+    : impl_(std::make_unique<Impl>(env, path, options)) {}
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+Model::~Model() = default;
+
+const ModelInfo& Model::GetInfo() const {
+  return impl_->info;
+}
+
+Plan Model::MakePlan(const Shapes& shapes) const {
+  PreparedModel& model = impl_->prepared();
+  const auto complete = complete_shapes(model.graph(), shapes, true);
+  Plan plan;
+  if (!complete.empty() || model.graph().inputs.empty()) {
+    ShapePlan shape(model, complete, impl_->budget);
+    check_fits(model, shape, impl_->options.memory_limit_bytes);
+    plan = describe_plan(model, shape);
+  }
+  // The formula's expressions grow the graph's own memory, so they come from a copy of the model.
+  Budget planning("planning", 0);
+  PreparedModel copy(impl_->path, prepare_options(impl_->options), planning);
+  const Formula formula = make_formula(copy);
+  const int64_t fixed = model.memory_bytes() + model.weights().weights_bytes() + model.weights().packed_bytes();
+  plan.formula = (formula.run_bytes * Dim(model.options().concurrent_runs) + Dim(fixed)).to_string();
+  plan.symbols = formula.symbols;
+  plan.depends_on_data |= formula.depends_on_data;
+  plan.threads = model.options().threads;
+  plan.instruction_set = Env::GetInstructionSet();
+  return plan;
+}
+
+void Model::Save(const std::string& path) const {
+  write_model(impl_->prepared().graph(), path);
+}
+
+}  // namespace plimsoll

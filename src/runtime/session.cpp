@@ -1,0 +1,82 @@
+#include "plimsoll/session.h"
+
+#include "runtime/session_impl.h"
+
+namespace plimsoll {
+
+Session::Session(const Env& env, const std::string& path, const SessionOptions& options)
+    : impl_(std::make_unique<Impl>(env, path, options)) {}
+Session::Session(const Env& env, const void* model, size_t size, const SessionOptions& options)
+    : impl_(std::make_unique<Impl>(env, std::span(static_cast<const std::byte*>(model), size), options)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+std::vector<Value> Session::Run(const RunOptions& options, const char* const* input_names, const Value* inputs,
+                                size_t input_count, const char* const* output_names, size_t output_count) {
+  Impl::Io io;
+  io.inputs.resize(impl_->inputs.size());
+  io.outputs.resize(impl_->outputs.size());
+  for (size_t i = 0; i < input_count; ++i) io.inputs[impl_->input_index(input_names[i])] = inputs[i];
+  std::vector<size_t> wanted;
+  for (size_t i = 0; i < output_count; ++i) wanted.push_back(impl_->output_index(output_names[i]));
+  impl_->run(options, io);
+  std::vector<Value> results;
+  for (size_t index : wanted) results.push_back(io.outputs[index]);
+  return results;
+}
+
+std::vector<Value> Session::Run(const RunOptions& options, const std::vector<std::string>& input_names,
+                                const std::vector<Value>& inputs, const std::vector<std::string>& output_names) {
+  if (input_names.size() != inputs.size())
+    fail(ErrorCode::kInvalidArgument, "{} input names for {} inputs", input_names.size(), inputs.size());
+  std::vector<const char*> in, out;
+  for (const std::string& name : input_names) in.push_back(name.c_str());
+  for (const std::string& name : output_names) out.push_back(name.c_str());
+  return Run(options, in.data(), inputs.data(), in.size(), out.data(), out.size());
+}
+
+void Session::Run(const RunOptions& options, IoBinding& binding) {
+  Impl::Io io;
+  io.inputs = binding.impl_->inputs;
+  io.outputs.resize(impl_->outputs.size());
+  for (const auto& [index, value] : binding.impl_->outputs) io.outputs[index] = value;
+  impl_->run(options, io);
+  binding.impl_->results.clear();
+  for (const auto& [index, value] : binding.impl_->outputs) binding.impl_->results.push_back(io.outputs[index]);
+}
+
+Plan Session::Prepare(const Shapes& shapes) {
+  const auto plan = impl_->prepare(complete_shapes(impl_->model->graph(), shapes, false));
+  return describe_plan(*impl_->model, *plan);
+}
+
+const std::vector<ValueInfo>& Session::GetInputs() const {
+  return impl_->inputs;
+}
+const std::vector<ValueInfo>& Session::GetOutputs() const {
+  return impl_->outputs;
+}
+MemoryReport Session::GetMemoryReport() const {
+  return impl_->budget.report();
+}
+void Session::ReleaseMemory() {
+  impl_->release_memory();
+}
+
+void Session::EnableProfiling(bool on) {
+  impl_->profiling = on;
+  impl_->profile.entries.assign(on ? impl_->model->graph().node_count() : 0, {});
+}
+
+std::vector<Session::ProfileEntry> Session::GetProfile() const {
+  std::vector<ProfileEntry> result;
+  for (const Profile::Entry& entry : impl_->profile.entries) {
+    if (entry.count == 0) continue;
+    result.push_back({std::string(entry.node->name), std::string(entry.node->op_type), entry.count,
+                      static_cast<double>(entry.nanoseconds) * 1e-6, entry.operations});
+  }
+  return result;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,241 @@
+#include "runtime/session_impl.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace plimsoll {
+
+Session::Impl::Impl(const Env& environment, const std::string& path, const SessionOptions& session_options)
+    : env(environment.impl()),
+      options(session_options),
+      budget("session", session_options.memory_limit_bytes, &env->budget),
+      model(std::make_unique<PreparedModel>(path, prepare_options(session_options), budget)) {
+  initialize();
+}
+
+Session::Impl::Impl(const Env& environment, std::span<const std::byte> bytes, const SessionOptions& session_options)
+    : env(environment.impl()),
+      options(session_options),
+      budget("session", session_options.memory_limit_bytes, &env->budget),
+      model(std::make_unique<PreparedModel>(bytes, prepare_options(session_options), budget)) {
+  initialize();
+}
+
+void Session::Impl::initialize() {
+  const Graph& graph = model->graph();
+  for (const Edge* edge : graph.inputs) inputs.push_back(describe_edge(*edge));
+  for (const Edge* edge : graph.outputs) outputs.push_back(describe_edge(*edge));
+  // A model whose shapes are all fixed is refused before the first weight is touched.
+  if (options.memory_limit_bytes > 0) {
+    const auto shapes = complete_shapes(graph, {}, true);
+    if (!shapes.empty() || graph.inputs.empty()) {
+      const ShapePlan plan(*model, shapes, budget);
+      check_fits(*model, plan, options.memory_limit_bytes);
+    }
+  }
+  model->load_weights();
+  for (int i = 0; i < options.max_concurrent_runs; ++i) {
+    idle_.push_back(std::make_unique<RunSlot>());
+    idle_.back()->index = static_cast<size_t>(i);
+  }
+  plans_.store(std::make_shared<const PlanTable>());
+}
+
+namespace {
+
+size_t find_name(const std::vector<ValueInfo>& infos, std::string_view name, const char* what) {
+  for (size_t i = 0; i < infos.size(); ++i) {
+    if (infos[i].name == name) return i;
+  }
+  std::string names;
+  for (const ValueInfo& info : infos) names += fmt::format(" '{}'", info.name);
+  fail(ErrorCode::kInvalidArgument, "there is no {} '{}'; the model has{}", what, name, names);
+}
+
+}  // namespace
+
+size_t Session::Impl::input_index(std::string_view name) const {
+  return find_name(inputs, name, "input");
+}
+size_t Session::Impl::output_index(std::string_view name) const {
+  return find_name(outputs, name, "output");
+}
+
+std::shared_ptr<ShapePlan> Session::Impl::find_plan(const std::vector<std::vector<int64_t>>& shapes) const {
+  const std::shared_ptr<const PlanTable> table = plans_.load();
+  for (size_t i = table->size(); i-- > 0;) {
+    if ((*table)[i]->shapes() == shapes) return (*table)[i];
+  }
+  return nullptr;
+}
+
+std::shared_ptr<ShapePlan> Session::Impl::prepare(const std::vector<std::vector<int64_t>>& shapes) {
+  if (auto known = find_plan(shapes)) return known;
+  const std::lock_guard lock(prepare_mutex_);
+  if (auto known = find_plan(shapes)) return known;
+  auto plan = std::make_shared<ShapePlan>(*model, shapes, budget);
+  check_fits(*model, *plan, options.memory_limit_bytes);
+  auto table = std::make_shared<PlanTable>(*plans_.load());
+  table->push_back(plan);
+  // The oldest go first; the newest always stays. With a limit, only what fits beside it stays.
+  int64_t bytes = 0;
+  for (const auto& entry : *table) bytes += entry->memory_bytes();
+  const Requirement need = requirement(*model, *plan);
+  auto too_many = [&] {
+    const int64_t others = bytes - plan->memory_bytes();
+    return bytes > options.plan_cache_bytes ||
+           (options.memory_limit_bytes > 0 && need.peak_bytes() + others > options.memory_limit_bytes);
+  };
+  while (table->size() > 1 && too_many()) {
+    bytes -= table->front()->memory_bytes();
+    table->erase(table->begin());
+  }
+  plans_.store(std::move(table));
+  return plan;
+}
+
+// A slot that goes back when the run ends, however it ends.
+class Session::Impl::Slot {
+ public:
+  explicit Slot(Impl& session) : session_(session) {
+    std::unique_lock lock(session.slots_mutex_);
+    if (session.idle_.empty() && session.options.when_busy == BusyPolicy::kError)
+      fail(ErrorCode::kBusy, "{} runs are under way, as many as max_concurrent_runs allows",
+           session.options.max_concurrent_runs);
+    session.slot_free_.wait(lock, [&] { return !session.idle_.empty(); });
+    slot_ = std::move(session.idle_.back());
+    session.idle_.pop_back();
+  }
+  ~Slot() {
+    if (!session_.options.keep_arena) *slot_ = RunSlot{slot_->index, {}, {}};
+    {
+      const std::lock_guard lock(session_.slots_mutex_);
+      session_.idle_.push_back(std::move(slot_));  // never grows: capacity was there before
+    }
+    session_.slot_free_.notify_one();
+  }
+  RunSlot& operator*() { return *slot_; }
+
+ private:
+  Impl& session_;
+  std::unique_ptr<RunSlot> slot_;
+};
+
+void Session::Impl::map_arenas(RunSlot& slot, const ShapePlan& plan) {
+  if (slot.planned.size() < plan.planned_bytes()) {
+    slot.planned = Arena();
+    slot.planned = Arena(budget, Account::kPlanned, plan.planned_bytes(), options.guard_pages);
+  }
+  if (slot.scratch.size() < plan.scratch_bytes()) {
+    slot.scratch = Arena();
+    slot.scratch = Arena(budget, Account::kScratch, plan.scratch_bytes(), options.guard_pages);
+  }
+  if (options.poison) {
+    if (slot.planned.size() > 0) std::memset(slot.planned.data(), 0xff, static_cast<size_t>(slot.planned.size()));
+    if (slot.scratch.size() > 0) std::memset(slot.scratch.data(), 0xff, static_cast<size_t>(slot.scratch.size()));
+  }
+}
+
+void Session::Impl::check_inputs(const Io& io, std::vector<std::vector<int64_t>>& shapes) const {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Value& value = io.inputs[i];
+    if (!value) fail(ErrorCode::kInvalidArgument, "input '{}' is missing", inputs[i].name);
+    if (value.GetElementType() != inputs[i].type)
+      fail(ErrorCode::kInvalidArgument, "input '{}': expected {}, found {}", inputs[i].name,
+           element_type_name(inputs[i].type), element_type_name(value.GetElementType()));
+    shapes.push_back(value.GetShape());
+  }
+}
+
+void Session::Impl::make_outputs(const ShapePlan& plan, Io& io, std::vector<TensorView>& views) {
+  const Program& program = plan.program();
+  for (size_t i = 0; i < io.outputs.size(); ++i) {
+    const ProgramValue& value = program.values[program.outputs[i]];
+    const std::vector<int64_t> dims(value.view.dims.begin(), value.view.dims.end());
+    if (!io.outputs[i] && value.is_static && value.view.type != ElementType::kString) {
+      io.outputs[i] = Value::CreateTensor(value.view.type, dims);
+    } else if (io.outputs[i] && value.is_static) {
+      const Value& bound = io.outputs[i];
+      if (bound.GetElementType() != value.view.type || bound.GetShape() != dims)
+        fail(ErrorCode::kInvalidArgument, "output '{}': expected {}{}, found {}{}", outputs[i].name,
+             element_type_name(value.view.type), to_string(dims), element_type_name(bound.GetElementType()),
+             to_string(bound.GetShape()));
+    } else if (!io.outputs[i] && value.is_static) {
+      io.outputs[i] = Value::CreateTensor(value.view.type, dims);  // handles; the characters follow at the end
+    }
+    views.push_back(io.outputs[i] ? io.outputs[i].impl()->view() : TensorView{});
+  }
+}
+
+// Outputs that could not be written in place, and those whose shape only the run could tell.
+void Session::Impl::finish_outputs(const Frame& frame, Io& io) {
+  const Program& program = *frame.program;
+  for (size_t i = 0; i < io.outputs.size(); ++i) {
+    const TensorView& value = frame.values[program.outputs[i]];
+    if (value.type == ElementType::kString) {
+      io.outputs[i] = copy_to_value(value);
+    } else if (!program.values[program.outputs[i]].is_static) {
+      if (!io.outputs[i]) {
+        io.outputs[i] = copy_to_value(value);
+        continue;
+      }
+      const Value& bound = io.outputs[i];
+      if (bound.GetElementType() != value.type || !std::equal(value.dims.begin(), value.dims.end(),
+                                                              bound.GetShape().begin(), bound.GetShape().end()))
+        fail(ErrorCode::kInvalidArgument, "output '{}': bound to shape {}, the run made {}", outputs[i].name,
+             to_string(bound.GetShape()), to_string(value.dims));
+      if (value.bytes() > 0) std::memcpy(bound.impl()->data, value.data, static_cast<size_t>(value.bytes()));
+    } else if (program.output_copied[i] && value.bytes() > 0) {
+      std::memmove(io.outputs[i].impl()->data, value.data, static_cast<size_t>(value.bytes()));
+    }
+  }
+}
+
+void Session::Impl::run(const RunOptions& run_options, Io& io) {
+  std::vector<std::vector<int64_t>> shapes;
+  check_inputs(io, shapes);
+  const std::shared_ptr<ShapePlan> plan = prepare(shapes);
+  Slot slot(*this);
+  map_arenas(*slot, *plan);
+
+  Budget run_budget("run", 0, &budget);
+  const int64_t run_limit = run_options.memory_limit_bytes();
+  if (run_limit > 0) {
+    const int64_t fixed = plan->planned_bytes() + plan->scratch_bytes() + plan->bound_bytes();
+    if (fixed > run_limit)
+      fail(ErrorCode::kBudgetExceeded, "the run's limit of {} bytes is too small: these shapes need {} bytes",
+           run_limit, fixed);
+    run_budget.set_limit_bytes(run_limit - plan->planned_bytes() - plan->scratch_bytes());
+  }
+  const Charge bound(run_budget, Account::kBound, plan->bound_bytes());
+  std::vector<TensorView> input_views, output_views;
+  for (const Value& value : io.inputs) input_views.push_back(value.impl()->view());
+  make_outputs(*plan, io, output_views);
+
+  DynamicMemory dynamic(run_budget);
+  Executor::Context context;
+  context.scratch = (*slot).scratch.data();
+  const bool has_team = model->options().threads > 1 && !env->team_busy.exchange(true);
+  context.threads = has_team ? model->options().threads : 1;
+  struct ReleaseTeam {
+    std::atomic<bool>* busy;
+    ~ReleaseTeam() {
+      if (busy != nullptr) busy->store(false);
+    }
+  } const release{has_team ? &env->team_busy : nullptr};
+  context.options = &run_options;
+  context.dynamic = &dynamic;
+  context.budget = &run_budget;
+  context.poison = options.poison;
+  context.profile = profiling ? &profile : nullptr;
+  Frame& frame = plan->frame((*slot).index);
+  Executor(context).run(frame, (*slot).planned.data(), input_views, output_views);
+  finish_outputs(frame, io);
+}
+
+void Session::Impl::release_memory() {
+  const std::lock_guard lock(slots_mutex_);
+  for (auto& slot : idle_) *slot = RunSlot{slot->index, {}, {}};
+}
+
+}  // namespace plimsoll

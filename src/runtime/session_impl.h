@@ -1,0 +1,75 @@
+// What is behind a Session.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "plimsoll/session.h"
+#include "prepare/shape_plan.h"
+#include "runtime/describe.h"
+#include "runtime/env_impl.h"
+#include "runtime/executor.h"
+#include "runtime/value_impl.h"
+
+namespace plimsoll {
+
+// Memory of one of the concurrent runs.
+struct RunSlot {
+  size_t index = 0;
+  Arena planned, scratch;
+};
+
+struct Session::Impl {
+  Impl(const Env& env, const std::string& path, const SessionOptions& options);
+  Impl(const Env& env, std::span<const std::byte> bytes, const SessionOptions& options);
+
+  // Values for the inputs and outputs of one run, in the graph's order. An output that is empty is
+  // made by the run and left here.
+  struct Io {
+    std::vector<Value> inputs;
+    std::vector<Value> outputs;
+  };
+  void run(const RunOptions& options, Io& io);
+
+  std::shared_ptr<ShapePlan> prepare(const std::vector<std::vector<int64_t>>& shapes);
+  size_t input_index(std::string_view name) const;   // throws kInvalidArgument
+  size_t output_index(std::string_view name) const;
+  void release_memory();
+
+  std::shared_ptr<Env::Impl> env;
+  SessionOptions options;
+  Budget budget;
+  std::unique_ptr<PreparedModel> model;
+  std::vector<ValueInfo> inputs, outputs;
+  bool profiling = false;
+  Profile profile;  // guarded by slots_mutex
+
+ private:
+  using PlanTable = std::vector<std::shared_ptr<ShapePlan>>;
+  class Slot;
+  void initialize();
+  std::shared_ptr<ShapePlan> find_plan(const std::vector<std::vector<int64_t>>& shapes) const;
+  void check_inputs(const Io& io, std::vector<std::vector<int64_t>>& shapes) const;
+  void map_arenas(RunSlot& slot, const ShapePlan& plan);
+  void make_outputs(const ShapePlan& plan, Io& io, std::vector<TensorView>& views);
+  void finish_outputs(const Frame& frame, Io& io);
+
+  std::mutex prepare_mutex_;
+  // Newest use last; replaced as a whole, so that readers need no lock.
+  std::atomic<std::shared_ptr<const PlanTable>> plans_;
+  std::mutex slots_mutex_;
+  std::condition_variable slot_free_;
+  std::vector<std::unique_ptr<RunSlot>> idle_;
+};
+
+struct IoBinding::Impl {
+  Session::Impl* session = nullptr;
+  std::vector<Value> inputs;             // by input
+  std::vector<std::pair<size_t, Value>> outputs;  // in the order of binding; empty: made by each run
+  std::vector<Value> results;
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,25 @@
+// What is behind a Value.
+#pragma once
+
+#include "memory/mapping.h"
+#include "plimsoll/value.h"
+#include "tensor/tensor.h"
+
+namespace plimsoll {
+
+struct Value::Impl {
+  ElementType type = ElementType::kUndefined;
+  std::vector<int64_t> shape;
+  std::byte* data = nullptr;
+  int64_t bytes = 0;
+  Mapping owned;  // empty for a view of the caller's memory
+
+  TensorView view() const { return {data, type, false, shape}; }
+};
+
+// The bytes of a tensor; throws kInvalidArgument on a negative dimension or overflow.
+int64_t tensor_bytes(ElementType type, const std::vector<int64_t>& shape);
+// An owned copy of a tensor, with the characters of strings.
+Value copy_to_value(const TensorView& view);
+
+}  // namespace plimsoll
