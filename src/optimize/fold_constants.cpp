@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <cstring>
+
+#include "ops/invoke.h"
+#include "optimize/editor.h"
+#include "optimize/match.h"
+#include "optimize/rewrites.h"
+
+namespace plimsoll {
+namespace {
+
+TensorData keep(const TensorView& view, BumpArena& arena) {
+  const auto size = static_cast<size_t>(view.bytes());
+  auto* bytes = static_cast<std::byte*>(arena.allocate(size + 1, 64));
+  if (size > 0) std::memcpy(bytes, view.data, size);
+  TensorData tensor;
+  tensor.type = view.type;
+  tensor.dims = arena.copy(view.dims);
+  tensor.bytes = {bytes, size};
+  return tensor;
+}
+
+// Integers that shape arithmetic knows, written down.
+bool write_known_values(Edge& edge, Editor& editor) {
+  const Facts& facts = edge.facts;
+  if (!facts.values || !facts.is_concrete()) return false;
+  const bool is_bool = facts.type.type == ElementType::kBool;
+  if (!is_integer(facts.type.type) && !is_bool) return false;
+  int64_t count = 1;
+  for (Dim d : facts.type.dims) count *= d.value();
+  if (count != static_cast<int64_t>(facts.values->size())) return false;
+  for (Dim d : *facts.values) {
+    if (!d.is_constant()) return false;
+  }
+  std::vector<int64_t> dims;
+  for (Dim d : facts.type.dims) dims.push_back(d.value());
+  TensorData tensor;
+  tensor.type = facts.type.type;
+  tensor.dims = editor.arena().copy(dims);
+  auto write = [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::span<T> out = editor.arena().array<T>(static_cast<size_t>(count));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<T>((*facts.values)[i].value());
+    tensor.bytes = std::as_bytes(std::span<const T>(out));
+  };
+  is_bool ? write(TypeTag<bool>{}) : visit_integer(tensor.type, write);
+  editor.make_constant(edge, tensor);
+  return true;
+}
+
+bool can_fold(const Node& node) {
+  if (!node.op->deterministic || node.op->control_flow || node.op->run == nullptr) return false;
+  const bool constant_inputs = std::all_of(node.inputs.begin(), node.inputs.end(),
+                                           [](const Edge* e) { return e == nullptr || is_constant(e); });
+  const bool concrete_outputs = std::all_of(node.outputs.begin(), node.outputs.end(), [](const Edge* e) {
+    return e == nullptr || e->facts.type.kind == ValueKind::kTensor;
+  });
+  return constant_inputs && concrete_outputs;
+}
+
+// Constants that only this node reads go away with it.
+int64_t replaced_bytes(const Node& node, const Editor& editor) {
+  int64_t bytes = 0;
+  for (const Edge* e : node.inputs) {
+    if (e != nullptr && editor.use_count(*e) == 1) bytes += e->constant->bytes();
+  }
+  return bytes;
+}
+
+bool fits(const Node& node, const Editor& editor, int64_t cap) {
+  int64_t bytes = 0;
+  for (const Edge* e : node.outputs) {
+    if (e == nullptr) continue;
+    if (!e->facts.is_concrete()) continue;  // depends on the data, which is small if the inputs are
+    int64_t count = 1;
+    for (Dim d : e->facts.type.dims) count = (Dim(count) * d).value();
+    bytes += element_bytes(e->facts.type.type, count);
+  }
+  return bytes <= cap || bytes < replaced_bytes(node, editor);
+}
+
+// The data where run may read it: aligned to its element.
+TensorView aligned(const TensorView& view, BumpArena& arena) {
+  if (reinterpret_cast<uintptr_t>(view.data) % 16 == 0) return view;
+  const auto size = static_cast<size_t>(view.bytes());
+  TensorView copy = view;
+  copy.data = static_cast<std::byte*>(arena.allocate(size + 64, 64));
+  if (size > 0) std::memcpy(copy.data, view.data, size);
+  return copy;
+}
+
+// Matrix products and convolutions read a weight through a Transpose; a folded one would be a copy
+// that, unlike the file's pages, cannot be dropped.
+bool is_large_movement(const Node& node) {
+  constexpr int64_t kLargeBytes = 64 << 10;
+  return is_op(&node, "Transpose") && node.input(0)->constant->bytes() > kLargeBytes;
+}
+
+bool fold(Node& node, Editor& editor, int64_t cap) {
+  if (!can_fold(node) || is_large_movement(node) || !fits(node, editor, cap)) return false;
+  BumpArena scratch(editor.arena().budget());
+  DimPool dims(scratch);
+  std::vector<TensorView> inputs;
+  for (const Edge* e : node.inputs)
+    inputs.push_back(e == nullptr ? TensorView{} : aligned(*e->constant, scratch));
+  const std::vector<TensorView> results = invoke(node, inputs, scratch, dims);
+  int64_t bytes = 0;
+  for (const TensorView& view : results) {
+    if (view.type == ElementType::kString) return false;  // characters live in the scratch
+    if (view) bytes += view.bytes();
+  }
+  if (bytes > cap && bytes >= replaced_bytes(node, editor)) return false;
+  const std::vector<Edge*> outputs(node.outputs.begin(), node.outputs.end());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i] != nullptr) editor.make_constant(*outputs[i], keep(results[i], editor.arena()));
+  }
+  return true;
+}
+
+// A constant under another shape is the same bytes.
+bool fold_view(Node& node, Editor& editor) {
+  const std::string_view op = node.op_type;
+  if (!node.domain.empty() || (op != "Reshape" && op != "Squeeze" && op != "Unsqueeze" && op != "Flatten"))
+    return false;
+  const Edge* source = node.input(0);
+  Edge* result = node.outputs[0];
+  if (source->data == nullptr || !is_constant(source) || !result->facts.is_concrete()) return false;
+  std::vector<int64_t> dims;
+  for (Dim d : result->facts.type.dims) dims.push_back(d.value());
+  TensorData tensor = *source->data;
+  tensor.dims = editor.arena().copy(dims);
+  editor.make_constant(*result, tensor);
+  return true;
+}
+
+// A Constant node's tensor is an initializer as it stands, wherever its bytes are.
+bool adopt_constant(Node& node, Editor& editor) {
+  if (!is_op(&node, "Constant")) return false;
+  const Attribute* value = node.attribute("value");
+  if (value == nullptr || value->tensor == nullptr) return false;
+  editor.make_constant(*node.outputs[0], *value->tensor);
+  return true;
+}
+
+}  // namespace
+
+bool fold_constants(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root);
+  for (Graph* graph : editor.graphs()) {
+    for (Node* node : editor.nodes(*graph)) {
+      if (!editor.alive(*node) || adopt_constant(*node, editor) || fold_view(*node, editor)) continue;
+      const std::vector<Edge*> outputs(node->outputs.begin(), node->outputs.end());
+      for (Edge* edge : outputs) {
+        if (edge != nullptr && !node->op->control_flow) write_known_values(*edge, editor);
+      }
+      if (editor.alive(*node)) fold(*node, editor, options.fold_bytes_cap);
+    }
+  }
+  return editor.finish();
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,108 @@
+#include <algorithm>
+
+#include "optimize/editor.h"
+#include "optimize/match.h"
+#include "optimize/rewrites.h"
+
+namespace plimsoll {
+namespace {
+
+bool all_equal(const std::optional<std::vector<int64_t>>& values, int64_t wanted) {
+  return values && std::all_of(values->begin(), values->end(), [&](int64_t v) { return v == wanted; });
+}
+
+// Reshape and its kind: the same elements in the same order.
+bool is_view(const Node* node) {
+  if (node == nullptr || !node->domain.empty()) return false;
+  const std::string_view op = node->op_type;
+  return op == "Reshape" || op == "Squeeze" || op == "Unsqueeze" || op == "Flatten";
+}
+
+bool is_noop_dropout(const Node& node, const Editor& editor) {
+  if (node.outputs.size() > 1 && node.outputs[1] != nullptr && editor.use_count(*node.outputs[1]) > 0)
+    return false;
+  if (node.opset < 7) return attribute_or(node, "is_test", int64_t{0}) != 0;
+  const Edge* training = node.input(2);
+  if (training == nullptr) return true;
+  return is_constant(training) && training->constant->bytes() == 1 &&
+         *training->constant->data == std::byte{0};
+}
+
+bool is_noop_pad(const Node& node) {
+  if (node.opset < 11) {
+    const Attribute* pads = node.attribute(node.opset < 2 ? "paddings" : "pads");
+    return pads != nullptr &&
+           std::all_of(pads->ints.begin(), pads->ints.end(), [](int64_t p) { return p == 0; });
+  }
+  return all_equal(integers(node.input(1)), 0);
+}
+
+bool is_noop_slice(const Node& node) {
+  if (!same_shape(node.input(0), node.outputs[0])) return false;
+  if (node.opset < 10 || node.input(4) == nullptr) return true;
+  return all_equal(integers(node.input(4)), 1);
+}
+
+bool is_neutral_constant(const Node& node) {
+  const Edge* x = node.input(0);
+  const Edge* y = node.input(1);
+  if (node.op_type == "Add") return is_scalar(y, x, 0.0f);
+  if (node.op_type == "Sub") return is_scalar(y, x, 0.0f);
+  if (node.op_type == "Mul" || node.op_type == "Div") return is_scalar(y, x, 1.0f);
+  return false;
+}
+
+// Output 0 is input 0.
+bool hands_on(const Node& node, const Editor& editor) {
+  if (!node.domain.empty() || node.inputs.empty() || node.outputs.empty() || node.outputs[0] == nullptr)
+    return false;
+  const std::string_view op = node.op_type;
+  const Edge* x = node.input(0);
+  if (x == nullptr) return false;
+  if (op == "Identity") return true;
+  if (op == "Dropout") return is_noop_dropout(node, editor);
+  if (x->facts.type.kind != ValueKind::kTensor) return false;
+  if (op == "Cast") return attribute_or(node, "to", int64_t{0}) == static_cast<int64_t>(x->facts.type.type);
+  if (op == "Transpose") return rank_of(x) >= 0 && is_identity_permutation(permutation_of(node));
+  if (is_view(&node) || op == "Expand") return same_shape(x, node.outputs[0]);
+  if (op == "Concat" || op == "Sum" || op == "Max" || op == "Min" || op == "Mean")
+    return node.inputs.size() == 1;
+  if (op == "Split") return node.outputs.size() == 1;
+  if (op == "Pad") return is_noop_pad(node);
+  if (op == "Slice") return is_noop_slice(node);
+  return is_neutral_constant(node);
+}
+
+// A view of a view is a view of what the first one saw.
+bool skip_views(Node& node, Editor& editor) {
+  Node* below = node.inputs[0]->producer;
+  if (!is_view(&node) || !is_view(below) || below->graph != node.graph) return false;
+  for (const Node* n = below; is_view(n); n = n->inputs[0]->producer) {
+    if (same_shape(n->inputs[0], node.outputs[0])) return editor.replace(*node.outputs[0], *n->inputs[0]);
+  }
+  if (node.op_type != "Reshape" || node.opset < 5 || attribute_or(node, "allowzero", int64_t{0}) != 0)
+    return false;
+  const auto shape = integers(node.input(1));
+  if (!shape || std::find(shape->begin(), shape->end(), 0) != shape->end()) return false;
+  editor.set_input(node, 0, below->inputs[0]);
+  return true;
+}
+
+}  // namespace
+
+bool remove_identities(Graph& root, const OptimizeOptions&) {
+  Editor editor(root);
+  for (Graph* graph : editor.graphs()) {
+    for (Node* node : editor.nodes(*graph)) {
+      if (!editor.alive(*node)) continue;
+      if (hands_on(*node, editor)) {
+        editor.replace(*node->outputs[0], *node->inputs[0]);
+      } else {
+        skip_views(*node, editor);
+      }
+    }
+  }
+  return editor.finish();
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,64 @@
+#include "optimize/pipeline.h"
+
+#include "graph/infer.h"
+#include "optimize/rewrites.h"
+
+namespace plimsoll {
+namespace {
+
+// Folding can make more shapes known, which makes more to fold.
+bool fold_and_infer(Graph& root, const OptimizeOptions& options) {
+  if (!fold_constants(root, options)) return false;
+  infer_graph(root);
+  return true;
+}
+
+bool inline_and_infer(Graph& root, const OptimizeOptions& options) {
+  if (!inline_constant_branches(root, options)) return false;
+  infer_graph(root);
+  return true;
+}
+
+constexpr Pass kPasses[] = {
+    {"dead_code", 1, remove_dead_code},
+    {"identity", 1, remove_identities},
+    {"fold_constants", 1, fold_and_infer},
+    {"constant_branches", 1, inline_and_infer},
+    {"identity", 1, remove_identities},
+    {"fold_constants", 1, fold_and_infer},
+    {"common_subexpressions", 1, share_subexpressions},
+    {"identity", 1, remove_identities},
+    {"activations", 2, recognize_activations},
+    {"gelu", 2, recognize_gelu},
+    {"layer_normalization", 2, recognize_layer_normalization},
+    {"conv_affine", 2, fuse_conv_affine},
+    {"conv_residual", 2, fuse_conv_residual},
+    {"matmul", 2, fuse_matmul},
+    {"scale_shift", 2, fuse_scale_shift},
+    {"fuse_activations", 2, fuse_activations},
+    {"channels_last", 3, use_channels_last},
+    {"transposes", 2, simplify_transposes},
+    {"matmul_transposes", 2, fuse_matmul_transposes},
+    {"matmul", 2, fuse_matmul},
+    {"fuse_activations", 2, fuse_activations},
+    {"matmul_residual", 2, fuse_matmul_residual},
+    {"fold_constants", 1, fold_constants},
+    {"common_subexpressions", 1, share_subexpressions},
+    {"dead_code", 1, remove_dead_code},
+};
+
+}  // namespace
+
+std::span<const Pass> passes() {
+  return kPasses;
+}
+
+void optimize(Graph& root, const OptimizeOptions& options) {
+  int done = 0;
+  for (const Pass& pass : kPasses) {
+    if (options.stop_after >= 0 && done++ >= options.stop_after) return;
+    if (pass.level <= options.level) pass.apply(root, options);
+  }
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,32 @@
+// The ordered list of rewrites, and running it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "graph/graph.h"
+
+namespace plimsoll {
+
+// 0 nothing; 1 what is the same node by node (folding, dead code); 2 fused operators; 3 layouts too.
+struct OptimizeOptions {
+  int level = 3;
+  int stop_after = -1;  // run only the first N passes of the list, for bisection; -1 runs all
+  // A folded result larger than this is kept only if it is smaller than the constants it replaces.
+  int64_t fold_bytes_cap = 4 << 20;
+};
+
+// A rewrite of a whole model, bodies included. Nodes are resolved, in order, and Edge::facts are up
+// to date before and after. Returns whether anything changed.
+struct Pass {
+  const char* name;
+  int level;
+  bool (*apply)(Graph& root, const OptimizeOptions& options);
+};
+
+std::span<const Pass> passes();
+
+// Runs the passes of the level in order. The model must be resolved and inferred (infer_graph).
+void optimize(Graph& root, const OptimizeOptions& options);
+
+}  // namespace plimsoll

@@ -1,0 +1,43 @@
+// Every rewrite, one file each. Contracts are those of Pass::apply.
+#pragma once
+
+#include "optimize/pipeline.h"
+
+namespace plimsoll {
+
+// Removes nodes none of whose outputs is used, and constants that nobody reads.
+bool remove_dead_code(Graph& root, const OptimizeOptions& options);
+// Removes nodes that only hand their input on.
+bool remove_identities(Graph& root, const OptimizeOptions& options);
+// Computes nodes whose inputs are constants, and writes down integers that shape arithmetic knows.
+bool fold_constants(Graph& root, const OptimizeOptions& options);
+// If with a constant condition: the branch takes the node's place.
+bool inline_constant_branches(Graph& root, const OptimizeOptions& options);
+// One node for several that compute the same, one constant for small equal ones.
+bool share_subexpressions(Graph& root, const OptimizeOptions& options);
+// Silu, HardSwish and HardSigmoid written out in arithmetic.
+bool recognize_activations(Graph& root, const OptimizeOptions& options);
+// Gelu written out with Erf.
+bool recognize_gelu(Graph& root, const OptimizeOptions& options);
+// LayerNormalization over the last axis written out with ReduceMean.
+bool recognize_layer_normalization(Graph& root, const OptimizeOptions& options);
+// BatchNormalization, Mul and Add by constants per channel after Conv: weight scale and bias.
+bool fuse_conv_affine(Graph& root, const OptimizeOptions& options);
+// BatchNormalization, and Mul and Add by constants per channel, that stay: ScaleShift.
+bool fuse_scale_shift(Graph& root, const OptimizeOptions& options);
+// Add of a value of the same shape after Conv: its addend.
+bool fuse_conv_residual(Graph& root, const OptimizeOptions& options);
+// Activations after Conv, matrix products and ScaleShift.
+bool fuse_activations(Graph& root, const OptimizeOptions& options);
+// MatMul and Gemm as FusedMatMul with what surrounds them: scalars, bias.
+bool fuse_matmul(Graph& root, const OptimizeOptions& options);
+// Transposes before and after FusedMatMul.
+bool fuse_matmul_transposes(Graph& root, const OptimizeOptions& options);
+// Add of a value of the same shape after FusedMatMul.
+bool fuse_matmul_residual(Graph& root, const OptimizeOptions& options);
+// Convolutions and what is between them on channels-last tensors.
+bool use_channels_last(Graph& root, const OptimizeOptions& options);
+// Merges, cancels and moves Transposes.
+bool simplify_transposes(Graph& root, const OptimizeOptions& options);
+
+}  // namespace plimsoll

@@ -1,0 +1,225 @@
+#include "graph_case.h"
+#include "optimize/rewrites.h"
+
+namespace plimsoll {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+TEST(DeadCode, RemovesNodesAndConstantsThatNobodyNeeds) {
+  GraphCase c;
+  Edge* x = c.input({2, 3});
+  c.node("Add", {c.node("Neg", {x}), c.weights({3})});
+  c.output(c.node("Relu", {x}));
+  EXPECT_TRUE(c.apply(remove_dead_code));
+  EXPECT_EQ(c.node_count(), 1);
+  EXPECT_EQ(c.root().initializers.size(), 0u);
+  EXPECT_FALSE(remove_dead_code(c.root(), {}));
+}
+
+TEST(Identity, OfAnInitializerGoesAway) {
+  GraphCase c;
+  Edge* x = c.input({2, 3});
+  c.output(c.node("Add", {x, c.node("Identity", {c.weights({3})})}));
+  EXPECT_TRUE(c.apply(remove_identities));
+  EXPECT_EQ(c.node_count(), 1);
+}
+
+TEST(Identity, KeepsTheNameOfAnOutput) {
+  GraphCase c;
+  Edge* y = c.node("Relu", {c.input({2})});
+  Edge* z = c.node("Identity", {y});
+  c.output(c.node("Neg", {y}));
+  c.output(z);
+  EXPECT_TRUE(c.apply(remove_identities));
+  EXPECT_EQ(c.root().outputs[1], z);
+  EXPECT_EQ(c.count("Identity"), 0);
+}
+
+TEST(Identity, StaysBetweenAnInputAndAnOutput) {
+  GraphCase c;
+  c.output(c.node("Identity", {c.input({2})}));
+  EXPECT_FALSE(c.apply(remove_identities));
+  EXPECT_EQ(c.count("Identity"), 1);
+}
+
+TEST(Identity, StaysBetweenTwoOutputs) {
+  GraphCase c;
+  Edge* y = c.node("Relu", {c.input({2})});
+  c.output(y);
+  c.output(c.node("Identity", {y}));
+  EXPECT_FALSE(c.apply(remove_identities));
+}
+
+TEST(Identity, TransposeReshapeAndNeutralConstants) {
+  GraphCase c;
+  Edge* x = c.input({-1, 3, 4});
+  Edge* y = c.transpose(x, {0, 1, 2});
+  y = c.node("Mul", {y, c.scalar(1)});
+  y = c.node("Add", {y, c.scalar(0)});
+  y = c.node("Reshape", {y, c.constant<int64_t>({3}, {-1, 3, 4})});
+  c.output(c.node("Neg", {y}));
+  EXPECT_TRUE(c.apply(remove_identities));
+  EXPECT_EQ(c.node_count(), 1);
+}
+
+TEST(Identity, AScalarThatRaisesTheRankIsNotNeutral) {
+  GraphCase c;
+  Edge* y = c.node("Mul", {c.input({3}), c.constant<float>({1, 1}, {1})});
+  c.output(c.node("Neg", {y}));
+  EXPECT_FALSE(c.apply(remove_identities));
+}
+
+TEST(Identity, UnsqueezeThenSqueeze) {
+  GraphCase c;
+  Edge* axes = c.constant<int64_t>({1}, {1});
+  Edge* y = c.node("Squeeze", {c.node("Unsqueeze", {c.input({-1, 4}), axes}), axes});
+  c.output(c.node("Neg", {y}));
+  EXPECT_TRUE(c.apply(remove_identities));
+  EXPECT_EQ(c.node_count(), 1);
+}
+
+TEST(Identity, ReshapeOfReshape) {
+  GraphCase c;
+  Edge* y = c.node("Reshape", {c.input({-1, 4, 6}), c.constant<int64_t>({2}, {-1, 24})});
+  c.output(c.node("Reshape", {y, c.constant<int64_t>({3}, {-1, 3, 8})}));
+  EXPECT_TRUE(c.apply(remove_identities));
+  EXPECT_EQ(c.count("Reshape"), 1);
+}
+
+TEST(Fold, ChainsOfConstants) {
+  GraphCase c;
+  Edge* a = c.node("Add", {c.weights({3}), c.weights({3})});
+  c.output(c.node("Mul", {c.input({2, 3}), c.node("Sqrt", {c.node("Mul", {a, a})})}));
+  EXPECT_TRUE(c.apply(fold_constants));
+  EXPECT_EQ(c.node_count(), 1);
+}
+
+TEST(Fold, RespectsTheCap) {
+  GraphCase c;
+  Edge* big = c.node("Expand", {c.weights({1, 16}), c.constant<int64_t>({2}, {64, 16})});
+  c.output(c.node("Mul", {c.input({64, 16}), big}));
+  OptimizeOptions options;
+  options.fold_bytes_cap = 1024;
+  EXPECT_FALSE(c.apply(fold_constants, options));
+  options.fold_bytes_cap = 4096;
+  EXPECT_TRUE(c.apply(fold_constants, options));
+}
+
+TEST(Fold, AboveTheCapOnlyIfItShrinks) {
+  GraphCase c;
+  Edge* part =
+      c.node("Slice", {c.weights({64, 16}), c.constant<int64_t>({1}, {0}), c.constant<int64_t>({1}, {32})});
+  c.output(c.node("Mul", {c.input({32, 16}), part}));
+  OptimizeOptions options;
+  options.fold_bytes_cap = 1024;
+  EXPECT_TRUE(c.apply(fold_constants, options));
+}
+
+TEST(Fold, DoesNotCopyALargeTransposedWeight) {
+  GraphCase c;
+  Edge* w = c.transpose(c.weights({256, 128}), {1, 0});
+  c.output(c.node("Mul", {c.input({128, 256}), w}));
+  EXPECT_FALSE(c.apply(fold_constants));
+}
+
+TEST(Fold, AReshapedWeightIsTheSameBytes) {
+  GraphCase c;
+  Edge* w = c.weights({64, 64});
+  c.output(c.node("Mul", {c.input({4096}), c.node("Reshape", {w, c.constant<int64_t>({1}, {-1})})}));
+  EXPECT_TRUE(c.apply(fold_constants));
+  EXPECT_EQ(c.find("Mul")->input(1)->constant->data, w->constant->data);
+}
+
+TEST(Fold, ShapesOfKnownDimensions) {
+  GraphCase c;
+  Edge* x = c.input({-1, 12, 4});
+  Edge* shape = c.node("Shape", {x});
+  Edge* width = c.node("Gather", {shape, c.constant<int64_t>({}, {1})});
+  c.output(c.node("Mul", {x, c.node("Cast", {width}, c.attrs().set("to", int64_t{1}))}));
+  if (find_op("", "Cast") == nullptr) GTEST_SKIP();
+  EXPECT_TRUE(c.apply(fold_constants));
+  EXPECT_EQ(c.node_count(), 1);
+}
+
+TEST(Fold, LeavesSymbolsAlone) {
+  GraphCase c;
+  Edge* x = c.input({-1, 12});
+  c.output(c.node("Shape", {x}));
+  EXPECT_FALSE(c.apply(fold_constants));
+}
+
+TEST(Share, EqualNodesAndConstants) {
+  GraphCase c;
+  Edge* x = c.input({2, 3});
+  Edge* a = c.node("Add", {x, c.constant<float>({3}, {1, 2, 3})});
+  Edge* b = c.node("Add", {x, c.constant<float>({3}, {1, 2, 3})});
+  c.output(c.node("Mul", {a, b}));
+  EXPECT_TRUE(c.apply(share_subexpressions));
+  EXPECT_EQ(c.count("Add"), 1);
+}
+
+TEST(Share, NotWithOtherAttributesOrInputs) {
+  GraphCase c;
+  Edge* x = c.input({3, 3});
+  Edge* a = c.node("LeakyRelu", {x}, c.attrs().set("alpha", 0.1f));
+  Edge* b = c.node("LeakyRelu", {x}, c.attrs().set("alpha", 0.2f));
+  Edge* d = c.node("Add", {x, c.constant<float>({3}, {1, 2, 3})});
+  Edge* e = c.node("Add", {x, c.constant<float>({3, 1}, {1, 2, 3})});
+  c.output(c.node("Add", {c.node("Mul", {a, b}), c.node("Mul", {d, e})}));
+  EXPECT_FALSE(c.apply(share_subexpressions));
+}
+
+TEST(Share, OutputsOfTheGraphStayApart) {
+  GraphCase c;
+  Edge* x = c.input({3});
+  c.output(c.node("Neg", {x}));
+  c.output(c.node("Neg", {x}));
+  EXPECT_FALSE(c.apply(share_subexpressions));
+}
+
+TEST(ConstantBranches, TheChosenOneTakesTheNodesPlace) {
+  GraphCase c;
+  Edge* x = c.input({3});
+  Graph bodies[2] = {Graph(c.root()), Graph(c.root())};
+  const char* ops[] = {"Neg", "Relu"};
+  AttributeList attributes = c.attrs();
+  std::vector<Attribute> list;
+  for (size_t i = 0; i < 2; ++i) {
+    Edge* y = bodies[i].add_edge("y");
+    Edge* in[] = {x};
+    Edge* out[] = {y};
+    bodies[i].add_node("", ops[i], "", in, out);
+    bodies[i].outputs.push_back(y);
+    Attribute& a = list.emplace_back();
+    a.name = i == 0 ? "then_branch" : "else_branch", a.type = AttributeType::kGraph, a.graph = &bodies[i];
+  }
+  Edge* out[] = {c.root().add_edge("out")};
+  Edge* in[] = {c.constant<bool>({}, {false})};
+  c.root().add_node("", "If", "", in, out, list);
+  c.output(out[0]);
+  c.ready();
+  optimize(c.root(), {});
+  EXPECT_EQ(c.count("If"), 0);
+  EXPECT_EQ(c.count("Relu"), 1);
+  EXPECT_EQ(c.node_count(), 1);
+  EXPECT_EQ(c.root().outputs[0], out[0]);
+}
+
+TEST(Pipeline, StopsAfterN) {
+  GraphCase c;
+  Edge* x = c.input({2});
+  c.node("Neg", {x});
+  c.output(c.node("Relu", {c.node("Identity", {x})}));
+  c.ready();
+  OptimizeOptions options;
+  options.stop_after = 0;
+  optimize(c.root(), options);
+  EXPECT_EQ(c.node_count(), 3);
+  options.stop_after = 1;
+  optimize(c.root(), options);
+  EXPECT_EQ(c.node_count(), 2);
+}
+
+}  // namespace
+}  // namespace plimsoll
