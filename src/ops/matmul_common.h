@@ -1,0 +1,39 @@
+// MatMul, Gemm and FusedMatMul: activation(alpha * A * B + bias + Z) with numpy's batch rules.
+#pragma once
+
+#include "graph/op_def.h"
+#include "kernels/activation.h"
+
+namespace plimsoll {
+
+struct MatMulAttrs {
+  float alpha = 1;
+  float beta = 1;  // of the bias
+  bool trans_a = false, trans_b = false;  // swap the last two dimensions, after the permutation
+  // A and B are seen through Transpose(perm); Y is Transpose(perm_y) of the product. Empty: as they are.
+  std::span<const int64_t> perm_a, perm_b, perm_y;
+  kernels::Activation activation;
+};
+
+// Inputs by position.
+inline constexpr size_t kMatMulA = 0, kMatMulB = 1, kMatMulBias = 2, kMatMulAddend = 3;
+
+// Shapes and strides of one product. Batch dimensions are those of the result, outermost first;
+// a stride of 0 repeats an operand.
+struct MatMulGeometry {
+  int64_t m = 0, k = 0, n = 0;
+  std::span<int64_t> batch, a_batch, b_batch, y_batch;  // sizes, then element strides
+  int64_t a_row = 0, a_col = 0, b_row = 0, b_col = 0, y_row = 0;
+  int64_t batches = 1;
+};
+
+void infer_matmul(InferContext& c);
+void alias_matmul(AliasContext& c);
+void packs_matmul(PackContext& c);
+void pack_matmul(const NodeContext& c, size_t input, const TensorView& raw, std::byte* destination);
+void select_matmul(SelectContext& c);
+const void* bind_matmul(BindContext& c);
+void run_matmul(const RunContext& c);
+int64_t cost_matmul(const NodeContext& c);
+
+}  // namespace plimsoll
