@@ -1,0 +1,176 @@
+#include "kernels/resize.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/resize.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// out[i] = a * x[i] + b * y[i], for i < count.
+void blend(const float* x, float a, const float* y, float b, float* out, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto va = hn::Set(d, a), vb = hn::Set(d, b);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, y + i), vb, hn::Mul(hn::LoadU(d, x + i), va)), d, out + i);
+  for (; i < count; ++i) out[i] = a * x[i] + b * y[i];
+}
+
+// out[i] = sum over taps of weight[t * stride] * in[index[t * stride] * pitch + i].
+void blend_taps(const float* in, int64_t pitch, int64_t taps, const int32_t* index, const float* weight,
+                int64_t stride, float* out, int64_t count) {
+  if (taps == 1) return blend(in + index[0] * pitch, weight[0], in + index[0] * pitch, 0.0f, out, count);
+  blend(in + index[0] * pitch, weight[0], in + index[stride] * pitch, weight[stride], out, count);
+  for (int64_t t = 2; t < taps; ++t)
+    blend(out, 1.0f, in + index[t * stride] * pitch, weight[t * stride], out, count);
+}
+
+// A row of single elements: every lane has its own taps.
+void blend_row(const float* in, const ResizeAxis& axis, float* out) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= axis.out; i += lanes) {
+    auto sum = hn::Zero(d);
+    for (int64_t t = 0; t < axis.taps; ++t) {
+      const auto from = hn::LoadU(di, axis.index + t * axis.out + i);
+      sum = hn::MulAdd(hn::GatherIndex(d, in, from), hn::LoadU(d, axis.weight + t * axis.out + i), sum);
+    }
+    hn::StoreU(sum, d, out + i);
+  }
+  for (; i < axis.out; ++i) {
+    float sum = 0;
+    for (int64_t t = 0; t < axis.taps; ++t)
+      sum += in[axis.index[t * axis.out + i]] * axis.weight[t * axis.out + i];
+    out[i] = sum;
+  }
+}
+
+// Output rows [first, last) of outer * rows.out.
+void resize_band(const ResizeShape& s, const float* in, float* out, float* blended, int64_t first,
+                 int64_t last) {
+  const int64_t in_row = s.middle * s.columns.in * s.inner, out_row = s.middle * s.columns.out * s.inner;
+  for (int64_t r = first; r < last; ++r) {
+    const float* image = in + r / s.rows.out * s.rows.in * in_row;
+    const int64_t y = r % s.rows.out;
+    const float* row = image;
+    if (s.rows.index != nullptr) {
+      blend_taps(image, in_row, s.rows.taps, s.rows.index + y, s.rows.weight + y, s.rows.out, blended,
+                 in_row);
+      row = blended;
+    }
+    for (int64_t m = 0; m < s.middle; ++m) {
+      const float* from = row + m * s.columns.in * s.inner;
+      float* to = out + r * out_row + m * s.columns.out * s.inner;
+      if (s.inner == 1) {
+        blend_row(from, s.columns, to);
+        continue;
+      }
+      for (int64_t x = 0; x < s.columns.out; ++x)
+        blend_taps(from, s.inner, s.columns.taps, s.columns.index + x, s.columns.weight + x, s.columns.out,
+                   to + x * s.inner, s.inner);
+    }
+  }
+}
+
+}  // namespace plimsoll::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll::kernels {
+namespace {
+
+HWY_EXPORT(resize_band);
+
+template <typename T>
+void nearest_row(const ResizeShape& s, const T* row, T* out) {
+  for (int64_t m = 0; m < s.middle; ++m) {
+    const T* from = row + m * s.columns.in * s.inner;
+    T* to = out + m * s.columns.out * s.inner;
+    if (s.inner == 1) {
+      for (int64_t x = 0; x < s.columns.out; ++x) to[x] = from[s.columns.index[x]];
+      continue;
+    }
+    for (int64_t x = 0; x < s.columns.out; ++x)
+      std::memcpy(to + x * s.inner, from + s.columns.index[x] * s.inner,
+                  static_cast<size_t>(s.inner) * sizeof(T));
+  }
+}
+
+template <typename T>
+void nearest_band(const ResizeShape& s, const T* in, T* out, int64_t first, int64_t last) {
+  const int64_t in_row = s.middle * s.columns.in * s.inner, out_row = s.middle * s.columns.out * s.inner;
+  const T* shown = nullptr;  // what the output row before shows
+  for (int64_t r = first; r < last; ++r) {
+    const int64_t y = r % s.rows.out;
+    const T* row =
+        in + (r / s.rows.out * s.rows.in + (s.rows.index != nullptr ? s.rows.index[y] : 0)) * in_row;
+    if (row == shown) {
+      std::memcpy(out + r * out_row, out + (r - 1) * out_row, static_cast<size_t>(out_row) * sizeof(T));
+    } else {
+      nearest_row(s, row, out + r * out_row);
+    }
+    shown = row;
+  }
+}
+
+// Cuts the output rows into one band per thread.
+template <typename F>
+void for_each_band(const ResizeShape& shape, int threads, F&& f) {
+  const int64_t rows = shape.outer * shape.rows.out;
+  const int64_t bands = std::max<int64_t>(1, std::min<int64_t>(threads, rows));
+  parallel_for(threads, bands,
+               [&](int64_t band) { f(band, rows * band / bands, rows * (band + 1) / bands); });
+}
+
+struct Bytes16 {
+  uint64_t lo, hi;
+};
+
+}  // namespace
+
+int64_t resize_scratch_floats(int64_t middle, int64_t columns_in, int64_t inner, int threads) {
+  return middle * columns_in * inner * threads;
+}
+
+void resize_linear(const ResizeShape& shape, const float* in, float* out, float* scratch, int threads) {
+  const int64_t row = resize_scratch_floats(shape.middle, shape.columns.in, shape.inner, 1);
+  for_each_band(shape, threads, [&](int64_t band, int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(resize_band)(shape, in, out, scratch + band * row, first, last);
+  });
+}
+
+void resize_nearest(const ResizeShape& shape, const std::byte* in, std::byte* out, size_t width,
+                    int threads) {
+  auto typed = [&](auto element) {
+    using T = decltype(element);
+    for_each_band(shape, threads, [&](int64_t, int64_t first, int64_t last) {
+      nearest_band(shape, reinterpret_cast<const T*>(in), reinterpret_cast<T*>(out), first, last);
+    });
+  };
+  switch (width) {
+    case 1:
+      return typed(uint8_t{});
+    case 2:
+      return typed(uint16_t{});
+    case 4:
+      return typed(uint32_t{});
+    case 8:
+      return typed(uint64_t{});
+    default:
+      return typed(Bytes16{});
+  }
+}
+
+}  // namespace plimsoll::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,33 @@
+// Resampling of one or two axes of a tensor, whose other axes are collapsed around them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace plimsoll::kernels {
+
+// Position i of the output is the sum over taps t of weight[t * out + i] * input[index[t * out + i]].
+struct ResizeAxis {
+  int64_t in = 1;
+  int64_t out = 1;
+  int64_t taps = 1;
+  const int32_t* index = nullptr;  // inside the axis
+  const float* weight = nullptr;
+};
+
+// (outer, rows.in, middle, columns.in, inner) -> (outer, rows.out, middle, columns.out, inner), row-major.
+// NCHW has inner 1, NHWC has the channels there.
+struct ResizeShape {
+  int64_t outer = 1;
+  ResizeAxis rows;
+  int64_t middle = 1;
+  ResizeAxis columns;
+  int64_t inner = 1;
+};
+
+int64_t resize_scratch_floats(int64_t middle, int64_t columns_in, int64_t inner, int threads);
+void resize_linear(const ResizeShape& shape, const float* in, float* out, float* scratch, int threads);
+// One tap per position; elements of `width` bytes.
+void resize_nearest(const ResizeShape& shape, const std::byte* in, std::byte* out, size_t width, int threads);
+
+}  // namespace plimsoll::kernels

@@ -1,0 +1,43 @@
+// What Resize and Upsample share: coordinates, taps, shapes, the choice of the loop.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "graph/op_def.h"
+
+namespace plimsoll {
+
+struct ResampleAttrs {
+  enum class Mode : uint8_t { kNearest, kLinear, kCubic };
+  enum class Coordinates : uint8_t {
+    kHalfPixel,
+    kHalfPixelSymmetric,
+    kPytorchHalfPixel,
+    kAlignCorners,
+    kAsymmetric,
+    kTfHalfPixelForNearest,
+    kTfCropAndResize,
+  };
+  enum class Nearest : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil };
+  enum class Policy : uint8_t { kStretch, kNotLarger, kNotSmaller };
+
+  Mode mode = Mode::kNearest;
+  Coordinates coordinates = Coordinates::kAsymmetric;
+  Nearest nearest = Nearest::kFloor;
+  Policy policy = Policy::kStretch;
+  bool exclude_outside = false;
+  bool antialias = false;
+  float cubic_a = -0.75f;
+  float extrapolation = 0;
+  std::span<const int64_t> axes;        // empty: all
+  std::span<const float> fixed_scales;  // of Upsample before opset 9
+  // Which inputs these are; 0 if there is none.
+  size_t roi_input = 0, scales_input = 0, sizes_input = 0;
+};
+
+void infer_resample(InferContext& c);
+void select_resample(SelectContext& c);
+void run_resample(const RunContext& c);
+
+}  // namespace plimsoll
