@@ -95,6 +95,13 @@ class PartSearch {
   Ranks ranks_;
 };
 
+// When the first of `count` equal shares of the time left ends. A duration divided by an unsigned number
+// turns time that has run out into centuries, hence the cast.
+Clock::time_point share(Clock::time_point deadline, size_t count) {
+  const Clock::time_point now = Clock::now();
+  return now + (deadline - now) / static_cast<int64_t>(count);
+}
+
 struct Answer {
   bool fits, proven;
 };
@@ -108,8 +115,7 @@ Answer search_space(const Space& space, Goal goal, Clock::time_point deadline, i
   int64_t proven = space.bound, peak = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     PartSearch& part = *parts[i];
-    const Clock::duration share = (deadline - Clock::now()) / (goal == Goal::kFit ? 1 : parts.size() - i);
-    const Clock::time_point until = Clock::now() + share;
+    const Clock::time_point until = goal == Goal::kFit ? deadline : share(deadline, parts.size() - i);
     if (goal == Goal::kMinimise) part.minimise(std::max(proven, peak), until);
     if (goal == Goal::kFit && part.peak() > space.capacity) part.attempt(space.capacity, until);
     proven = std::max(proven, part.proven());
@@ -131,8 +137,8 @@ SearchResult place_search(const Problem& problem, const SearchOptions& options) 
   for (int s = 0; s < space_count(problem); ++s) {
     const Space space = make_space(problem, s);
     if (space.pins_collide || space.bound > space.capacity) return {std::nullopt, true};
-    const Clock::duration share = (options.deadline - Clock::now()) / (space_count(problem) - s);
-    const Answer answer = search_space(space, options.goal, Clock::now() + share, s, placement);
+    const Clock::time_point until = share(options.deadline, space_count(problem) - s);
+    const Answer answer = search_space(space, options.goal, until, s, placement);
     if (!answer.fits && answer.proven) return {std::nullopt, true};
     all = {all.fits && answer.fits, all.proven && answer.proven};
   }

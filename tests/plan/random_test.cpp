@@ -83,6 +83,15 @@ TEST(Random, CapacityIsNeverExceeded) {
   }
 }
 
+// With the deadline far behind, only greedy's work is left; in two spaces and several parts.
+TEST(Random, ADeadlineInThePastEndsTheSearchAtOnce) {
+  const Problem problem = random_problem(1, {.buffers = 200, .times = 40, .longest = 20, .spaces = 2});
+  const SearchResult result = place_search(problem, milliseconds(-3'600'000));
+  ASSERT_TRUE(result.placement);
+  EXPECT_THAT(check(problem, *result.placement), IsEmpty());
+  EXPECT_FALSE(result.proven);
+}
+
 // The least peak of all: some order, placed one by one at the lowest free offset, is optimal.
 int64_t least_peak(const Problem& problem) {
   const auto& buffers = problem.buffers;
