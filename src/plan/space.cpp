@@ -99,6 +99,23 @@ int64_t peak_of(const Space& space, const std::vector<int64_t>& offsets) {
   return peak;
 }
 
+std::vector<int64_t> stacked(const Space& space) {
+  std::vector<int64_t> offsets;
+  int64_t top = 0;
+  for (const Item& item : space.items) {
+    if (item.pinned != kNotPinned) top = std::max(top, item.pinned + item.size);
+  }
+  for (const Item& item : space.items) {
+    if (item.pinned != kNotPinned) {
+      offsets.push_back(item.pinned);
+      continue;
+    }
+    offsets.push_back(align_up(top, item.alignment));
+    top = offsets.back() + item.size;
+  }
+  return offsets;
+}
+
 void store(const Space& space, const std::vector<int64_t>& offsets, int index, Placement& placement) {
   for (size_t i = 0; i < offsets.size(); ++i) placement.offsets[space.items[i].buffer] = offsets[i];
   placement.peak[index] = peak_of(space, offsets);

@@ -43,6 +43,9 @@ inline int64_t align_up(int64_t offset, int64_t alignment) {
 // The largest offset + size of items[i] placed at offsets[i].
 int64_t peak_of(const Space& space, const std::vector<int64_t>& offsets);
 
+// Offsets without any reuse: pins where they are, the others one above the other, above all pins.
+std::vector<int64_t> stacked(const Space& space);
+
 // Writes one space's offsets, given per item, into the placement; sets its peak.
 void store(const Space& space, const std::vector<int64_t>& offsets, int index, Placement& placement);
 
