@@ -1,0 +1,207 @@
+#include "kernels/reduce.h"
+
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/reduce.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/row_sum-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::kernels::HWY_NAMESPACE {
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+// The instructions return the second operand on NaN, so that a NaN that has come in must be kept.
+struct Max {
+  HWY_INLINE V operator()(V sum, V v) const { return hn::IfThenElse(hn::IsNaN(sum), sum, hn::Max(sum, v)); }
+};
+struct Min {
+  HWY_INLINE V operator()(V sum, V v) const { return hn::IfThenElse(hn::IsNaN(sum), sum, hn::Min(sum, v)); }
+};
+struct Product {
+  HWY_INLINE V operator()(V sum, V v) const { return hn::Mul(sum, v); }
+};
+struct Sum {
+  HWY_INLINE V operator()(V sum, V v) const { return hn::Add(sum, v); }
+};
+struct SumSquare {
+  HWY_INLINE V operator()(V sum, V v) const { return hn::MulAdd(v, v, sum); }
+};
+struct SumAbs {
+  HWY_INLINE V operator()(V sum, V v) const { return hn::Add(sum, hn::Abs(v)); }
+};
+
+template <class F>
+HWY_INLINE float fold_row(const float* x, size_t count, float identity, F f) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  V s0 = hn::Set(d, identity), s1 = s0;
+  size_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    s0 = f(s0, hn::LoadU(d, x + i));
+    s1 = f(s1, hn::LoadU(d, x + i + lanes));
+  }
+  for (; i + lanes <= count; i += lanes) s0 = f(s0, hn::LoadU(d, x + i));
+  if (i < count) {
+    const V tail =
+        hn::IfThenElse(hn::FirstN(d, count - i), load_tail(d, x + i, count - i), hn::Set(d, identity));
+    s1 = f(s1, tail);
+  }
+  HWY_ALIGN float lane[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(f(s0, s1), d, lane);
+  V result = hn::Set(d, lane[0]);
+  for (size_t k = 1; k < lanes; ++k) result = f(result, hn::Set(d, lane[k]));
+  return hn::GetLane(result);
+}
+
+HWY_NOINLINE void reduce_rows(ReduceKind kind, const float* x, int64_t rows, int64_t cols, float* y) {
+  const D d;
+  const auto n = static_cast<size_t>(cols);
+  for (int64_t r = 0; r < rows; ++r, x += cols) {
+    switch (kind) {
+      case ReduceKind::kSum:
+        y[r] = static_cast<float>(row_sum(d, x, n, [](V v) HWY_ATTR { return v; }));
+        break;
+      case ReduceKind::kSumSquare:
+        y[r] = static_cast<float>(row_sum(d, x, n, [](V v) HWY_ATTR { return hn::Mul(v, v); }));
+        break;
+      case ReduceKind::kSumAbs:
+        y[r] = static_cast<float>(row_sum(d, x, n, [](V v) HWY_ATTR { return hn::Abs(v); }));
+        break;
+      case ReduceKind::kMax:
+        y[r] = fold_row(x, n, reduce_identity(kind), Max());
+        break;
+      case ReduceKind::kMin:
+        y[r] = fold_row(x, n, reduce_identity(kind), Min());
+        break;
+      case ReduceKind::kProduct:
+        y[r] = fold_row(x, n, reduce_identity(kind), Product());
+        break;
+    }
+  }
+}
+
+// `f` takes an element into a group, `join` a group into the whole.
+template <class F, class Join>
+HWY_INLINE V fold_column(const float* x, size_t rows, size_t stride, V identity, size_t width, F f,
+                         Join join) {
+  const D d;
+  constexpr size_t kGroup = 64;
+  V total = identity;
+  for (size_t start = 0; start < rows; start += kGroup) {
+    const size_t end = start + kGroup < rows ? start + kGroup : rows;
+    V group = identity;
+    if (width == hn::Lanes(d)) {
+      for (size_t r = start; r < end; ++r) group = f(group, hn::LoadU(d, x + r * stride));
+    } else {
+      for (size_t r = start; r < end; ++r) group = f(group, load_tail(d, x + r * stride, width));
+    }
+    total = join(total, group);
+  }
+  return total;
+}
+
+// Four columns of vectors side by side, so that a row is read a cache line or more at a time.
+template <class F, class Join>
+HWY_INLINE void fold_wide_column(const float* x, size_t rows, size_t stride, V identity, float* y, F f,
+                                 Join join) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  constexpr size_t kGroup = 64;
+  V t0 = identity, t1 = identity, t2 = identity, t3 = identity;
+  for (size_t start = 0; start < rows; start += kGroup) {
+    const size_t end = start + kGroup < rows ? start + kGroup : rows;
+    V g0 = identity, g1 = identity, g2 = identity, g3 = identity;
+    for (size_t r = start; r < end; ++r) {
+      const float* row = x + r * stride;
+      g0 = f(g0, hn::LoadU(d, row));
+      g1 = f(g1, hn::LoadU(d, row + lanes));
+      g2 = f(g2, hn::LoadU(d, row + 2 * lanes));
+      g3 = f(g3, hn::LoadU(d, row + 3 * lanes));
+    }
+    t0 = join(t0, g0);
+    t1 = join(t1, g1);
+    t2 = join(t2, g2);
+    t3 = join(t3, g3);
+  }
+  hn::StoreU(t0, d, y);
+  hn::StoreU(t1, d, y + lanes);
+  hn::StoreU(t2, d, y + 2 * lanes);
+  hn::StoreU(t3, d, y + 3 * lanes);
+}
+
+template <class F, class Join>
+HWY_INLINE void fold_columns(const float* x, int64_t rows, int64_t cols, int64_t stride, float* y,
+                             float first, F f, Join join) {
+  const D d;
+  const V identity = hn::Set(d, first);
+  const size_t lanes = hn::Lanes(d);
+  const auto count = static_cast<size_t>(cols);
+  const auto height = static_cast<size_t>(rows);
+  const auto step = static_cast<size_t>(stride);
+  size_t c = 0;
+  for (; c + 4 * lanes <= count; c += 4 * lanes)
+    fold_wide_column(x + c, height, step, identity, y + c, f, join);
+  for (; c < count; c += lanes) {
+    const size_t width = count - c < lanes ? count - c : lanes;
+    const V sum = fold_column(x + c, height, step, identity, width, f, join);
+    store_tail(d, sum, y + c, width);
+  }
+}
+
+HWY_NOINLINE void reduce_columns(ReduceKind kind, const float* x, int64_t rows, int64_t cols, int64_t stride,
+                                 float* y) {
+  const float first = reduce_identity(kind);
+  switch (kind) {
+    case ReduceKind::kSum:
+      return fold_columns(x, rows, cols, stride, y, first, Sum(), Sum());
+    case ReduceKind::kSumSquare:
+      return fold_columns(x, rows, cols, stride, y, first, SumSquare(), Sum());
+    case ReduceKind::kSumAbs:
+      return fold_columns(x, rows, cols, stride, y, first, SumAbs(), Sum());
+    case ReduceKind::kMax:
+      return fold_columns(x, rows, cols, stride, y, first, Max(), Max());
+    case ReduceKind::kMin:
+      return fold_columns(x, rows, cols, stride, y, first, Min(), Min());
+    case ReduceKind::kProduct:
+      return fold_columns(x, rows, cols, stride, y, first, Product(), Product());
+  }
+}
+
+}  // namespace plimsoll::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll::kernels {
+
+HWY_EXPORT(reduce_rows);
+HWY_EXPORT(reduce_columns);
+
+float reduce_identity(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::kMax:
+      return -std::numeric_limits<float>::infinity();
+    case ReduceKind::kMin:
+      return std::numeric_limits<float>::infinity();
+    case ReduceKind::kProduct:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+void reduce_rows_f32(ReduceKind kind, const float* x, int64_t rows, int64_t cols, float* y) {
+  HWY_DYNAMIC_DISPATCH(reduce_rows)(kind, x, rows, cols, y);
+}
+
+void reduce_columns_f32(ReduceKind kind, const float* x, int64_t rows, int64_t cols, int64_t stride,
+                        float* y) {
+  HWY_DYNAMIC_DISPATCH(reduce_columns)(kind, x, rows, cols, stride, y);
+}
+
+}  // namespace plimsoll::kernels
+#endif  // HWY_ONCE

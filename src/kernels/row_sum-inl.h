@@ -1,0 +1,44 @@
+// Sums along a row of floats, once per target: include inside a foreach_target translation unit.
+#if defined(PLIMSOLL_KERNELS_ROW_SUM_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_KERNELS_ROW_SUM_INL_H_
+#undef PLIMSOLL_KERNELS_ROW_SUM_INL_H_
+#else
+#define PLIMSOLL_KERNELS_ROW_SUM_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "kernels/vector_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::kernels::HWY_NAMESPACE {
+
+// The sum of f(v) over the row: four accumulators per block of 4096, blocks added in double.
+template <class D, class F>
+HWY_INLINE double row_sum(D d, const float* x, size_t count, F f) {
+  using V = hn::Vec<D>;
+  constexpr size_t kBlock = 4096;
+  const size_t lanes = hn::Lanes(d);
+  double total = 0;
+  for (size_t start = 0; start < count; start += kBlock) {
+    const size_t end = std::min(count, start + kBlock);
+    V s0 = hn::Zero(d), s1 = hn::Zero(d), s2 = hn::Zero(d), s3 = hn::Zero(d);
+    size_t i = start;
+    for (; i + 4 * lanes <= end; i += 4 * lanes) {
+      s0 = hn::Add(s0, f(hn::LoadU(d, x + i)));
+      s1 = hn::Add(s1, f(hn::LoadU(d, x + i + lanes)));
+      s2 = hn::Add(s2, f(hn::LoadU(d, x + i + 2 * lanes)));
+      s3 = hn::Add(s3, f(hn::LoadU(d, x + i + 3 * lanes)));
+    }
+    for (; i + lanes <= end; i += lanes) s0 = hn::Add(s0, f(hn::LoadU(d, x + i)));
+    if (i < end)
+      s1 = hn::Add(s1, hn::IfThenElseZero(hn::FirstN(d, end - i), f(load_tail(d, x + i, end - i))));
+    total += hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  }
+  return total;
+}
+
+}  // namespace plimsoll::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,194 @@
+#include <cmath>
+
+#include "kernels/normalize.h"
+#include "ops/elementwise.h"
+#include "ops/normalization.h"
+
+namespace plimsoll {
+namespace {
+
+struct BatchNormAttrs {
+  float epsilon = 1e-5f;
+  float momentum = 0.9f;
+  bool trains = false;         // opset 14 on
+  bool per_channel = true;     // spatial = 0 before opset 9: statistics for every element of a sample
+  bool channels_last = false;  // internal
+};
+
+const void* attrs(AttrContext& c) {
+  BatchNormAttrs* a = c.make<BatchNormAttrs>();
+  unary_attrs(c);
+  a->epsilon = c.real("epsilon", 1e-5f);
+  a->momentum = c.real("momentum", 0.9f);
+  a->channels_last = c.integer("channels_last", 0) != 0;
+  if (c.opset() >= 14) a->trains = c.integer("training_mode", 0) != 0;
+  if (c.opset() < 9) a->per_channel = c.integer("spatial", 1) != 0;
+  if (c.opset() < 7) c.ignore("is_test");
+  size_t outputs = 0;
+  for (const Edge* edge : c.node().outputs) outputs += edge != nullptr;
+  if (outputs > 1 && !a->trains) {
+    if (c.opset() < 14)
+      fail(ErrorCode::kNotImplemented, "{}: training (opset {})", c.node().label(), c.opset());
+    c.reject("expected 1 output with training_mode 0, found {}", outputs);
+  }
+  return a;
+}
+
+void infer(InferContext& c) {
+  const BatchNormAttrs& a = c.attrs<BatchNormAttrs>();
+  infer_float_unary(c);
+  c.expect_rank(0, 1, kAnyNumber);
+  const ElementType statistics = c.type(3);
+  for (size_t i = 1; i < 5; ++i) c.expect_type(i, kFloatTypes);
+  c.expect_same_type(1, 2);
+  c.expect_same_type(3, 4);
+  if (c.ranked(0)) {
+    Dim channels = 1;  // one dimension: a single channel
+    if (c.rank(0) > 1) channels = c.dims(0)[a.channels_last ? c.rank(0) - 1 : 1];
+    if (!a.per_channel) channels = product(c.dims(0).subspan(1));
+    for (size_t i = 1; i < 5; ++i) {
+      if (a.per_channel) {
+        expect_channels(c, i, channels);
+      } else if (c.ranked(i) && channels.is_constant() && !(product(c.dims(i)) == channels)) {
+        c.reject("input {}: expected {} elements, found shape {}", i, channels.value(), to_string(c.dims(i)));
+      }
+    }
+  }
+  set_output_like(c, 1, statistics, 3);
+  set_output_like(c, 2, statistics, 4);
+}
+
+void alias(AliasContext& c) {
+  c.overwrite(0);
+}
+
+// A factor and a term per channel.
+void select(SelectContext& c) {
+  c.scratch_bytes = product(c.dims(1)) * Dim(2 * sizeof(float));
+}
+
+// [outer, channels, inner]
+struct Layout {
+  int64_t outer = 1, channels = 1, inner = 1;
+};
+
+Layout layout_of(const RunContext& c) {
+  const BatchNormAttrs& a = c.attrs<BatchNormAttrs>();
+  const std::span<const int64_t> dims = c.inputs[0].dims;
+  Layout s;
+  if (dims.size() < 2) return {dims[0], 1, 1};
+  s.outer = dims[0];
+  s.channels = dims[a.channels_last ? dims.size() - 1 : 1];
+  for (size_t i = 1; i < dims.size(); ++i) {
+    if (i != (a.channels_last ? dims.size() - 1 : 1)) s.inner *= dims[i];
+  }
+  if (!a.per_channel) return {s.outer, s.channels * s.inner, 1};
+  if (a.channels_last) return {s.outer * s.inner, s.channels, 1};
+  return s;
+}
+
+double read(const TensorView& view, int64_t i) {
+  return visit_float(view.type, [&](auto tag) {
+    return static_cast<double>(load_element(view.as<typename decltype(tag)::type>()[i]));
+  });
+}
+
+void write(const TensorView& view, int64_t i, double value) {
+  visit_float(view.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    view.as<T>()[i] = T(static_cast<ComputeType<T>>(value));
+  });
+}
+
+struct Statistics {
+  double mean, variance;
+};
+
+template <typename T>
+Statistics batch_statistics(const T* x, const Layout& s, int64_t channel) {
+  const auto for_each = [&](auto f) {
+    for (int64_t o = 0; o < s.outer; ++o) {
+      const T* from = x + (o * s.channels + channel) * s.inner;
+      for (int64_t i = 0; i < s.inner; ++i) f(static_cast<double>(load_element(from[i])));
+    }
+  };
+  const double count = static_cast<double>(s.outer * s.inner);
+  double sum = 0, squares = 0;
+  for_each([&](double v) { sum += v; });
+  const double mean = sum / count;
+  for_each([&](double v) { squares += (v - mean) * (v - mean); });
+  return {mean, squares / count};
+}
+
+// The statistics of the batch at hand, mixed into the running ones.
+Statistics train(const RunContext& c, const Layout& s, int64_t channel) {
+  const double momentum = double{c.attrs<BatchNormAttrs>().momentum};
+  const Statistics batch = visit_float(c.inputs[0].type, [&](auto tag) {
+    return batch_statistics(c.inputs[0].as<typename decltype(tag)::type>(), s, channel);
+  });
+  const double running[] = {read(c.inputs[3], channel), read(c.inputs[4], channel)};
+  if (c.has_output(1)) write(c.outputs[1], channel, running[0] * momentum + batch.mean * (1 - momentum));
+  if (c.has_output(2)) write(c.outputs[2], channel, running[1] * momentum + batch.variance * (1 - momentum));
+  return batch;
+}
+
+void apply_f32(const RunContext& c, const Layout& s, const float* a, const float* b) {
+  const float* x = c.inputs[0].as<float>();
+  float* y = c.outputs[0].as<float>();
+  const int threads = s.outer * s.channels * s.inner < 32768 ? 1 : c.threads;
+  if (s.inner > 1) {
+    return kernels::parallel_for(threads, s.outer * s.channels, [&](int64_t i) {
+      const int64_t channel = i % s.channels;
+      kernels::affine_f32(x + i * s.inner, y + i * s.inner, s.inner, a[channel], b[channel]);
+    });
+  }
+  const int64_t rows = std::max<int64_t>(1, 16384 / s.channels);
+  kernels::parallel_for(threads, (s.outer + rows - 1) / rows, [&](int64_t task) {
+    const int64_t start = task * rows * s.channels;
+    kernels::affine_rows_f32(x + start, y + start, std::min(rows, s.outer - task * rows), s.channels, a, b);
+  });
+}
+
+template <typename T>
+void apply(const RunContext& c, const Layout& s, const float* a, const float* b) {
+  const T* x = c.inputs[0].as<T>();
+  T* y = c.outputs[0].as<T>();
+  for (int64_t i = 0; i < s.outer * s.channels * s.inner; ++i) {
+    const int64_t channel = i / s.inner % s.channels;
+    y[i] = T(static_cast<ComputeType<T>>(load_element(x[i]) * static_cast<ComputeType<T>>(a[channel]) +
+                                         static_cast<ComputeType<T>>(b[channel])));
+  }
+}
+
+void run(const RunContext& c) {
+  const Layout s = layout_of(c);
+  const BatchNormAttrs& attributes = c.attrs<BatchNormAttrs>();
+  float* a = reinterpret_cast<float*>(c.scratch);
+  float* b = a + s.channels;
+  for (int64_t i = 0; i < s.channels; ++i) {
+    const Statistics statistics =
+        attributes.trains ? train(c, s, i) : Statistics{read(c.inputs[3], i), read(c.inputs[4], i)};
+    const double factor = read(c.inputs[1], i) / std::sqrt(statistics.variance + double{attributes.epsilon});
+    a[i] = static_cast<float>(factor);
+    b[i] = static_cast<float>(read(c.inputs[2], i) - statistics.mean * factor);
+  }
+  if (s.outer * s.channels * s.inner == 0) return;
+  if (c.inputs[0].type == ElementType::kFloat) return apply_f32(c, s, a, b);
+  visit_float(c.inputs[0].type, [&](auto tag) { apply<typename decltype(tag)::type>(c, s, a, b); });
+}
+
+}  // namespace
+
+extern const OpDef op_batch_normalization = {
+    .name = "BatchNormalization",
+    .inputs = {5, 5},
+    .outputs = {1, 5},
+    .attrs = attrs,
+    .infer = infer,
+    .alias = alias,
+    .select = select,
+    .run = run,
+    .cost = cost_elementwise,
+};
+
+}  // namespace plimsoll

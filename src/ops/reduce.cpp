@@ -1,0 +1,378 @@
+#include "ops/reduce.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "kernels/reduce.h"
+#include "ops/elementwise.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr size_t kMaxRank = 32;
+
+struct ReduceAttrs {
+  std::span<const int64_t> axes;
+  bool keeps_dims = true;
+  bool empty_means_none = false;
+};
+
+// Which dimensions go. Axes may be negative and may repeat.
+struct Reduced {
+  bool dims[kMaxRank] = {};
+  bool none = false;  // the input passes unchanged
+};
+
+Reduced reduced_dims(const ReduceAttrs& attrs, std::span<const int64_t> axes, size_t rank) {
+  Reduced result;
+  result.none = axes.empty() && attrs.empty_means_none;
+  for (size_t i = 0; i < rank; ++i) result.dims[i] = axes.empty() && !result.none;
+  for (int64_t axis : axes) result.dims[axis < 0 ? axis + static_cast<int64_t>(rank) : axis] = true;
+  return result;
+}
+
+}  // namespace
+
+template <int kAxesInput>
+const void* reduce_attrs(AttrContext& c) {
+  ReduceAttrs* attrs = c.make<ReduceAttrs>();
+  attrs->keeps_dims = c.integer("keepdims", 1) != 0;
+  if (c.opset() < kAxesInput) {
+    attrs->axes = c.integers("axes");
+    if (c.node().inputs.size() > 1) c.reject("expected 1 input (opset {}), found 2", c.opset());
+  } else {
+    attrs->empty_means_none = c.integer("noop_with_empty_axes", 0) != 0;
+  }
+  return attrs;
+}
+template const void* reduce_attrs<13>(AttrContext& c);
+template const void* reduce_attrs<18>(AttrContext& c);
+
+// ---- inference --------------------------------------------------------------------------------------
+
+namespace {
+
+// The axes are not known: their number may be.
+void set_unknown_output(InferContext& c, bool keeps_dims) {
+  if (!c.ranked(0)) return c.set_unranked_output(0, c.type(0));
+  size_t rank = c.rank(0);
+  if (!keeps_dims) {
+    if (!c.ranked(1) || c.rank(1) != 1 || !c.dims(1)[0].is_constant())
+      return c.set_unranked_output(0, c.type(0));
+    const int64_t count = c.dims(1)[0].value();
+    if (count == 0 || count > static_cast<int64_t>(rank)) return c.set_unranked_output(0, c.type(0));
+    rank -= static_cast<size_t>(count);
+  }
+  std::vector<Dim> dims;
+  for (size_t i = 0; i < rank; ++i) dims.push_back(c.unknown(""));
+  c.set_output(0, c.type(0), dims);
+}
+
+// Sums and products of sizes.
+void propagate_reduction(InferContext& c, Reduction kind) {
+  if (c.rank(0) != 1 || !c.has_output(0)) return;
+  const auto values = c.values(0);
+  if (!values || values->empty()) return;
+  try {
+    Dim result = (*values)[0];
+    for (Dim value : values->subspan(1)) {
+      switch (kind) {
+        case Reduction::kSum:
+          result = result + value;
+          break;
+        case Reduction::kProd:
+          result = result * value;
+          break;
+        case Reduction::kMax:
+          result = max(result, value);
+          break;
+        case Reduction::kMin:
+          result = min(result, value);
+          break;
+        default:
+          return;
+      }
+    }
+    const bool narrow = element_bits(c.type(0)) < 64;
+    if (narrow && result.is_constant() && result.value() != static_cast<int32_t>(result.value())) return;
+    c.set_values(0, std::span<const Dim>(&result, 1));
+  } catch (const Error&) {
+    return;  // overflows; at run time the elements wrap
+  }
+}
+
+TypeSet allowed_types(Reduction kind) {
+  const bool orders = kind == Reduction::kMax || kind == Reduction::kMin;
+  return orders ? kNumericTypes | kBoolType : kNumericTypes;
+}
+
+}  // namespace
+
+void infer_reduce(InferContext& c, Reduction kind) {
+  c.expect_type(0, allowed_types(kind));
+  c.expect_rank(0, 0, kMaxRank);
+  const ReduceAttrs& attrs = c.attrs<ReduceAttrs>();
+  std::vector<int64_t> axes(attrs.axes.begin(), attrs.axes.end());
+  if (c.has_input(1)) {
+    c.expect_type(1, kIndexTypes);
+    const auto known = c.integers(1);
+    if (!known) return set_unknown_output(c, attrs.keeps_dims);
+    axes = *known;
+  }
+  if (!c.ranked(0)) return c.set_unranked_output(0, c.type(0));
+  for (int64_t axis : axes) c.axis(axis, c.rank(0));
+  const Reduced reduced = reduced_dims(attrs, axes, c.rank(0));
+  if (reduced.none) return set_output_like(c, 0, c.type(0), 0);
+  std::vector<Dim> dims;
+  for (size_t i = 0; i < c.rank(0); ++i) {
+    if (!reduced.dims[i]) {
+      dims.push_back(c.dims(0)[i]);
+    } else if (attrs.keeps_dims) {
+      dims.push_back(1);
+    }
+  }
+  c.set_output(0, c.type(0), dims);
+  if (is_integer(c.type(0))) propagate_reduction(c, kind);
+}
+
+int64_t cost_reduce(const NodeContext& c) {
+  return checked_mul(2, product(c.dims(0)).value());
+}
+
+// ---- running ----------------------------------------------------------------------------------------
+
+namespace {
+
+// The input's dimensions with neighbours of one kind merged; kept and reduced ones take turns.
+struct Groups {
+  size_t count = 0;
+  int64_t size[kMaxRank], stride[kMaxRank];
+  bool reduced[kMaxRank];
+  int64_t outputs = 1, elements = 1;  // results, and elements that make one of them
+};
+
+Groups group_dims(std::span<const int64_t> dims, const Reduced& reduced) {
+  Groups g;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    (reduced.dims[i] ? g.elements : g.outputs) *= dims[i];
+    if (dims[i] == 1) continue;
+    if (g.count > 0 && g.reduced[g.count - 1] == reduced.dims[i]) {
+      g.size[g.count - 1] *= dims[i];
+    } else {
+      g.size[g.count] = dims[i];
+      g.reduced[g.count++] = reduced.dims[i];
+    }
+  }
+  int64_t stride = 1;
+  for (size_t i = g.count; i-- > 0;) {
+    g.stride[i] = stride;
+    stride *= g.size[i];
+  }
+  return g;
+}
+
+// Element `index` of the space of the groups of one kind, as an offset into the input.
+int64_t offset_of(const Groups& g, bool reduced, int64_t index) {
+  int64_t offset = 0;
+  for (size_t i = g.count; i-- > 0;) {
+    if (g.reduced[i] != reduced) continue;
+    offset += index % g.size[i] * g.stride[i];
+    index /= g.size[i];
+  }
+  return offset;
+}
+
+// Calls f(x[offset]) for every element that makes up one result.
+template <typename T, typename F>
+void for_each_reduced(const Groups& g, const T* x, F f) {
+  size_t inner = g.count;
+  while (inner > 0 && !g.reduced[inner - 1]) --inner;
+  const int64_t run = inner == 0 ? 1 : g.size[inner - 1];
+  const int64_t stride = inner == 0 ? 0 : g.stride[inner - 1];
+  for (int64_t start = 0; start < g.elements; start += run) {
+    const T* from = x + offset_of(g, true, start);
+    for (int64_t i = 0; i < run; ++i) f(from[i * stride]);
+  }
+}
+
+template <typename T>
+using SumType = std::conditional_t<!std::is_integral_v<T>, double,
+                                   std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>;
+
+template <typename S>
+S first_value(Reduction kind) {
+  using Limits = std::numeric_limits<S>;
+  if (kind == Reduction::kMax || kind == Reduction::kLogSumExp)
+    return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  if (kind == Reduction::kMin) return Limits::has_infinity ? Limits::infinity() : Limits::max();
+  return kind == Reduction::kProd ? 1 : 0;
+}
+
+template <typename S>
+S take(Reduction kind, S sum, S x) {
+  using Wrap = std::conditional_t<std::is_integral_v<S>, uint64_t, S>;
+  const Wrap a = static_cast<Wrap>(sum), b = static_cast<Wrap>(x);
+  switch (kind) {
+    case Reduction::kMax:
+    case Reduction::kLogSumExp:
+      return x > sum || x != x ? x : sum;
+    case Reduction::kMin:
+      return x < sum || x != x ? x : sum;
+    case Reduction::kProd:
+      return static_cast<S>(a * b);
+    case Reduction::kL1:
+      return static_cast<S>(x < 0 ? a - b : a + b);
+    case Reduction::kL2:
+    case Reduction::kSumSquare:
+      return static_cast<S>(a + b * b);
+    default:
+      return static_cast<S>(a + b);
+  }
+}
+
+double finish(Reduction kind, double sum, int64_t elements) {
+  if (kind == Reduction::kMean) return sum / static_cast<double>(elements);
+  if (kind == Reduction::kL2) return std::sqrt(sum);
+  if (kind == Reduction::kLogSum) return std::log(sum);
+  return sum;
+}
+
+bool finishes(Reduction kind) {
+  return kind == Reduction::kMean || kind == Reduction::kL2 || kind == Reduction::kLogSum;
+}
+
+template <typename T>
+T to_element(double value) {
+  if constexpr (std::is_integral_v<T>) {
+    return cast_to_integer<T>(value);
+  } else {
+    return T(static_cast<ComputeType<T>>(value));
+  }
+}
+
+template <typename T>
+T reduce_one(Reduction kind, const Groups& g, const T* x) {
+  using S = SumType<T>;
+  S sum = first_value<S>(kind);
+  for_each_reduced(g, x, [&](T v) { sum = take<S>(kind, sum, static_cast<S>(load_element(v))); });
+  if (kind == Reduction::kLogSumExp) {
+    const double largest = static_cast<double>(sum);
+    if (g.elements == 0) return to_element<T>(-std::numeric_limits<double>::infinity());
+    if (std::isinf(largest)) return to_element<T>(largest);
+    double total = 0;
+    for_each_reduced(g, x, [&](T v) { total += std::exp(static_cast<double>(load_element(v)) - largest); });
+    return to_element<T>(largest + std::log(total));
+  }
+  if constexpr (std::is_integral_v<T>) {
+    if (kind == Reduction::kMean)
+      return g.elements == 0 ? T{0} : static_cast<T>(sum / static_cast<S>(g.elements));
+    if (g.elements == 0 && kind == Reduction::kMax) return std::numeric_limits<T>::lowest();
+    if (g.elements == 0 && kind == Reduction::kMin) return std::numeric_limits<T>::max();
+    if (!finishes(kind)) return static_cast<T>(sum);
+  }
+  return to_element<T>(finish(kind, static_cast<double>(sum), g.elements));
+}
+
+kernels::ReduceKind kernel_kind(Reduction kind) {
+  switch (kind) {
+    case Reduction::kMax:
+      return kernels::ReduceKind::kMax;
+    case Reduction::kMin:
+      return kernels::ReduceKind::kMin;
+    case Reduction::kProd:
+      return kernels::ReduceKind::kProduct;
+    case Reduction::kL1:
+      return kernels::ReduceKind::kSumAbs;
+    case Reduction::kL2:
+    case Reduction::kSumSquare:
+      return kernels::ReduceKind::kSumSquare;
+    default:
+      return kernels::ReduceKind::kSum;
+  }
+}
+
+constexpr int64_t kTaskElements = 16384;
+
+int threads_for(const RunContext& c, const Groups& g) {
+  return g.outputs * g.elements < 2 * kTaskElements ? 1 : c.threads;
+}
+
+void reduce_rows(const RunContext& c, Reduction kind, const Groups& g) {
+  const float* x = c.inputs[0].as<float>();
+  float* y = c.outputs[0].as<float>();
+  const int64_t rows = std::max<int64_t>(1, kTaskElements / g.elements);
+  kernels::parallel_for(threads_for(c, g), (g.outputs + rows - 1) / rows, [&](int64_t task) {
+    const int64_t start = task * rows;
+    const int64_t count = std::min(rows, g.outputs - start);
+    kernels::reduce_rows_f32(kernel_kind(kind), x + start * g.elements, count, g.elements, y + start);
+  });
+}
+
+// Strips of columns, of all matrices [reduced, cols].
+void reduce_columns(const RunContext& c, Reduction kind, const Groups& g) {
+  constexpr int64_t kStrip = 64;
+  const float* x = c.inputs[0].as<float>();
+  float* y = c.outputs[0].as<float>();
+  const int64_t cols = g.size[g.count - 1];
+  const int64_t strips = (cols + kStrip - 1) / kStrip;
+  kernels::parallel_for(threads_for(c, g), g.outputs / cols * strips, [&](int64_t task) {
+    const int64_t matrix = task / strips;
+    const int64_t col = task % strips * kStrip;
+    kernels::reduce_columns_f32(kernel_kind(kind), x + matrix * g.elements * cols + col, g.elements,
+                                std::min(kStrip, cols - col), cols, y + matrix * cols + col);
+  });
+}
+
+// True if the shape is a batch of matrices reduced along one side.
+bool reduce_f32(const RunContext& c, Reduction kind, const Groups& g) {
+  if (kind == Reduction::kLogSumExp || g.outputs == 0 || g.elements == 0 || g.count == 0) return false;
+  const bool rows = g.reduced[g.count - 1] && g.count <= 2;
+  const bool columns = !g.reduced[g.count - 1] && g.count >= 2 && g.count <= 3;
+  if (!rows && !columns) return false;
+  if (rows) {
+    reduce_rows(c, kind, g);
+  } else {
+    reduce_columns(c, kind, g);
+  }
+  if (!finishes(kind)) return true;
+  float* y = c.outputs[0].as<float>();
+  for (int64_t i = 0; i < g.outputs; ++i) y[i] = static_cast<float>(finish(kind, y[i], g.elements));
+  return true;
+}
+
+}  // namespace
+
+void run_reduce(const RunContext& c, Reduction kind) {
+  const TensorView& x = c.inputs[0];
+  const TensorView& y = c.outputs[0];
+  const ReduceAttrs& attrs = c.attrs<ReduceAttrs>();
+  int64_t axes[2 * kMaxRank];
+  size_t count = 0;
+  const auto add = [&](int64_t axis) {
+    if (count == std::size(axes)) fail(ErrorCode::kNotImplemented, "{}: too many axes", c.node->label());
+    axes[count++] = axis;
+  };
+  if (c.has_input(1)) {
+    visit_integer(c.inputs[1].type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (int64_t i = 0; i < c.inputs[1].elements(); ++i) add(static_cast<int64_t>(c.inputs[1].as<T>()[i]));
+    });
+  } else {
+    for (int64_t axis : attrs.axes) add(axis);
+  }
+  const Reduced reduced = reduced_dims(attrs, {axes, count}, x.rank());
+  if (reduced.none) {
+    std::memcpy(y.data, x.data, static_cast<size_t>(y.bytes()));
+    return;
+  }
+  const Groups g = group_dims(x.dims, reduced);
+  if (x.type == ElementType::kFloat && reduce_f32(c, kind, g)) return;
+  visit_bool_or_numeric(x.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    kernels::parallel_for(threads_for(c, g), g.outputs, [&](int64_t i) {
+      y.as<T>()[i] = reduce_one(kind, g, x.as<T>() + offset_of(g, false, i));
+    });
+  });
+}
+
+}  // namespace plimsoll

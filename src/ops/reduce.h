@@ -1,0 +1,34 @@
+// What the Reduce operators share.
+#pragma once
+
+#include "graph/op_def.h"
+
+namespace plimsoll {
+
+enum class Reduction { kSum, kMean, kMax, kMin, kProd, kL1, kL2, kLogSum, kLogSumExp, kSumSquare };
+
+// The opset from which the axes are an input: 13 for ReduceSum, 18 for the others.
+template <int kAxesInput>
+const void* reduce_attrs(AttrContext& c);
+void infer_reduce(InferContext& c, Reduction kind);
+void run_reduce(const RunContext& c, Reduction kind);
+int64_t cost_reduce(const NodeContext& c);
+
+template <Reduction kind>
+void infer_reduction(InferContext& c) {
+  infer_reduce(c, kind);
+}
+template <Reduction kind>
+void run_reduction(const RunContext& c) {
+  run_reduce(c, kind);
+}
+
+template <Reduction kind>
+constexpr OpDef reduce_op(std::string_view name) {
+  return {.name = name,
+          .inputs = {1, 2},
+          .attrs = reduce_attrs < kind == Reduction::kSum ? 13 : 18 >
+          , .infer = infer_reduction<kind>, .run = run_reduction<kind>, .cost = cost_reduce};
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,21 @@
+#include "ops/softmax_family.h"
+
+namespace plimsoll {
+namespace {
+
+void run(const RunContext& c) {
+  run_softmax(c, false);
+}
+
+}  // namespace
+
+extern const OpDef op_softmax = {
+    .name = "Softmax",
+    .attrs = softmax_attrs,
+    .infer = infer_softmax,
+    .alias = alias_softmax,
+    .run = run,
+    .cost = cost_softmax,
+};
+
+}  // namespace plimsoll

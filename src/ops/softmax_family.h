@@ -1,0 +1,14 @@
+// What Softmax and LogSoftmax share.
+#pragma once
+
+#include "graph/op_def.h"
+
+namespace plimsoll {
+
+const void* softmax_attrs(AttrContext& c);
+void infer_softmax(InferContext& c);
+void alias_softmax(AliasContext& c);
+int64_t cost_softmax(const NodeContext& c);
+void run_softmax(const RunContext& c, bool logarithm);
+
+}  // namespace plimsoll
