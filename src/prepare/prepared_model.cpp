@@ -2,7 +2,6 @@
 
 #include "ops/registry.h"
 #include "optimize/pipeline.h"
-#include "prepare/lower.h"
 
 namespace plimsoll {
 
@@ -35,7 +34,6 @@ void PreparedModel::prepare() {
       fail(ErrorCode::kNotImplemented, "input '{}': type {} is not implemented; only tensors are", input->name,
            to_string(input->facts.type));
   }
-  inline_functions(graph_);
   resolve(graph_);
   infer_graph(graph_);
   OptimizeOptions optimization;
