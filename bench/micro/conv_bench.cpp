@@ -1,0 +1,207 @@
+// Our convolutions against oneDNN's on the same NHWC tensors, call by call in turns. Counters: GFLOP/s of
+// the fastest call of each, and ours over theirs. The instruction set is the best one, or the one that
+// PLIMSOLL_BENCH_ISA names (AVX3, AVX2, SSE4; give oneDNN the same with DNNL_MAX_CPU_ISA). Run with
+// OMP_NUM_THREADS=1.
+#include <benchmark/benchmark.h>
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <vector>
+
+#include "kernels/conv.h"
+#include "kernels/depthwise.h"
+
+namespace {
+namespace kernels = plimsoll::kernels;
+using kernels::ConvShape;
+
+[[maybe_unused]] const bool kTargetChosen = [] {
+  const char* name = std::getenv("PLIMSOLL_BENCH_ISA");
+  if (name == nullptr) return false;
+  for (int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
+    const int64_t target = rest & -rest;
+    if (std::strcmp(hwy::TargetName(target), name) == 0) hwy::SetSupportedTargetsForTest(target);
+  }
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  return true;
+}();
+
+struct Buffer {
+  explicit Buffer(size_t bytes)
+      : data(static_cast<float*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free) {
+    for (size_t i = 0; i < bytes / sizeof(float); ++i) data.get()[i] = static_cast<float>(i % 13) * 0.01f;
+  }
+  float* get() const { return data.get(); }
+  std::unique_ptr<float, decltype(&std::free)> data;
+};
+
+size_t floats(int64_t count) {
+  return static_cast<size_t>(count) * sizeof(float);
+}
+
+struct Ours {
+  explicit Ours(const ConvShape& shape)
+      : s(shape),
+        depthwise(s.groups == s.in_c && s.groups == s.out_c && s.groups > 1),
+        x(floats(s.in_h * s.in_w * s.in_c)),
+        y(floats(s.out_h * s.out_w * s.out_c)),
+        bias(floats(s.out_c)),
+        packed(depthwise ? kernels::depthwise_packed_bytes(s) : kernels::conv_packed_bytes(s)),
+        scratch(depthwise ? kernels::depthwise_scratch_bytes(s, 1) : kernels::conv_scratch_bytes(s, 1)) {
+    const Buffer raw(floats(s.out_c * (s.in_c / s.groups) * s.kernel_h * s.kernel_w));
+    const auto weights = kernels::oihw_weights(s, raw.get());
+    depthwise ? kernels::depthwise_pack(s, weights, packed.get())
+              : kernels::conv_pack(s, weights, packed.get());
+  }
+  void operator()() const {
+    (depthwise ? kernels::depthwise : kernels::conv)(s, x.get(), packed.get(), y.get(),
+                                                     {bias.get(), nullptr, {}}, scratch.get(), 1);
+  }
+  ConvShape s;
+  bool depthwise;
+  Buffer x, y, bias, packed, scratch;
+};
+
+struct Theirs {
+  explicit Theirs(const ConvShape& s) : engine(dnnl::engine::kind::cpu, 0), stream(engine) {
+    using dnnl::memory;
+    const auto f32 = memory::data_type::f32;
+    const int64_t g = s.groups,
+                  bottom =
+                      (s.out_h - 1) * s.stride_h + (s.kernel_h - 1) * s.dilation_h + 1 - s.pad_top - s.in_h,
+                  right =
+                      (s.out_w - 1) * s.stride_w + (s.kernel_w - 1) * s.dilation_w + 1 - s.pad_left - s.in_w;
+    const memory::dims kernel = g > 1 ? memory::dims{g, s.out_c / g, s.in_c / g, s.kernel_h, s.kernel_w}
+                                      : memory::dims{s.out_c, s.in_c, s.kernel_h, s.kernel_w};
+    const memory::desc x({1, s.in_c, s.in_h, s.in_w}, f32, memory::format_tag::nhwc);
+    const memory::desc y({1, s.out_c, s.out_h, s.out_w}, f32, memory::format_tag::nhwc);
+    const memory::desc w(kernel, f32, memory::format_tag::any), b({s.out_c}, f32, memory::format_tag::x);
+    const dnnl::convolution_forward::desc description(
+        dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x, w, b, y,
+        {s.stride_h, s.stride_w}, {s.dilation_h - 1, s.dilation_w - 1}, {s.pad_top, s.pad_left},
+        {bottom, right});
+    const dnnl::convolution_forward::primitive_desc chosen(description, engine);
+    primitive = dnnl::convolution_forward(chosen);
+    for (const auto& [id, d] : {std::pair(DNNL_ARG_SRC, x),
+                                {DNNL_ARG_DST, y},
+                                {DNNL_ARG_BIAS, b},
+                                {DNNL_ARG_WEIGHTS, chosen.weights_desc()}}) {
+      buffers.emplace_back(d.get_size());
+      arguments[id] = memory(d, engine, buffers.back().get());
+    }
+  }
+  void operator()() {
+    primitive.execute(stream, arguments);
+    stream.wait();
+  }
+  dnnl::engine engine;
+  dnnl::stream stream;
+  dnnl::primitive primitive;
+  std::vector<Buffer> buffers;
+  std::unordered_map<int, dnnl::memory> arguments;
+};
+
+template <typename F>
+double seconds(F& call) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  call();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void compare(benchmark::State& state, const ConvShape& s) {
+  const Ours ours(s);
+  Theirs theirs(s);
+  double our_best = 1e9, their_best = 1e9;
+  for (auto _ : state) {
+    our_best = std::min(our_best, seconds(ours));
+    their_best = std::min(their_best, seconds(theirs));
+  }
+  const double flops = 2.0 * static_cast<double>(s.out_h * s.out_w * s.out_c) *
+                       static_cast<double>(s.in_c / s.groups * s.kernel_h * s.kernel_w);
+  state.counters["ours"] = flops / our_best * 1e-9;
+  state.counters["onednn"] = flops / their_best * 1e-9;
+  state.counters["ratio"] = their_best / our_best;
+  state.counters["us"] = our_best * 1e6;
+}
+
+struct Case {
+  const char* name;
+  int64_t groups, in_c, out_c, h, w, kernel_h, kernel_w, stride, dilation, pad;
+};
+constexpr Case kCases[] = {
+    {"dense/7x7s2_3-64@224", 1, 3, 64, 224, 224, 7, 7, 2, 1, 3},
+    {"dense/1x1_64-256@56", 1, 64, 256, 56, 56, 1, 1, 1, 1, 0},
+    {"dense/3x3_64-64@56", 1, 64, 64, 56, 56, 3, 3, 1, 1, 1},
+    {"dense/1x1_256-128@56", 1, 256, 128, 56, 56, 1, 1, 1, 1, 0},
+    {"dense/1x1s2_256-512@56", 1, 256, 512, 56, 56, 1, 1, 2, 1, 0},
+    {"dense/3x3s2_128-128@56", 1, 128, 128, 56, 56, 3, 3, 2, 1, 1},
+    {"dense/3x3_256-256@14", 1, 256, 256, 14, 14, 3, 3, 1, 1, 1},
+    {"dense/3x3_512-512@7", 1, 512, 512, 7, 7, 3, 3, 1, 1, 1},
+    {"dense/1x1_2048-512@7", 1, 2048, 512, 7, 7, 1, 1, 1, 1, 0},
+    {"dense/1x1_16-72@56", 1, 16, 72, 56, 56, 1, 1, 1, 1, 0},
+    {"dense/1x1_24-72@56", 1, 24, 72, 56, 56, 1, 1, 1, 1, 0},
+    {"dense/1x1_72-40@28", 1, 72, 40, 28, 28, 1, 1, 1, 1, 0},
+    {"dense/1x1_40-120@28", 1, 40, 120, 28, 28, 1, 1, 1, 1, 0},
+    {"dense/1x1_672-112@14", 1, 672, 112, 14, 14, 1, 1, 1, 1, 0},
+    {"dense/3x3_64-16@320", 1, 64, 16, 320, 320, 3, 3, 1, 1, 1},
+    {"dense/3x3_16-16@320", 1, 16, 16, 320, 320, 3, 3, 1, 1, 1},
+    {"dense/3x3_32-16@320", 1, 32, 16, 320, 320, 3, 3, 1, 1, 1},
+    {"dense/3x3d2_16-16@20", 1, 16, 16, 20, 20, 3, 3, 1, 2, 2},
+    {"dense/3x3d4_16-16@20", 1, 16, 16, 20, 20, 3, 3, 1, 4, 4},
+    {"dense/3x3d8_16-16@20", 1, 16, 16, 20, 20, 3, 3, 1, 8, 8},
+    {"dense/3x3s2_3-16@640", 1, 3, 16, 640, 640, 3, 3, 2, 1, 1},
+    {"dense/3x3s2_16-32@320", 1, 16, 32, 320, 320, 3, 3, 2, 1, 1},
+    {"dense/3x3_8-16@160", 1, 8, 16, 160, 160, 3, 3, 1, 1, 1},
+    {"dense/3x3_16-8@160", 1, 16, 8, 160, 160, 3, 3, 1, 1, 1},
+    {"dense/3x3_32-32@40", 1, 32, 32, 40, 40, 3, 3, 1, 1, 1},
+    {"dense/1x1_80-80@80", 1, 80, 80, 80, 80, 1, 1, 1, 1, 0},
+    {"dense/4x4s4_3-96@224", 1, 3, 96, 224, 224, 4, 4, 4, 1, 0},
+    {"dense/2x2s2_96-192@56", 1, 96, 192, 56, 56, 2, 2, 2, 1, 0},
+    {"dense/3x3_128-32@28", 1, 128, 32, 28, 28, 3, 3, 1, 1, 1},
+    {"dense/3x3_96-24@160", 1, 96, 24, 160, 160, 3, 3, 1, 1, 1},
+    {"dense/16x16s16_3-768@224", 1, 3, 768, 224, 224, 16, 16, 16, 1, 0},
+    {"dense/1x3_64-64@1500", 1, 64, 64, 1, 1500, 1, 3, 1, 1, 1},
+    {"dense/1x3_80-384@3000", 1, 80, 384, 1, 3000, 1, 3, 1, 1, 1},
+    {"few/3x3_64-1@320", 1, 64, 1, 320, 320, 3, 3, 1, 1, 1},
+    {"few/1x1_6-1@320", 1, 6, 1, 320, 320, 1, 1, 1, 1, 0},
+    {"grouped/3x3_128@56", 32, 128, 128, 56, 56, 3, 3, 1, 1, 1},
+    {"depthwise/3x3_72@56", 72, 72, 72, 56, 56, 3, 3, 1, 1, 1},
+    {"depthwise/3x3_120@28", 120, 120, 120, 28, 28, 3, 3, 1, 1, 1},
+    {"depthwise/5x5_672@14", 672, 672, 672, 14, 14, 5, 5, 1, 1, 2},
+    {"depthwise/3x3_960@7", 960, 960, 960, 7, 7, 3, 3, 1, 1, 1},
+    {"depthwise/3x3s2_64@112", 64, 64, 64, 112, 112, 3, 3, 2, 1, 1},
+    {"depthwise/3x3_80@80", 80, 80, 80, 80, 80, 3, 3, 1, 1, 1},
+    {"depthwise/7x7_96@56", 96, 96, 96, 56, 56, 7, 7, 1, 1, 3},
+    {"depthwise/7x7_768@7", 768, 768, 768, 7, 7, 7, 7, 1, 1, 3},
+    {"depthwise/5x5_256@20", 256, 256, 256, 20, 20, 5, 5, 1, 1, 2},
+};
+
+ConvShape shape_of(const Case& c) {
+  ConvShape s;
+  s.groups = c.groups, s.in_c = c.in_c, s.out_c = c.out_c, s.in_h = c.h, s.in_w = c.w;
+  s.kernel_h = c.kernel_h, s.kernel_w = c.kernel_w, s.stride_h = s.stride_w = c.stride;
+  s.dilation_h = s.dilation_w = c.dilation;
+  s.pad_top = c.kernel_h == 1 ? 0 : c.pad, s.pad_left = c.pad;
+  s.out_h = (s.in_h + 2 * s.pad_top - (s.kernel_h - 1) * s.dilation_h - 1) / s.stride_h + 1;
+  s.out_w = (s.in_w + 2 * s.pad_left - (s.kernel_w - 1) * s.dilation_w - 1) / s.stride_w + 1;
+  return s;
+}
+
+const bool kRegistered = [] {
+  for (const Case& c : kCases) {
+    benchmark::RegisterBenchmark((std::string("conv/") + c.name).c_str(), [s = shape_of(c)](
+                                                                              benchmark::State& state) {
+      compare(state, s);
+    })->MinTime(0.15);
+  }
+  return true;
+}();
+
+}  // namespace

@@ -1,0 +1,64 @@
+// Dense and grouped 2-D convolution over channels-last (NHWC) float tensors, weights packed ahead.
+//
+// Implicit GEMM: a tile of output pixels times a panel of output channels stays in registers while the
+// taps of the kernel, contiguous in NHWC, stream past it. Nothing here allocates, owns memory or throws.
+// The packed format depends on the instruction set that Highway chose for this process. Results depend
+// neither on the number of threads nor on how rows are split among them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/activation.h"
+
+namespace plimsoll::kernels {
+
+inline constexpr size_t kConvAlignment = 64;  // of packed weights and scratch
+
+// Padding below and to the right is implied by the output's size. Strides count floats; zero means dense.
+struct ConvShape {
+  int64_t batch = 1;
+  int64_t in_h = 1, in_w = 1, in_c = 1;
+  int64_t out_h = 1, out_w = 1, out_c = 1;
+  int64_t groups = 1;  // divides in_c and out_c
+  int64_t kernel_h = 1, kernel_w = 1;
+  int64_t stride_h = 1, stride_w = 1;
+  int64_t dilation_h = 1, dilation_w = 1;
+  int64_t pad_top = 0, pad_left = 0;
+  int64_t out_pixel_stride = 0, out_row_stride = 0, out_image_stride = 0;
+};
+
+// Weights before packing, by element strides: ONNX's OIHW at any alignment, or a view of it.
+struct ConvWeights {
+  const void* data = nullptr;
+  int64_t out_stride = 0, in_stride = 0, row_stride = 0, column_stride = 0;
+  const float* scale = nullptr;  // one factor per output channel, multiplied in; aligned; may be null
+};
+ConvWeights oihw_weights(const ConvShape& shape, const void* data, const float* scale = nullptr);
+
+struct ConvEpilogue {
+  const float* bias = nullptr;    // one per output channel, or null
+  const float* addend = nullptr;  // laid out as the output; is the output itself or apart from it; or null
+  Activation activation;          // of product + bias + addend
+};
+
+// Bytes of the packed weights; depends on kernel, channels, groups and dilation only.
+size_t conv_packed_bytes(const ConvShape& shape);
+void conv_pack(const ConvShape& shape, const ConvWeights& weights, void* packed);
+
+// Scratch of one thread: min(limit, base + rows * bytes_per_row), where rows are the input rows that the
+// kernel reaches.
+struct ConvScratch {
+  int64_t base_bytes = 0;
+  int64_t bytes_per_row = 0;
+  int64_t limit_bytes = 0;  // base included
+};
+// The sizes of the image are not looked at; padding may be more than they imply. Throws on overflow.
+ConvScratch conv_scratch(const ConvShape& shape, int64_t pad_bottom, int64_t pad_right);
+// For a concrete shape and all threads.
+size_t conv_scratch_bytes(const ConvShape& shape, int threads);
+
+void conv(const ConvShape& shape, const float* x, const void* packed, float* y, const ConvEpilogue& epilogue,
+          void* scratch, int threads);
+
+}  // namespace plimsoll::kernels

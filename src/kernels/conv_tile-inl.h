@@ -1,0 +1,189 @@
+// The inner kernels of convolution, once per target: kGroups runs of kPixels neighbouring output pixels
+// times kVecs vectors of output channels, all in registers.
+#if defined(PLIMSOLL_KERNELS_CONV_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_KERNELS_CONV_TILE_INL_H_
+#undef PLIMSOLL_KERNELS_CONV_TILE_INL_H_
+#else
+#define PLIMSOLL_KERNELS_CONV_TILE_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+#include "kernels/activation-inl.h"
+#include "kernels/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::kernels::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr int kMaxConvGroups = 12;
+
+// Neighbouring output pixels of one row. Their input lies in the image, or in a strip that copies the
+// image's edge with its padding.
+struct ConvGroup {
+  const float* origin = nullptr;  // of the first pixel's first tap, were it in row `first_row`
+  int64_t row_stride = 0;
+  int64_t first_row = 0;
+  int64_t row = 0;  // of the first tap; outside the image it is padding
+  float* out = nullptr;
+  const float* addend = nullptr;
+  int64_t pixels = 0;  // to store; the others are computed on whatever lies there
+};
+
+struct ConvTile {
+  ConvGroup groups[kMaxConvGroups];
+  int64_t in_rows = 0;
+  const float* zeros = nullptr;  // stands for rows outside the image
+  int64_t kernel_h = 0, dilation_h = 0;
+  int64_t segments = 0;        // runs of contiguous taps in a kernel row
+  int64_t segment_stride = 0;  // between them, in the input
+  int64_t segment_length = 0;
+  int64_t pixel_stride = 0;
+  const float* weights = nullptr;
+  const float* bias = nullptr;  // at the tile's first channel
+  int64_t out_stride = 0;
+  int64_t cols = 0;  // channels to store, more than (kVecs - 1) * kFloatLanes
+  bool clamp = false;
+  float low = 0, high = 0;
+};
+
+// p * stride from three registers and x86's scaled addressing, so that many pixels need few registers.
+struct PixelStrides {
+  int64_t one, three, five;  // bytes
+  template <int kPixel>
+  HWY_INLINE int64_t at() const {
+    if constexpr (kPixel == 0) return 0;
+    if constexpr (kPixel == 1) return one;
+    if constexpr (kPixel == 2) return one * 2;
+    if constexpr (kPixel == 3) return three;
+    if constexpr (kPixel == 4) return one * 4;
+    if constexpr (kPixel == 5) return five;
+    if constexpr (kPixel == 6) return three * 2;
+  }
+};
+
+template <int kGroups, int kPixels, int kVecs>
+struct ConvAccumulators {
+  FloatVec at[kGroups * kPixels][kVecs];
+};
+
+template <int kPixel, int kPixels, int kVecs, int kRows>
+HWY_INLINE void conv_pixel(FloatVec (&acc)[kRows][kVecs], int row, const char* base, const PixelStrides& s,
+                           const FloatVec (&w)[kVecs]) {
+  const FloatTag d;
+  const FloatVec x = hn::Set(d, *reinterpret_cast<const float*>(base + s.at<kPixel>()));
+  HWY_UNROLL(2)
+  for (int v = 0; v < kVecs; ++v) acc[row][v] = hn::MulAdd(x, w[v], acc[row][v]);
+  if constexpr (kPixel + 1 < kPixels) conv_pixel<kPixel + 1, kPixels>(acc, row + 1, base, s, w);
+}
+
+template <int kGroups, int kPixels, int kVecs>
+HWY_INLINE void conv_step(FloatVec (&acc)[kGroups * kPixels][kVecs], const char* const (&base)[kGroups],
+                          int64_t offset, const PixelStrides& s, const float* weights) {
+  const FloatTag d;
+  FloatVec w[kVecs];
+  HWY_UNROLL(2)
+  for (int v = 0; v < kVecs; ++v) w[v] = hn::Load(d, weights + v * kFloatLanes);
+  HWY_UNROLL(12)
+  for (int g = 0; g < kGroups; ++g) conv_pixel<0, kPixels>(acc, g * kPixels, base[g] + offset, s, w);
+}
+
+template <int kGroups, int kPixels, int kVecs>
+HWY_INLINE void conv_segment(FloatVec (&acc)[kGroups * kPixels][kVecs], const char* (&base)[kGroups],
+                             const PixelStrides& s, const float* HWY_RESTRICT weights, int64_t length) {
+  constexpr int64_t kStep = kVecs * kFloatLanes;
+  int64_t k = 0;
+  for (; k + 4 <= length; k += 4) {
+    HWY_UNROLL(4)
+    for (int i = 0; i < 4; ++i)
+      conv_step<kGroups, kPixels, kVecs>(acc, base, i * static_cast<int64_t>(sizeof(float)), s,
+                                         weights + i * kStep);
+    weights += 4 * kStep;
+    HWY_UNROLL(12)
+    for (int g = 0; g < kGroups; ++g) base[g] += 4 * sizeof(float);
+  }
+  for (; k < length; ++k) {
+    conv_step<kGroups, kPixels, kVecs>(acc, base, 0, s, weights);
+    weights += kStep;
+    HWY_UNROLL(12)
+    for (int g = 0; g < kGroups; ++g) base[g] += sizeof(float);
+  }
+}
+
+template <int kGroups, int kPixels, int kVecs>
+HWY_INLINE void conv_taps(const ConvTile& t, FloatVec (&acc)[kGroups * kPixels][kVecs]) {
+  const auto stride = t.pixel_stride * static_cast<int64_t>(sizeof(float));
+  PixelStrides s{stride, stride * 3, stride * 5};
+#if HWY_COMPILER_GCC
+  // Opaque, or the compiler spends a register on every multiple.
+  __asm__("" : "+r"(s.one), "+r"(s.three), "+r"(s.five));
+#endif
+  const float* weights = t.weights;
+  const int64_t row_floats = t.segments * t.segment_length * kVecs * kFloatLanes;
+  for (int64_t kh = 0; kh < t.kernel_h; ++kh) {
+    const float* starts[kGroups];
+    bool any = false;
+    for (int g = 0; g < kGroups; ++g) {
+      const ConvGroup& group = t.groups[g];
+      const int64_t row = group.row + kh * t.dilation_h;
+      const bool inside = row >= 0 && row < t.in_rows;
+      any |= inside;
+      starts[g] = inside ? group.origin + (row - group.first_row) * group.row_stride : t.zeros;
+    }
+    if (any) {
+      const float* segment_weights = weights;
+      for (int64_t segment = 0; segment < t.segments; ++segment) {
+        const char* base[kGroups];
+        HWY_UNROLL(12)
+        for (int g = 0; g < kGroups; ++g)
+          base[g] = reinterpret_cast<const char*>(starts[g] + segment * t.segment_stride);
+        conv_segment<kGroups, kPixels, kVecs>(acc, base, s, segment_weights, t.segment_length);
+        segment_weights += t.segment_length * kVecs * kFloatLanes;
+      }
+    }
+    weights += row_floats;
+  }
+}
+
+template <int kGroups, int kPixels, int kVecs>
+void conv_tile(const ConvTile& t) {
+  constexpr int kRows = kGroups * kPixels;
+  const FloatTag d;
+  FloatVec acc[kRows][kVecs];
+  FloatVec start[kVecs];
+  HWY_UNROLL(2)
+  for (int v = 0; v < kVecs; ++v)
+    start[v] =
+        t.bias == nullptr ? hn::Zero(d) : load_lanes(t.bias + v * kFloatLanes, t.cols - v * kFloatLanes);
+  HWY_UNROLL(28)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(2)
+    for (int v = 0; v < kVecs; ++v) acc[r][v] = start[v];
+  }
+  conv_taps<kGroups, kPixels, kVecs>(t, acc);
+  HWY_UNROLL(28)
+  for (int r = 0; r < kRows; ++r) {
+    const ConvGroup& group = t.groups[r / kPixels];
+    const int64_t pixel = r % kPixels;
+    if (pixel >= group.pixels) continue;
+    HWY_UNROLL(2)
+    for (int v = 0; v < kVecs; ++v) {
+      const int64_t at = pixel * t.out_stride + v * kFloatLanes;
+      const int64_t left = t.cols - v * kFloatLanes;
+      if (group.addend != nullptr) acc[r][v] = hn::Add(acc[r][v], load_lanes(group.addend + at, left));
+      if (t.clamp) acc[r][v] = clamp(d, acc[r][v], t.low, t.high);
+      store_lanes(acc[r][v], group.out + at, left);
+    }
+  }
+}
+
+using ConvTileFunction = void (*)(const ConvTile&);
+
+}  // namespace
+}  // namespace plimsoll::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
