@@ -84,9 +84,12 @@ void pack_panel(const ConvShape& s, const ConvWeights& w, int64_t out_first, int
         float* to = packed + ((kh * s.kernel_w + kw) * in_c + ic) * width;
         const int64_t from = ic * w.in_stride + kh * w.row_stride + kw * w.column_stride;
         for (int64_t o = 0; o < cols; ++o) {
+          const int64_t out = out_first + o;
           float value;
-          std::memcpy(&value, data + (from + (out_first + o) * w.out_stride) * 4, sizeof value);
-          to[o] = w.scale == nullptr ? value : value * w.scale[out_first + o];
+          std::memcpy(&value,
+                      data + (from + out / w.block * w.block_stride + out % w.block * w.out_stride) * 4,
+                      sizeof value);
+          to[o] = w.scale == nullptr ? value : value * w.scale[out];
         }
         for (int64_t o = cols; o < width; ++o) to[o] = 0;
       }
@@ -393,7 +396,8 @@ ConvScratch need_of(const ConvShape& s) {
 
 ConvWeights oihw_weights(const ConvShape& s, const void* data, const float* scale) {
   const int64_t plane = s.kernel_h * s.kernel_w;
-  return {data, s.in_c / s.groups * plane, plane, s.kernel_w, 1, scale};
+  const int64_t out_stride = s.in_c / s.groups * plane;
+  return {data, out_stride, plane, s.kernel_w, 1, s.out_c, s.out_c * out_stride, scale};
 }
 
 size_t conv_packed_bytes(const ConvShape& shape) {

@@ -15,7 +15,8 @@ namespace plimsoll::kernels {
 
 inline constexpr size_t kConvAlignment = 64;  // of packed weights and scratch
 
-// Padding below and to the right is implied by the output's size. Strides count floats; zero means dense.
+// Padding below and to the right is implied by the output's size; negative padding crops. Strides of the
+// output count floats; zero means dense.
 struct ConvShape {
   int64_t batch = 1;
   int64_t in_h = 1, in_w = 1, in_c = 1;
@@ -28,10 +29,12 @@ struct ConvShape {
   int64_t out_pixel_stride = 0, out_row_stride = 0, out_image_stride = 0;
 };
 
-// Weights before packing, by element strides: ONNX's OIHW at any alignment, or a view of it.
+// Weights before packing, by element strides: ONNX's OIHW at any alignment, or a view of it. Output channel o
+// is at o / block * block_stride + o % block * out_stride.
 struct ConvWeights {
   const void* data = nullptr;
   int64_t out_stride = 0, in_stride = 0, row_stride = 0, column_stride = 0;
+  int64_t block = 1, block_stride = 0;
   const float* scale = nullptr;  // one factor per output channel, multiplied in; aligned; may be null
 };
 ConvWeights oihw_weights(const ConvShape& shape, const void* data, const float* scale = nullptr);

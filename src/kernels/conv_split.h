@@ -38,8 +38,8 @@ inline ConvSplit split_rows(const ConvShape& s, int64_t pixels) {
   split.per_row = ceil_div(s.out_w, pixels);
   const int64_t step = pixels * s.stride_w;
   const int64_t reach = conv_reach(s, pixels);
-  split.first_direct = std::min(split.per_row, ceil_div(s.pad_left, step));
-  split.end_direct = std::min(split.per_row, floor_div(s.in_w + s.pad_left - reach, step) + 1);
+  split.first_direct = std::clamp<int64_t>(ceil_div(s.pad_left, step), 0, split.per_row);
+  split.end_direct = std::clamp<int64_t>(floor_div(s.in_w + s.pad_left - reach, step) + 1, 0, split.per_row);
   if (split.end_direct <= split.first_direct) split.first_direct = split.end_direct = split.per_row;
   if (split.first_direct > 0) split.left_pixels = conv_reach(s, split.first_direct * pixels);
   const int64_t right = split.per_row - split.end_direct;
@@ -50,7 +50,7 @@ inline ConvSplit split_rows(const ConvShape& s, int64_t pixels) {
 // The widest strips that any width of image can need.
 inline int64_t strip_pixels_bound(const ConvShape& s, int64_t pixels, int64_t pad_right) {
   const int64_t step = checked_mul(pixels, s.stride_w);
-  const int64_t left = ceil_div(s.pad_left, step);
+  const int64_t left = std::max<int64_t>(0, ceil_div(s.pad_left, step));
   const int64_t right = pad_right == 0 ? 1 : checked_add(pad_right / step, 2);
   int64_t bound = conv_reach(s, checked_mul(right, pixels));
   if (left > 0) bound = checked_add(bound, conv_reach(s, checked_mul(left, pixels)));

@@ -1,0 +1,31 @@
+#include <limits>
+
+#include "ops/global_pool.h"
+
+namespace plimsoll {
+namespace {
+
+void run(const RunContext& c) {
+  const GlobalPool p = global_pool(c);
+  const TensorView &x = c.inputs[0], &y = c.outputs[0];
+  if (x.type == ElementType::kFloat && p.channels_last)
+    return kernels::global_max_pool(p.batch, p.pixels, p.channels, x.as<float>(), y.as<float>(), c.threads);
+  visit_float(x.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using A = PoolAccumulator<T>;
+    reduce_channels<T, A>(
+        p, std::numeric_limits<A>::lowest(), x.as<T>(), y.as<T>(), c.threads,
+        [](A a, A b) { return a > b ? a : b; }, [](A best) { return best; });
+  });
+}
+
+}  // namespace
+
+extern const OpDef op_global_max_pool = {
+    .name = "GlobalMaxPool",
+    .attrs = read_global_pool,
+    .infer = infer_global_pool,
+    .run = run,
+};
+
+}  // namespace plimsoll
