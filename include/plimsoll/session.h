@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "plimsoll/env.h"
+#include "plimsoll/error.h"
 #include "plimsoll/io_binding.h"
 #include "plimsoll/memory_report.h"
 #include "plimsoll/model.h"

@@ -228,7 +228,9 @@ class ProgramBuilder {
     std::vector<DeadRange> dead;
     for (size_t b = 0; b < lifetimes_.buffers.size(); ++b) {
       const BufferInfo& buffer = lifetimes_.buffers[b];
-      if (buffer.live) dead.push_back({buffer.upper - 1, offsets_[b], buffer.size.value()});
+      // What lives to the end may be an output that is copied after the last step.
+      const bool to_the_end = buffer.upper == static_cast<int64_t>(lifetimes_.steps.size());
+      if (buffer.live && !to_the_end) dead.push_back({buffer.upper - 1, offsets_[b], buffer.size.value()});
     }
     std::sort(dead.begin(), dead.end(), [](const DeadRange& a, const DeadRange& b) { return a.step < b.step; });
     program_->dead = arena_.copy(dead);

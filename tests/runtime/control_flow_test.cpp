@@ -1,0 +1,149 @@
+#include <gtest/gtest.h>
+
+#include "plimsoll/session.h"
+#include "support/model_builder.h"
+
+namespace plimsoll {
+namespace {
+
+Session open(const std::string& bytes) {
+  SessionOptions options;
+  options.poison = true;
+  return Session(Env(), bytes.data(), bytes.size(), options.SetIntraOpNumThreads(1));
+}
+
+Value boolean(bool value) {
+  Value v = Value::CreateTensor(ElementType::kBool, {});
+  *v.GetTensorMutableData<bool>() = value;
+  return v;
+}
+
+Value numbers(const std::vector<float>& values) {
+  Value v = Value::CreateTensor(ElementType::kFloat, {static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), v.GetTensorMutableData<float>());
+  return v;
+}
+
+}  // namespace
+
+TEST(If, TakesTheBranchAndSeesOuterValues) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"n"});
+  Edge* condition = model.input("c", ElementType::kBool, {});
+  Edge* doubled = model.node("Add", {x, x})[0];
+  Graph* yes = model.new_body();
+  yes->outputs.push_back(model.node_in(*yes, "Add", {doubled, x})[0]);
+  Graph* no = model.new_body();
+  no->outputs.push_back(model.node_in(*no, "Neg", {doubled})[0]);
+  Edge* y = model.node("If", {condition}, 1, {ModelBuilder::body("else_branch", no), ModelBuilder::body("then_branch", yes)})[0];
+  model.output(model.node("Abs", {y})[0]);
+  model.output(y);
+  const std::string bytes = model.bytes();
+  Session session = open(bytes);
+  const std::string abs = session.GetOutputs()[0].name, raw = session.GetOutputs()[1].name;
+  auto taken = session.Run({}, {"x", "c"}, {numbers({1, 2}), boolean(true)}, {raw});
+  EXPECT_EQ(taken[0].GetTensorData<float>()[1], 6);
+  auto other = session.Run({}, {"x", "c"}, {numbers({1, 2}), boolean(false)}, {raw, abs});
+  EXPECT_EQ(other[0].GetTensorData<float>()[1], -4);
+  EXPECT_EQ(other[1].GetTensorData<float>()[1], 4);
+}
+
+TEST(If, BranchesMayDifferInShape) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"n"});
+  Edge* condition = model.input("c", ElementType::kBool, {});
+  Graph* yes = model.new_body();
+  yes->outputs.push_back(model.node_in(*yes, "Neg", {x})[0]);
+  Graph* no = model.new_body();
+  no->outputs.push_back(model.node_in(*no, "Concat", {x, x}, 1, {ModelBuilder::integer("axis", 0)})[0]);
+  Edge* y = model.node("If", {condition}, 1, {ModelBuilder::body("then_branch", yes), ModelBuilder::body("else_branch", no)})[0];
+  model.output(model.node("Neg", {y})[0]);
+  const std::string bytes = model.bytes();
+  Session session = open(bytes);
+  const std::string name = session.GetOutputs()[0].name;
+  EXPECT_EQ(session.Run({}, {"x", "c"}, {numbers({1, 2}), boolean(true)}, {name})[0].GetShape()[0], 2);
+  const auto longer = session.Run({}, {"x", "c"}, {numbers({1, 2}), boolean(false)}, {name});
+  EXPECT_EQ(longer[0].GetShape()[0], 4);
+  EXPECT_EQ(longer[0].GetTensorData<float>()[3], -2);
+  EXPECT_GT(session.GetMemoryReport()[Account::kDynamic].peak_bytes, 0);
+  EXPECT_EQ(session.GetMemoryReport()[Account::kDynamic].now_bytes, 0);
+}
+
+// sum = sum + x, `count` times; the sums are scanned out.
+std::string loop_model(bool grows) {
+  ModelBuilder model;
+  Edge* count = model.input("count", ElementType::kInt64, {});
+  Edge* x = model.input("x", ElementType::kFloat, {"n"});
+  Graph* body = model.new_body();
+  model.body_input(*body, "i", ElementType::kInt64, {});
+  Edge* go_on = model.body_input(*body, "cond", ElementType::kBool, {});
+  Edge* sum = model.body_input(*body, "sum", ElementType::kFloat, {"m"});
+  Edge* next = grows ? model.node_in(*body, "Concat", {sum, x}, 1, {ModelBuilder::integer("axis", 0)})[0]
+                     : model.node_in(*body, "Add", {sum, x})[0];
+  body->outputs.push_back(model.node_in(*body, "Identity", {go_on})[0]);
+  body->outputs.push_back(next);
+  if (!grows) body->outputs.push_back(model.node_in(*body, "Identity", {next})[0]);
+  auto results = model.node("Loop", {count, nullptr, x}, grows ? 1 : 2, {ModelBuilder::body("body", body)});
+  for (Edge* edge : results) model.output(edge);
+  return model.bytes();
+}
+
+Value count_of(int64_t n) {
+  Value v = Value::CreateTensor(ElementType::kInt64, {});
+  *v.GetTensorMutableData<int64_t>() = n;
+  return v;
+}
+
+TEST(Loop, CarriesStateAndScans) {
+  const std::string bytes = loop_model(false);
+  Session session = open(bytes);
+  const std::string sum = session.GetOutputs()[0].name, scan = session.GetOutputs()[1].name;
+  for (int64_t n : {0, 1, 2, 7}) {
+    const auto result = session.Run({}, {"count", "x"}, {count_of(n), numbers({1, 10})}, {sum, scan});
+    EXPECT_EQ(result[0].GetTensorData<float>()[1], static_cast<float>(10 * (n + 1)));
+    EXPECT_EQ(result[1].GetShape()[0], n);
+    if (n > 0) {
+      EXPECT_EQ(result[1].GetTensorData<float>()[1], 20);
+    }
+  }
+  EXPECT_EQ(session.GetMemoryReport()[Account::kDynamic].now_bytes, 0);
+}
+
+TEST(Loop, CarriedValuesMayGrow) {
+  const std::string bytes = loop_model(true);
+  Session session = open(bytes);
+  const auto result = session.Run({}, {"count", "x"}, {count_of(5), numbers({1, 2, 3})}, {session.GetOutputs()[0].name});
+  ASSERT_EQ(result[0].GetShape()[0], 18);
+  EXPECT_EQ(result[0].GetTensorData<float>()[17], 3);
+}
+
+TEST(Loop, GrowthIsRefusedBeforeItCrossesTheLine) {
+  const std::string bytes = loop_model(true);
+  SessionOptions options;
+  options.memory_limit_bytes = 2 << 20;
+  Session session(Env(), bytes.data(), bytes.size(), options.SetIntraOpNumThreads(1));
+  const std::string name = session.GetOutputs()[0].name;
+  try {
+    session.Run({}, {"count", "x"}, {count_of(1 << 20), numbers(std::vector<float>(1000, 1.0f))}, {name});
+    FAIL() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBudgetExceeded);
+  }
+  EXPECT_LE(session.GetMemoryReport().peak_bytes, options.memory_limit_bytes);
+  EXPECT_EQ(session.GetMemoryReport()[Account::kDynamic].now_bytes, 0);
+  EXPECT_NO_THROW(session.Run({}, {"count", "x"}, {count_of(2), numbers({1})}, {name}));
+}
+
+TEST(NonZero, ShapeComesFromTheData) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"n"});
+  Edge* where = model.node("NonZero", {x})[0];
+  model.output(where, ElementType::kInt64);
+  const std::string bytes = model.bytes();
+  Session session = open(bytes);
+  const auto result = session.Run({}, {"x"}, {numbers({0, 3, 0, 4})}, {session.GetOutputs()[0].name});
+  ASSERT_EQ(result[0].GetShape(), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(result[0].GetTensorData<int64_t>()[1], 3);
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,201 @@
+#include "plimsoll/session.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "support/model_builder.h"
+
+namespace plimsoll {
+namespace {
+
+Value floats(const std::vector<int64_t>& shape, const std::vector<float>& values) {
+  Value value = Value::CreateTensor(ElementType::kFloat, shape);
+  std::copy(values.begin(), values.end(), value.GetTensorMutableData<float>());
+  return value;
+}
+
+std::vector<float> to_floats(const Value& value) {
+  const auto* data = value.GetTensorData<float>();
+  return {data, data + value.GetElementCount()};
+}
+
+// y = relu(x + x) * x, chained `depth` times, with a symbolic batch.
+std::string chain_model(int depth) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"batch", "64"});
+  Edge* value = x;
+  for (int i = 0; i < depth; ++i) {
+    Edge* sum = model.node("Add", {value, x})[0];
+    value = model.node("Relu", {sum})[0];
+  }
+  Edge* y = model.node("Sigmoid", {value})[0];
+  model.output(y);
+  return model.bytes();
+}
+
+// y = relu(x) * w: what relu makes cannot be overwritten by the product.
+std::string product_model() {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"batch", "64"});
+  Edge* w = model.constant<float>("w", {64, 64}, std::vector<float>(64 * 64, 0.5f));
+  model.output(model.node("MatMul", {model.node("Exp", {x})[0], w})[0]);
+  return model.bytes();
+}
+
+Session open(const std::string& bytes, SessionOptions options = {}) {
+  return Session(Env(), bytes.data(), bytes.size(), options.SetIntraOpNumThreads(1));
+}
+
+ErrorCode code_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  ADD_FAILURE() << "expected an Error";
+  return ErrorCode::kIo;
+}
+
+}  // namespace
+
+TEST(Session, RunsAndTellsItsPeakToTheByte) {
+  const std::string bytes = chain_model(5);
+  Session session = open(bytes);
+  const Plan plan = session.Prepare({{"x", {3, 64}}});
+  const std::vector<Value> result =
+      session.Run({}, {"x"}, {floats({3, 64}, std::vector<float>(192, 0.5f))}, {session.GetOutputs()[0].name});
+  EXPECT_EQ(result[0].GetShape(), (std::vector<int64_t>{3, 64}));
+  EXPECT_NEAR(to_floats(result[0])[7], 1 / (1 + std::exp(-3.0)), 1e-6);
+  EXPECT_EQ(session.GetMemoryReport().peak_bytes, plan.peak_bytes);
+}
+
+TEST(Session, AcceptsTheMinimumLimitAndRefusesOneByteLess) {
+  const std::string bytes = chain_model(5);
+  const int64_t minimum = open(bytes).Prepare({{"x", {1000, 64}}}).minimum_limit_bytes;
+  const std::vector<Value> input = {Value::CreateTensor(ElementType::kFloat, {1000, 64})};
+  Session fits = open(bytes, SessionOptions().SetMemoryLimit(minimum));
+  EXPECT_NO_THROW(fits.Run({}, {"x"}, input, {fits.GetOutputs()[0].name}));
+  EXPECT_EQ(fits.GetMemoryReport().peak_bytes, minimum);
+  Session refuses = open(bytes, SessionOptions().SetMemoryLimit(minimum - 1));
+  EXPECT_EQ(code_of([&] { refuses.Run({}, {"x"}, input, {refuses.GetOutputs()[0].name}); }),
+            ErrorCode::kBudgetExceeded);
+  EXPECT_EQ(refuses.GetMemoryReport()[Account::kPlanned].peak_bytes, 0);
+  // Still usable for what fits.
+  EXPECT_NO_THROW(refuses.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {1, 64})},
+                              {refuses.GetOutputs()[0].name}));
+}
+
+TEST(Session, RejectsWrongInputs) {
+  const std::string bytes = chain_model(1);
+  Session session = open(bytes);
+  const std::string output = session.GetOutputs()[0].name;
+  const Value good = Value::CreateTensor(ElementType::kFloat, {1, 64});
+  EXPECT_EQ(code_of([&] { session.Run({}, {}, {}, {output}); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { session.Run({}, {"z"}, {good}, {output}); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { session.Run({}, {"x"}, {good}, {"z"}); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kInt64, {1, 64})}, {output}); }),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {1, 65})}, {output}); }),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {64})}, {output}); }),
+            ErrorCode::kInvalidArgument);
+  EXPECT_NO_THROW(session.Run({}, {"x"}, {good}, {output}));
+}
+
+TEST(Session, CancelsAndKeepsDeadlines) {
+  const std::string bytes = chain_model(3);
+  Session session = open(bytes);
+  const std::vector<Value> input = {Value::CreateTensor(ElementType::kFloat, {1, 64})};
+  const std::string output = session.GetOutputs()[0].name;
+  RunOptions cancelled;
+  cancelled.SetTerminate();
+  EXPECT_EQ(code_of([&] { session.Run(cancelled, {"x"}, input, {output}); }), ErrorCode::kCancelled);
+  RunOptions late;
+  late.SetDeadline(std::chrono::steady_clock::now() - std::chrono::seconds(1));
+  EXPECT_EQ(code_of([&] { session.Run(late, {"x"}, input, {output}); }), ErrorCode::kDeadlineExceeded);
+  EXPECT_NO_THROW(session.Run({}, {"x"}, input, {output}));
+}
+
+TEST(Session, ManyThreadsShareIt) {
+  const std::string bytes = chain_model(10);
+  Session session = open(bytes, SessionOptions().SetMaxConcurrentRuns(3));
+  const std::string output = session.GetOutputs()[0].name;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) {
+        const int64_t batch = 1 + (t + i) % 4;
+        const float x = 0.01f * static_cast<float>(t);
+        const Value input = floats({batch, 64}, std::vector<float>(static_cast<size_t>(batch) * 64, x));
+        const auto result = session.Run({}, {"x"}, {input}, {output});
+        const double expected = 1 / (1 + std::exp(-11.0 * static_cast<double>(x)));
+        for (float y : to_floats(result[0])) wrong += std::abs(static_cast<double>(y) - expected) > 1e-5;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Session, SaysBusyWhenAsked) {
+  const std::string bytes = chain_model(1);
+  SessionOptions options;
+  options.when_busy = BusyPolicy::kError;
+  Session session = open(bytes, options);
+  EXPECT_NO_THROW(session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {1, 64})},
+                              {session.GetOutputs()[0].name}));
+}
+
+TEST(Session, BindingRunsIntoTheCallersMemory) {
+  const std::string bytes = chain_model(2);
+  Session session = open(bytes);
+  std::vector<float> in(128, 1.0f), out(128, 0.0f);
+  IoBinding binding(session);
+  binding.BindInput("x", Value::CreateTensor(in.data(), in.size(), {2, 64}));
+  binding.BindOutput(session.GetOutputs()[0].name, Value::CreateTensor(out.data(), out.size(), {2, 64}));
+  session.Run({}, binding);
+  EXPECT_NEAR(out[100], 1 / (1 + std::exp(-3.0)), 1e-6);
+  binding.BindOutput(session.GetOutputs()[0].name, Value::CreateTensor(out.data(), out.size(), {1, 128}));
+  EXPECT_EQ(code_of([&] { session.Run({}, binding); }), ErrorCode::kInvalidArgument);
+}
+
+TEST(Session, MemoryGoesBack) {
+  const std::string bytes = product_model();
+  Env env;
+  {
+    Session session(env, bytes.data(), bytes.size());
+    session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {4000, 64})}, {session.GetOutputs()[0].name});
+    EXPECT_GT(session.GetMemoryReport()[Account::kPlanned].now_bytes, 0);
+    session.ReleaseMemory();
+    EXPECT_EQ(session.GetMemoryReport()[Account::kPlanned].now_bytes, 0);
+  }
+  EXPECT_EQ(env.GetMemoryReport().now_bytes, 0);
+}
+
+TEST(Session, TwoSessionsShareOneLine) {
+  const std::string bytes = product_model();
+  EnvOptions options;
+  options.memory_limit_bytes = 4 << 20;
+  Env env(options);
+  Session first(env, bytes.data(), bytes.size(), SessionOptions().SetIntraOpNumThreads(1));
+  Session second(env, bytes.data(), bytes.size(), SessionOptions().SetIntraOpNumThreads(1));
+  const std::vector<Value> big = {Value::CreateTensor(ElementType::kFloat, {3000, 64})};
+  const std::string output = first.GetOutputs()[0].name;
+  EXPECT_NO_THROW(first.Run({}, {"x"}, big, {output}));
+  EXPECT_EQ(code_of([&] { second.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {9000, 64})}, {output}); }),
+            ErrorCode::kBudgetExceeded);
+  EXPECT_LE(env.GetMemoryReport().peak_bytes, options.memory_limit_bytes);
+}
+
+TEST(Session, PlanCacheIsBounded) {
+  const std::string bytes = chain_model(20);
+  SessionOptions options;
+  options.plan_cache_bytes = 256 << 10;
+  Session session = open(bytes, options);
+  for (int64_t batch = 1; batch < 200; ++batch) session.Prepare({{"x", {batch, 64}}});
+  EXPECT_LE(session.GetMemoryReport()[Account::kSession].now_bytes, 1 << 20);
+}
+
+}  // namespace plimsoll
