@@ -9,6 +9,8 @@ namespace plimsoll {
 IoBinding::IoBinding(Session& session) : impl_(std::make_unique<Impl>()) {
   impl_->session = session.impl_.get();
   impl_->inputs.resize(impl_->session->inputs.size());
+  impl_->bound.resize(impl_->session->outputs.size());
+  impl_->results.resize(impl_->session->outputs.size());
 }
 IoBinding::IoBinding(IoBinding&&) noexcept = default;
 IoBinding& IoBinding::operator=(IoBinding&&) noexcept = default;
@@ -20,13 +22,8 @@ void IoBinding::BindInput(const std::string& name, const Value& value) {
 
 void IoBinding::BindOutput(const std::string& name, const Value& value) {
   const size_t index = impl_->session->output_index(name);
-  for (auto& [bound, kept] : impl_->outputs) {
-    if (bound == index) {
-      kept = value;
-      return;
-    }
-  }
-  impl_->outputs.emplace_back(index, value);
+  if (std::find(impl_->order.begin(), impl_->order.end(), index) == impl_->order.end()) impl_->order.push_back(index);
+  impl_->bound[index] = value;
 }
 
 void IoBinding::BindOutput(const std::string& name) {
@@ -38,18 +35,21 @@ void IoBinding::ClearBoundInputs() {
 }
 
 void IoBinding::ClearBoundOutputs() {
-  impl_->outputs.clear();
-  impl_->results.clear();
+  impl_->order.clear();
+  std::fill(impl_->bound.begin(), impl_->bound.end(), Value());
+  std::fill(impl_->results.begin(), impl_->results.end(), Value());
 }
 
 std::vector<std::string> IoBinding::GetOutputNames() const {
   std::vector<std::string> names;
-  for (const auto& [index, value] : impl_->outputs) names.push_back(impl_->session->outputs[index].name);
+  for (size_t index : impl_->order) names.push_back(impl_->session->outputs[index].name);
   return names;
 }
 
 std::vector<Value> IoBinding::GetOutputValues() const {
-  return impl_->results;
+  std::vector<Value> values;
+  for (size_t index : impl_->order) values.push_back(impl_->results[index]);
+  return values;
 }
 
 }  // namespace plimsoll

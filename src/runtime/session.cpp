@@ -1,5 +1,7 @@
 #include "plimsoll/session.h"
 
+#include <algorithm>
+
 #include "runtime/session_impl.h"
 
 namespace plimsoll {
@@ -14,15 +16,13 @@ Session::~Session() = default;
 
 std::vector<Value> Session::Run(const RunOptions& options, const char* const* input_names, const Value* inputs,
                                 size_t input_count, const char* const* output_names, size_t output_count) {
-  Impl::Io io;
-  io.inputs.resize(impl_->inputs.size());
-  io.outputs.resize(impl_->outputs.size());
-  for (size_t i = 0; i < input_count; ++i) io.inputs[impl_->input_index(input_names[i])] = inputs[i];
+  std::vector<Value> given(impl_->inputs.size()), made(impl_->outputs.size());
+  for (size_t i = 0; i < input_count; ++i) given[impl_->input_index(input_names[i])] = inputs[i];
   std::vector<size_t> wanted;
   for (size_t i = 0; i < output_count; ++i) wanted.push_back(impl_->output_index(output_names[i]));
-  impl_->run(options, io);
+  impl_->run(options, {given, made});
   std::vector<Value> results;
-  for (size_t index : wanted) results.push_back(io.outputs[index]);
+  for (size_t index : wanted) results.push_back(made[index]);
   return results;
 }
 
@@ -37,13 +37,9 @@ std::vector<Value> Session::Run(const RunOptions& options, const std::vector<std
 }
 
 void Session::Run(const RunOptions& options, IoBinding& binding) {
-  Impl::Io io;
-  io.inputs = binding.impl_->inputs;
-  io.outputs.resize(impl_->outputs.size());
-  for (const auto& [index, value] : binding.impl_->outputs) io.outputs[index] = value;
-  impl_->run(options, io);
-  binding.impl_->results.clear();
-  for (const auto& [index, value] : binding.impl_->outputs) binding.impl_->results.push_back(io.outputs[index]);
+  IoBinding::Impl& io = *binding.impl_;
+  std::copy(io.bound.begin(), io.bound.end(), io.results.begin());
+  impl_->run(options, {io.inputs, io.results});
 }
 
 Plan Session::Prepare(const Shapes& shapes) {

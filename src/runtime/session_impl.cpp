@@ -107,7 +107,7 @@ class Session::Impl::Slot {
     session.idle_.pop_back();
   }
   ~Slot() {
-    if (!session_.options.keep_arena) *slot_ = RunSlot{slot_->index, {}, {}};
+    if (!session_.options.keep_arena) slot_->planned = slot_->scratch = Arena();
     {
       const std::lock_guard lock(session_.slots_mutex_);
       session_.idle_.push_back(std::move(slot_));  // never grows: capacity was there before
@@ -136,65 +136,77 @@ void Session::Impl::map_arenas(RunSlot& slot, const ShapePlan& plan) {
   }
 }
 
-void Session::Impl::check_inputs(const Io& io, std::vector<std::vector<int64_t>>& shapes) const {
+void Session::Impl::check_inputs(std::span<const Value> values) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const Value& value = io.inputs[i];
+    const Value& value = values[i];
     if (!value) fail(ErrorCode::kInvalidArgument, "input '{}' is missing", inputs[i].name);
     if (value.GetElementType() != inputs[i].type)
       fail(ErrorCode::kInvalidArgument, "input '{}': expected {}, found {}", inputs[i].name,
            element_type_name(inputs[i].type), element_type_name(value.GetElementType()));
-    shapes.push_back(value.GetShape());
   }
 }
 
-void Session::Impl::make_outputs(const ShapePlan& plan, Io& io, std::vector<TensorView>& views) {
+// Looks a prepared shape up without taking memory.
+std::shared_ptr<ShapePlan> Session::Impl::plan_for(std::span<const Value> values) {
+  const std::shared_ptr<const PlanTable> table = plans_.load();
+  for (size_t i = table->size(); i-- > 0;) {
+    const auto& known = (*table)[i]->shapes();
+    if (std::equal(known.begin(), known.end(), values.begin(), values.end(),
+                   [](const std::vector<int64_t>& shape, const Value& value) { return shape == value.GetShape(); }))
+      return (*table)[i];
+  }
+  std::vector<std::vector<int64_t>> shapes;
+  for (const Value& value : values) shapes.push_back(value.GetShape());
+  return prepare(shapes);
+}
+
+void Session::Impl::make_outputs(const ShapePlan& plan, std::span<Value> values, std::vector<TensorView>& views) {
   const Program& program = plan.program();
-  for (size_t i = 0; i < io.outputs.size(); ++i) {
+  for (size_t i = 0; i < values.size(); ++i) {
     const ProgramValue& value = program.values[program.outputs[i]];
-    const std::vector<int64_t> dims(value.view.dims.begin(), value.view.dims.end());
-    if (!io.outputs[i] && value.is_static && value.view.type != ElementType::kString) {
-      io.outputs[i] = Value::CreateTensor(value.view.type, dims);
-    } else if (io.outputs[i] && value.is_static) {
-      const Value& bound = io.outputs[i];
-      if (bound.GetElementType() != value.view.type || bound.GetShape() != dims)
+    const std::span<const int64_t> dims = value.view.dims;
+    if (!values[i] && value.is_static) {
+      // Of strings these are the handles; their characters follow at the end.
+      values[i] = Value::CreateTensor(value.view.type, {dims.begin(), dims.end()});
+    } else if (value.is_static) {
+      const Value& bound = values[i];
+      if (bound.GetElementType() != value.view.type ||
+          !std::equal(dims.begin(), dims.end(), bound.GetShape().begin(), bound.GetShape().end()))
         fail(ErrorCode::kInvalidArgument, "output '{}': expected {}{}, found {}{}", outputs[i].name,
              element_type_name(value.view.type), to_string(dims), element_type_name(bound.GetElementType()),
              to_string(bound.GetShape()));
-    } else if (!io.outputs[i] && value.is_static) {
-      io.outputs[i] = Value::CreateTensor(value.view.type, dims);  // handles; the characters follow at the end
     }
-    views.push_back(io.outputs[i] ? io.outputs[i].impl()->view() : TensorView{});
+    views.push_back(values[i] ? values[i].impl()->view() : TensorView{});
   }
 }
 
 // Outputs that could not be written in place, and those whose shape only the run could tell.
-void Session::Impl::finish_outputs(const Frame& frame, Io& io) {
+void Session::Impl::finish_outputs(const Frame& frame, std::span<Value> results) {
   const Program& program = *frame.program;
-  for (size_t i = 0; i < io.outputs.size(); ++i) {
+  for (size_t i = 0; i < results.size(); ++i) {
     const TensorView& value = frame.values[program.outputs[i]];
     if (value.type == ElementType::kString) {
-      io.outputs[i] = copy_to_value(value);
+      results[i] = copy_to_value(value);
     } else if (!program.values[program.outputs[i]].is_static) {
-      if (!io.outputs[i]) {
-        io.outputs[i] = copy_to_value(value);
+      if (!results[i]) {
+        results[i] = copy_to_value(value);
         continue;
       }
-      const Value& bound = io.outputs[i];
+      const Value& bound = results[i];
       if (bound.GetElementType() != value.type || !std::equal(value.dims.begin(), value.dims.end(),
                                                               bound.GetShape().begin(), bound.GetShape().end()))
         fail(ErrorCode::kInvalidArgument, "output '{}': bound to shape {}, the run made {}", outputs[i].name,
              to_string(bound.GetShape()), to_string(value.dims));
       if (value.bytes() > 0) std::memcpy(bound.impl()->data, value.data, static_cast<size_t>(value.bytes()));
     } else if (program.output_copied[i] && value.bytes() > 0) {
-      std::memmove(io.outputs[i].impl()->data, value.data, static_cast<size_t>(value.bytes()));
+      std::memmove(results[i].impl()->data, value.data, static_cast<size_t>(value.bytes()));
     }
   }
 }
 
-void Session::Impl::run(const RunOptions& run_options, Io& io) {
-  std::vector<std::vector<int64_t>> shapes;
-  check_inputs(io, shapes);
-  const std::shared_ptr<ShapePlan> plan = prepare(shapes);
+void Session::Impl::run(const RunOptions& run_options, const Io& io) {
+  check_inputs(io.inputs);
+  const std::shared_ptr<ShapePlan> plan = plan_for(io.inputs);
   Slot slot(*this);
   map_arenas(*slot, *plan);
 
@@ -208,9 +220,12 @@ void Session::Impl::run(const RunOptions& run_options, Io& io) {
     run_budget.set_limit_bytes(run_limit - plan->planned_bytes() - plan->scratch_bytes());
   }
   const Charge bound(run_budget, Account::kBound, plan->bound_bytes());
-  std::vector<TensorView> input_views, output_views;
+  std::vector<TensorView>& input_views = (*slot).inputs;
+  std::vector<TensorView>& output_views = (*slot).outputs;
+  input_views.clear();
+  output_views.clear();
   for (const Value& value : io.inputs) input_views.push_back(value.impl()->view());
-  make_outputs(*plan, io, output_views);
+  make_outputs(*plan, io.outputs, output_views);
 
   DynamicMemory dynamic(run_budget);
   Executor::Context context;
@@ -230,12 +245,12 @@ void Session::Impl::run(const RunOptions& run_options, Io& io) {
   context.profile = profiling ? &profile : nullptr;
   Frame& frame = plan->frame((*slot).index);
   Executor(context).run(frame, (*slot).planned.data(), input_views, output_views);
-  finish_outputs(frame, io);
+  finish_outputs(frame, io.outputs);
 }
 
 void Session::Impl::release_memory() {
   const std::lock_guard lock(slots_mutex_);
-  for (auto& slot : idle_) *slot = RunSlot{slot->index, {}, {}};
+  for (auto& slot : idle_) slot->planned = slot->scratch = Arena();
 }
 
 }  // namespace plimsoll

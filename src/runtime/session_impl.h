@@ -16,10 +16,11 @@
 
 namespace plimsoll {
 
-// Memory of one of the concurrent runs.
+// Memory of one of the concurrent runs. The vectors keep their storage between runs.
 struct RunSlot {
   size_t index = 0;
   Arena planned, scratch;
+  std::vector<TensorView> inputs, outputs;
 };
 
 struct Session::Impl {
@@ -27,12 +28,12 @@ struct Session::Impl {
   Impl(const Env& env, std::span<const std::byte> bytes, const SessionOptions& options);
 
   // Values for the inputs and outputs of one run, in the graph's order. An output that is empty is
-  // made by the run and left here.
+  // made by the run and left there.
   struct Io {
-    std::vector<Value> inputs;
-    std::vector<Value> outputs;
+    std::span<const Value> inputs;
+    std::span<Value> outputs;
   };
-  void run(const RunOptions& options, Io& io);
+  void run(const RunOptions& options, const Io& io);
 
   std::shared_ptr<ShapePlan> prepare(const std::vector<std::vector<int64_t>>& shapes);
   size_t input_index(std::string_view name) const;   // throws kInvalidArgument
@@ -52,10 +53,11 @@ struct Session::Impl {
   class Slot;
   void initialize();
   std::shared_ptr<ShapePlan> find_plan(const std::vector<std::vector<int64_t>>& shapes) const;
-  void check_inputs(const Io& io, std::vector<std::vector<int64_t>>& shapes) const;
+  std::shared_ptr<ShapePlan> plan_for(std::span<const Value> values);
+  void check_inputs(std::span<const Value> values) const;
   void map_arenas(RunSlot& slot, const ShapePlan& plan);
-  void make_outputs(const ShapePlan& plan, Io& io, std::vector<TensorView>& views);
-  void finish_outputs(const Frame& frame, Io& io);
+  void make_outputs(const ShapePlan& plan, std::span<Value> values, std::vector<TensorView>& views);
+  void finish_outputs(const Frame& frame, std::span<Value> values);
 
   std::mutex prepare_mutex_;
   // Newest use last; replaced as a whole, so that readers need no lock.
@@ -67,9 +69,10 @@ struct Session::Impl {
 
 struct IoBinding::Impl {
   Session::Impl* session = nullptr;
-  std::vector<Value> inputs;             // by input
-  std::vector<std::pair<size_t, Value>> outputs;  // in the order of binding; empty: made by each run
-  std::vector<Value> results;
+  std::vector<Value> inputs;       // by input
+  std::vector<size_t> order;       // outputs in the order of binding
+  std::vector<Value> bound;        // by output; empty: made by each run
+  std::vector<Value> results;      // by output, of the last run
 };
 
 }  // namespace plimsoll
