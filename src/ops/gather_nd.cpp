@@ -1,0 +1,79 @@
+#include <cstring>
+
+#include "ops/movement.h"
+
+namespace plimsoll {
+namespace {
+
+struct Attrs {
+  int64_t batch = 0;
+};
+
+const void* attrs(AttrContext& c) {
+  Attrs* a = c.make<Attrs>();
+  if (c.opset() >= 12) a->batch = c.integer("batch_dims", 0);
+  if (a->batch < 0 || a->batch > static_cast<int64_t>(InferContext::kMaxRank))
+    c.reject("batch_dims {} is no number of dimensions", a->batch);
+  return a;
+}
+
+void infer(InferContext& c) {
+  c.expect_type(0, kAllTypes);
+  c.expect_type(1, types(ElementType::kInt64));
+  c.expect_rank(0, 1, InferContext::kMaxRank);
+  c.expect_rank(1, 1, InferContext::kMaxRank);
+  if (!c.ranked(0) || !c.ranked(1)) return c.set_unranked_output(0, c.type(0));
+  const auto data = c.dims(0), indices = c.dims(1);
+  const auto batch = static_cast<size_t>(c.attrs<Attrs>().batch);
+  if (batch >= data.size() || batch >= indices.size())
+    c.reject("batch_dims {} is too many for shapes {} and {}", batch, to_string(data), to_string(indices));
+  const Dim depth = indices.back();
+  if (!depth.is_constant()) return c.set_unranked_output(0, c.type(0));
+  if (depth.value() < 1 || depth.value() > static_cast<int64_t>(data.size() - batch))
+    c.reject("indices of shape {} do not fit data of shape {}", to_string(indices), to_string(data));
+  std::vector<Dim> dims(indices.begin(), indices.end() - 1);
+  for (size_t i = 0; i < batch; ++i) dims[i] = unify(c, data[i], indices[i]);
+  dims.insert(dims.end(), data.begin() + static_cast<ptrdiff_t>(batch) + depth.value(), data.end());
+  c.set_output(0, c.type(0), dims);
+}
+
+void run(const RunContext& c) {
+  const TensorView& data = c.inputs[0];
+  const TensorView& indices = c.inputs[1];
+  const auto batch = static_cast<size_t>(c.attrs<Attrs>().batch);
+  const int64_t depth = indices.dims.back();
+  const int64_t batches = count_of(data.dims.first(batch));
+  if (c.outputs[0].elements() == 0 && indices.elements() == 0) return;
+  const int64_t tuples = batches == 0 ? 0 : indices.elements() / depth / batches;
+  const int64_t batch_elements = count_of(data.dims.subspan(batch));
+  const int64_t piece = count_of(data.dims.subspan(batch + static_cast<size_t>(depth)));
+  const auto width = static_cast<int64_t>(width_of(data.type));
+  std::byte* out = c.outputs[0].data;
+  for (int64_t n = 0; n < batches * tuples; ++n) {
+    int64_t offset = n / tuples * batch_elements;
+    for (int64_t d = 0; d < depth; ++d) {
+      const size_t axis = batch + static_cast<size_t>(d);
+      const int64_t size = data.dims[axis], index = index_at(indices, n * depth + d);
+      if (index < -size || index >= size)
+        fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c.node->label(), index, -size,
+             size);
+      offset += (index < 0 ? index + size : index) * stride_of(data.dims, axis);
+    }
+    if (piece == 0) continue;
+    std::memcpy(out, data.data + offset * width, static_cast<size_t>(piece * width));
+    out += piece * width;
+  }
+}
+
+}  // namespace
+
+extern const OpDef op_gather_nd = {
+    .name = "GatherND",
+    .inputs = {2, 2},
+    .attrs = attrs,
+    .infer = infer,
+    .run = run,
+    .unaligned_inputs = 1,
+};
+
+}  // namespace plimsoll

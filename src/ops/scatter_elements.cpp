@@ -1,0 +1,82 @@
+#include "ops/scatter_reduction.h"
+
+namespace plimsoll {
+namespace {
+
+struct Attrs {
+  int64_t axis = 0;
+  ScatterReduction reduction = ScatterReduction::kNone;
+};
+
+const void* attrs(AttrContext& c) {
+  Attrs* a = c.make<Attrs>();
+  a->axis = c.integer("axis", 0);
+  a->reduction = read_scatter_reduction(c);
+  return a;
+}
+
+void check_shapes(InferContext& c) {
+  if (c.rank(1) != c.rank(0) || c.rank(2) != c.rank(0))
+    c.reject("ranks differ: data {}, indices {}, updates {}", c.rank(0), c.rank(1), c.rank(2));
+  const auto axis = static_cast<size_t>(c.axis(c.attrs<Attrs>().axis, c.rank(0)));
+  for (size_t i = 0; i < c.rank(0); ++i) {
+    const Dim want = unify(c, c.dims(1)[i], c.dims(2)[i]), have = c.dims(0)[i];
+    if (i != axis && have.is_constant() && want.is_constant() && want.value() > have.value())
+      c.reject("indices of shape {} exceed data of shape {}", to_string(c.dims(1)), to_string(c.dims(0)));
+  }
+}
+
+void infer(InferContext& c) {
+  check_scatter_types(c, c.attrs<Attrs>().reduction);
+  c.expect_type(1, kIndexTypes);
+  c.expect_rank(0, 1, InferContext::kMaxRank);
+  if (!c.ranked(0)) return c.set_unranked_output(0, c.type(0));
+  if (c.ranked(1) && c.ranked(2)) check_shapes(c);
+  c.set_output(0, c.type(0), c.dims(0));
+}
+
+void alias(AliasContext& c) {
+  c.overwrite(0);
+}
+
+void run(const RunContext& c) {
+  const TensorView& out = c.outputs[0];
+  const TensorView& indices = c.inputs[1];
+  const size_t rank = out.rank();
+  kernels::copy_bytes(out.data, c.inputs[0].data, out.bytes());
+  const int64_t signed_axis = c.attrs<Attrs>().axis;
+  const auto axis =
+      static_cast<size_t>(signed_axis < 0 ? signed_axis + static_cast<int64_t>(rank) : signed_axis);
+  const int64_t size = out.dims[axis], stride = stride_of(out.dims, axis), count = indices.elements();
+  const auto width = static_cast<int64_t>(width_of(out.type));
+  int64_t position[InferContext::kMaxRank] = {}, strides[InferContext::kMaxRank], base = 0;
+  for (size_t i = 0; i < rank; ++i) strides[i] = i == axis ? 0 : stride_of(out.dims, i);
+  for (int64_t n = 0; n < count; ++n) {
+    const int64_t index = index_at(indices, n);
+    if (index < -size || index >= size)
+      fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c.node->label(), index, -size,
+           size);
+    const int64_t at = base + (index < 0 ? index + size : index) * stride;
+    scatter_into(c.attrs<Attrs>().reduction, out.type, out.data + at * width, c.inputs[2].data + n * width,
+                 1);
+    for (size_t i = rank; i-- > 0;) {
+      base += strides[i];
+      if (++position[i] < indices.dims[i]) break;
+      base -= strides[i] * indices.dims[i];
+      position[i] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+extern const OpDef op_scatter_elements = {
+    .name = "ScatterElements",
+    .inputs = {3, 3},
+    .attrs = attrs,
+    .infer = infer,
+    .alias = alias,
+    .run = run,
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <cmath>
+
+#include "ops/movement.h"
+
+namespace plimsoll {
+namespace {
+
+struct Attrs {
+  int64_t axis = -1;
+  int64_t k = 0;  // before opset 10
+  bool largest = true;
+};
+
+const void* attrs(AttrContext& c) {
+  Attrs* a = c.make<Attrs>();
+  a->axis = c.integer("axis", -1);
+  if (c.opset() < 10) {
+    a->k = c.integer("k");
+    if (a->k < 0) c.reject("k {} is negative", a->k);
+  } else if (c.node().input(1) == nullptr) {
+    c.reject("input 1 (K) is missing");
+  }
+  if (c.opset() >= 11) {
+    a->largest = c.integer("largest", 1) != 0;
+    c.ignore("sorted");  // sorted is one of the orders that unsorted allows
+  }
+  return a;
+}
+
+Dim known_k(InferContext& c) {
+  if (c.opset() < 10) return c.attrs<Attrs>().k;
+  c.expect_type(1, types(ElementType::kInt64));
+  const auto length = known_length(c, 1);
+  if (length && *length != 1) c.reject("K: expected one number, found shape {}", to_string(c.dims(1)));
+  const auto values = c.values(1);
+  return values && values->size() == 1 ? (*values)[0] : c.unknown("k");
+}
+
+void infer(InferContext& c) {
+  c.expect_type(0, kNumericTypes);
+  const Dim k = known_k(c);
+  if (!c.ranked(0)) {
+    c.set_unranked_output(0, c.type(0));
+    return c.set_unranked_output(1, ElementType::kInt64);
+  }
+  const auto axis = static_cast<size_t>(c.axis(c.attrs<Attrs>().axis, c.rank(0)));
+  std::vector<Dim> dims(c.dims(0).begin(), c.dims(0).end());
+  if (k.is_constant() && dims[axis].is_constant() && (k.value() < 0 || k.value() > dims[axis].value()))
+    c.reject("K {} is outside [0, {}]", k.value(), dims[axis].value());
+  dims[axis] = k;
+  c.set_output(0, c.type(0), dims);
+  c.set_output(1, ElementType::kInt64, dims);
+}
+
+void select(SelectContext& c) {
+  if (!c.ranked(0)) return;
+  const int64_t axis = c.attrs<Attrs>().axis;
+  const auto at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(c.rank(0)) : axis);
+  c.scratch_bytes = c.dims(0)[at] * Dim(8);  // positions along the axis
+}
+
+// NaN counts as the largest number, so that there is an order; equal elements keep theirs.
+template <typename T>
+bool less(T x, T y) {
+  if constexpr (std::is_integral_v<T>) {
+    return x < y;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return std::isnan(y) ? !std::isnan(x) : x < y;
+  } else {
+    return less(static_cast<float>(x), static_cast<float>(y));
+  }
+}
+
+template <typename T>
+void top_of_slice(const RunContext& c, const T* in, int64_t size, int64_t inner, int64_t k, int64_t out_at) {
+  auto* positions = reinterpret_cast<int64_t*>(c.scratch);
+  for (int64_t i = 0; i < size; ++i) positions[i] = i;
+  const bool largest = c.attrs<Attrs>().largest;
+  auto before = [&](int64_t i, int64_t j) {
+    const T x = in[i * inner], y = in[j * inner];
+    if (largest ? less(y, x) : less(x, y)) return true;
+    if (largest ? less(x, y) : less(y, x)) return false;
+    return i < j;
+  };
+  std::partial_sort(positions, positions + k, positions + size, before);
+  for (int64_t i = 0; i < k; ++i) {
+    if (c.has_output(0)) c.outputs[0].as<T>()[out_at + i * inner] = in[positions[i] * inner];
+    if (c.has_output(1)) c.outputs[1].as<int64_t>()[out_at + i * inner] = positions[i];
+  }
+}
+
+void run(const RunContext& c) {
+  const TensorView& in = c.inputs[0];
+  const TensorView& out = c.outputs[c.has_output(0) ? 0 : 1];
+  if (out.elements() == 0) return;
+  const int64_t signed_axis = c.attrs<Attrs>().axis;
+  const auto axis =
+      static_cast<size_t>(signed_axis < 0 ? signed_axis + static_cast<int64_t>(in.rank()) : signed_axis);
+  const int64_t size = in.dims[axis], inner = stride_of(in.dims, axis), k = out.dims[axis];
+  const int64_t outer = count_of(in.dims.first(axis));
+  visit_numeric(in.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t n = 0; n < outer * inner; ++n) {
+      const int64_t o = n / inner, i = n % inner;
+      top_of_slice(c, in.as<T>() + o * size * inner + i, size, inner, k, o * k * inner + i);
+    }
+  });
+}
+
+}  // namespace
+
+extern const OpDef op_top_k = {
+    .name = "TopK",
+    .inputs = {1, 2},
+    .outputs = {2, 2},
+    .attrs = attrs,
+    .infer = infer,
+    .select = select,
+    .run = run,
+};
+
+}  // namespace plimsoll
