@@ -107,7 +107,7 @@ class Session::Impl::Slot {
     session.idle_.pop_back();
   }
   ~Slot() {
-    if (!session_.options.keep_arena) slot_->planned = slot_->scratch = Arena();
+    if (!session_.options.keep_arena) slot_->release();
     {
       const std::lock_guard lock(session_.slots_mutex_);
       session_.idle_.push_back(std::move(slot_));  // never grows: capacity was there before
@@ -250,7 +250,7 @@ void Session::Impl::run(const RunOptions& run_options, const Io& io) {
 
 void Session::Impl::release_memory() {
   const std::lock_guard lock(slots_mutex_);
-  for (auto& slot : idle_) slot->planned = slot->scratch = Arena();
+  for (auto& slot : idle_) slot->release();
 }
 
 }  // namespace plimsoll

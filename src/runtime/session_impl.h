@@ -21,6 +21,11 @@ struct RunSlot {
   size_t index = 0;
   Arena planned, scratch;
   std::vector<TensorView> inputs, outputs;
+
+  void release() {
+    planned = Arena();
+    scratch = Arena();
+  }
 };
 
 struct Session::Impl {
