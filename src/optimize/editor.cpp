@@ -123,11 +123,14 @@ void Editor::set_input(Node& node, size_t i, Edge* edge) {
 }
 
 Edge* Editor::insert(Node& place, int phase, std::string_view domain, std::string_view op_type,
-                     std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes) {
+                     std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes,
+                     Edge* output) {
   changed_ = true;
   Graph& graph = *place.graph;
-  Edge* output = graph.add_edge(fmt::format("{}/{}_{}", place.name, op_type, graph.edge_count()));
-  grow();
+  if (output == nullptr) {
+    output = graph.add_edge(fmt::format("{}/{}_{}", place.name, op_type, graph.edge_count()));
+    grow();
+  }
   Edge* outputs[] = {output};
   Node* node = graph.add_node(domain, op_type, "", std::span<Edge* const>(inputs.begin(), inputs.size()),
                               outputs, attributes);
@@ -141,12 +144,13 @@ Edge* Editor::insert(Node& place, int phase, std::string_view domain, std::strin
 
 Edge* Editor::insert_before(Node& place, std::string_view domain, std::string_view op_type,
                             std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes) {
-  return insert(place, 0, domain, op_type, inputs, attributes);
+  return insert(place, 0, domain, op_type, inputs, attributes, nullptr);
 }
 
 Edge* Editor::insert_after(Node& place, std::string_view domain, std::string_view op_type,
-                           std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes) {
-  return insert(place, 2, domain, op_type, inputs, attributes);
+                           std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes,
+                           Edge* output) {
+  return insert(place, 2, domain, op_type, inputs, attributes, output);
 }
 
 Edge* Editor::renew_output(Node& node, size_t i) {

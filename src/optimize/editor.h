@@ -65,11 +65,13 @@ class Editor {
     become(node, domain, op_type, std::span<Edge* const>(inputs.begin(), inputs.size()), attributes);
   }
   void set_input(Node& node, size_t i, Edge* edge);
-  // A new node just before or after `place` in the order, resolved and inferred; returns output 0.
+  // A new node just before or after `place` in the order, resolved and inferred; returns output 0,
+  // which is a new edge, or `output`, which must have no producer.
   Edge* insert_before(Node& place, std::string_view domain, std::string_view op_type,
                       std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes);
   Edge* insert_after(Node& place, std::string_view domain, std::string_view op_type,
-                     std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes);
+                     std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes,
+                     Edge* output = nullptr);
   // Gives a node another output edge in place of its own, which then has no producer.
   Edge* renew_output(Node& node, size_t i);
   // Every use of `from` becomes a use of `to`, which keeps the name of a graph output: false, and
@@ -95,7 +97,7 @@ class Editor {
 
  private:
   Edge* insert(Node& place, int phase, std::string_view domain, std::string_view op_type,
-               std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes);
+               std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes, Edge* output);
   void grow();
   void add_use(Edge* edge, Node& node);
   void drop_use(Edge* edge, Node& node);

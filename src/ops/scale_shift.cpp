@@ -1,0 +1,148 @@
+// ScaleShift(X, scale, shift, Z) = activation(scale * X + shift + Z): what passes make of BatchNormalization,
+// and of Mul and Add by constants per channel. scale and shift have one element, or one per channel: the
+// last dimension of X if `channels_last`, else dimension 1. Z, which may be absent, has the shape of X.
+#include "kernels/scale_shift.h"
+
+#include <algorithm>
+
+#include "graph/op_def.h"
+#include "kernels/parallel.h"
+#include "ops/activation_attr.h"
+
+namespace plimsoll {
+namespace {
+
+struct Attrs {
+  bool channels_last = false;
+  kernels::Activation activation;
+};
+
+const void* attrs(AttrContext& c) {
+  Attrs* a = c.make<Attrs>();
+  a->channels_last = c.integer("channels_last", 0) != 0;
+  a->activation = read_activation(c);
+  return a;
+}
+
+void infer(InferContext& c) {
+  for (size_t i = 0; i < 3; ++i) c.expect_type(i, types(ElementType::kFloat));
+  const bool last = c.attrs<Attrs>().channels_last;
+  for (size_t i = 1; i < 3; ++i) {
+    c.expect_rank(i, 1, 1);
+    if (!c.ranked(0) || !c.ranked(i) || c.dims(i)[0] == Dim(1)) continue;
+    c.expect_rank(0, last ? 1 : 2, SIZE_MAX);
+    const Dim channels = c.dims(0)[last ? c.rank(0) - 1 : 1];
+    if (!c.dims(i)[0].is_constant() || (channels.is_constant() && !(channels == c.dims(i)[0])))
+      c.reject("input {}: expected one number, or one per channel of shape {}, found {}", i,
+               to_string(c.dims(0)), to_string(c.dims(i)));
+  }
+  if (c.has_input(3)) {
+    c.expect_type(3, types(ElementType::kFloat));
+    if (c.ranked(0)) c.expect_rank(3, c.rank(0), c.rank(0));
+    for (size_t i = 0; c.ranked(0) && c.ranked(3) && i < c.rank(0); ++i) {
+      if (c.dims(0)[i].is_constant() && c.dims(3)[i].is_constant() && !(c.dims(0)[i] == c.dims(3)[i]))
+        c.reject("input 3: expected shape {}, found {}", to_string(c.dims(0)), to_string(c.dims(3)));
+    }
+  }
+  if (!c.ranked(0)) return c.set_unranked_output(0, ElementType::kFloat);
+  c.set_output(0, ElementType::kFloat, c.dims(0));
+}
+
+void alias(AliasContext& c) {
+  c.overwrite(0);
+  if (c.has_input(3)) c.overwrite(3);
+}
+
+int64_t size_of(std::span<const int64_t> dims) {
+  int64_t count = 1;
+  for (int64_t d : dims) count *= d;
+  return count;
+}
+
+// Rows of channels.
+void run_rows(const RunContext& c, kernels::ScaleShiftRows rows, int64_t width) {
+  const int64_t total = c.inputs[0].elements();
+  if (total == 0) return;
+  constexpr int64_t kChunkElements = 16384;
+  const int64_t all = total / width;
+  const int64_t per_chunk = std::max<int64_t>(1, kChunkElements / width);
+  rows.width = width;
+  const float* x = c.inputs[0].as<float>();
+  const float* z = c.has_input(3) ? c.inputs[3].as<float>() : nullptr;
+  float* y = c.outputs[0].as<float>();
+  kernels::parallel_for(total > 2 * kChunkElements ? c.threads : 1, (all + per_chunk - 1) / per_chunk,
+                        [&](int64_t chunk) {
+                          const int64_t first = chunk * per_chunk;
+                          const int64_t at = first * width;
+                          kernels::ScaleShiftRows part = rows;
+                          part.rows = std::min(per_chunk, all - first);
+                          kernels::scale_shift_f32(part, x + at, z == nullptr ? nullptr : z + at, y + at);
+                        });
+}
+
+// One number serves all: pieces of any length will do.
+void run_flat(const RunContext& c, kernels::ScaleShiftRows rows) {
+  constexpr int64_t kChunkElements = 16384;
+  const int64_t total = c.inputs[0].elements();
+  const float* x = c.inputs[0].as<float>();
+  const float* z = c.has_input(3) ? c.inputs[3].as<float>() : nullptr;
+  float* y = c.outputs[0].as<float>();
+  rows.rows = 1;
+  kernels::parallel_for(total > 2 * kChunkElements ? c.threads : 1,
+                        (total + kChunkElements - 1) / kChunkElements, [&](int64_t chunk) {
+                          const int64_t at = chunk * kChunkElements;
+                          kernels::ScaleShiftRows part = rows;
+                          part.width = std::min(kChunkElements, total - at);
+                          kernels::scale_shift_f32(part, x + at, z == nullptr ? nullptr : z + at, y + at);
+                        });
+}
+
+// Planes of one channel each.
+void run_planes(const RunContext& c, kernels::ScaleShiftRows rows, int64_t channels, int64_t plane) {
+  const int64_t planes = plane == 0 ? 0 : c.inputs[0].elements() / plane;
+  const float* x = c.inputs[0].as<float>();
+  const float* z = c.has_input(3) ? c.inputs[3].as<float>() : nullptr;
+  float* y = c.outputs[0].as<float>();
+  rows.rows = 1;
+  rows.width = plane;
+  kernels::parallel_for(planes * plane > 32768 ? c.threads : 1, planes, [&](int64_t i) {
+    kernels::ScaleShiftRows part = rows;
+    part.scale += rows.scale_varies ? i % channels : 0;
+    part.shift += rows.shift_varies ? i % channels : 0;
+    part.scale_varies = part.shift_varies = false;
+    kernels::scale_shift_f32(part, x + i * plane, z == nullptr ? nullptr : z + i * plane, y + i * plane);
+  });
+}
+
+void run(const RunContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  const std::span<const int64_t> dims = c.inputs[0].dims;
+  kernels::ScaleShiftRows rows;
+  rows.scale = c.inputs[1].as<float>();
+  rows.shift = c.inputs[2].as<float>();
+  rows.scale_varies = c.inputs[1].elements() > 1;
+  rows.shift_varies = c.inputs[2].elements() > 1;
+  rows.activation = a.activation;
+  if (!rows.scale_varies && !rows.shift_varies) return run_flat(c, rows);
+  if (a.channels_last) return run_rows(c, rows, std::max<int64_t>(1, dims.back()));
+  run_planes(c, rows, dims[1], size_of(dims.subspan(2)));
+}
+
+int64_t cost(const NodeContext& c) {
+  return 2 * product(c.output(0).type.dims).value();
+}
+
+}  // namespace
+
+extern const OpDef op_scale_shift = {
+    .domain = kPlimsollDomain,
+    .name = "ScaleShift",
+    .inputs = {3, 4},
+    .attrs = attrs,
+    .infer = infer,
+    .alias = alias,
+    .run = run,
+    .cost = cost,
+};
+
+}  // namespace plimsoll

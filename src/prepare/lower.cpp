@@ -1,0 +1,232 @@
+#include "prepare/lower.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/fail.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr size_t kMaxDepth = 200;
+constexpr size_t kMaxNodes = 1'000'000;
+
+class Inliner {
+ public:
+  explicit Inliner(Graph& root) : root_(root) {
+    root.for_each_graph([&](Graph& graph) {
+      remember(graph.inputs);
+      remember(graph.initializers);
+      for (Node* node : graph.nodes) {
+        for (Edge* edge : node->outputs) {
+          if (edge != nullptr) names_.insert(std::string(edge->name));
+        }
+      }
+    });
+  }
+
+  void expand(Graph& graph) {
+    const std::vector<Node*> before(graph.nodes.begin(), graph.nodes.end());
+    std::vector<Node*> after;
+    expand(graph, before, after);
+    if (after == before) return;
+    graph.nodes.clear();
+    for (Node* node : after) graph.nodes.push_back(node);
+    graph.sort();
+  }
+
+ private:
+  using EdgeMap = std::unordered_map<const Edge*, Edge*>;
+
+  // One call: who calls, and what the body's edges are called outside.
+  struct Call {
+    const Function& function;
+    const Node& caller;
+    EdgeMap edges;
+  };
+
+  void remember(const ArenaVector<Edge*>& edges) {
+    for (const Edge* edge : edges) names_.insert(std::string(edge->name));
+  }
+
+  const Function* function_of(const Node& node) const {
+    for (const Function& f : root_.functions) {
+      if (f.domain == node.domain && f.name == node.op_type) return &f;
+    }
+    return nullptr;
+  }
+
+  void expand(Graph& graph, const std::vector<Node*>& nodes, std::vector<Node*>& out) {
+    for (Node* node : nodes) {
+      const Function* function = function_of(*node);
+      if (function != nullptr) {
+        expand_call(graph, *node, *function, out);
+        continue;
+      }
+      for (const Attribute& a : node->attributes) {
+        if (a.graph != nullptr) expand(*a.graph);
+        for (Graph* body : a.graphs) expand(*body);
+      }
+      out.push_back(node);
+    }
+  }
+
+  void expand_call(Graph& graph, Node& caller, const Function& function, std::vector<Node*>& out) {
+    if (std::find(active_.begin(), active_.end(), &function) != active_.end())
+      fail(ErrorCode::kInvalidModel, "{}: expected functions that end, found '{}' calling itself",
+           caller.label(), function.name);
+    if (active_.size() >= kMaxDepth)
+      fail(ErrorCode::kInvalidModel, "{}: expected at most {} functions inside each other", caller.label(),
+           kMaxDepth);
+    active_.push_back(&function);
+    Call call{function, caller, {}};
+    std::vector<Node*> nodes;
+    const std::vector<PassedOn> passed = bind(call);
+    copy_nodes(*function.body, graph, call, nodes);
+    for (const PassedOn& p : passed) nodes.push_back(pass_on(p, graph, call));
+    expand(graph, nodes, out);
+    active_.pop_back();
+  }
+
+  // An output that no node of the body makes for it alone: an input, a constant, or a value that two
+  // outputs share.
+  struct PassedOn {
+    Edge *inner, *outer;
+  };
+
+  // Inputs and outputs of the body become the caller's.
+  std::vector<PassedOn> bind(Call& call) {
+    std::vector<PassedOn> passed;
+    const Graph& body = *call.function.body;
+    const Node& caller = call.caller;
+    if (caller.inputs.size() > body.inputs.size() || caller.outputs.size() > body.outputs.size())
+      fail(ErrorCode::kInvalidModel,
+           "{}: expected at most {} inputs and {} outputs, as '{}' has, found {} and {}", caller.label(),
+           body.inputs.size(), body.outputs.size(), call.function.name, caller.inputs.size(),
+           caller.outputs.size());
+    for (size_t i = 0; i < body.inputs.size(); ++i) call.edges[body.inputs[i]] = caller.input(i);
+    for (size_t i = 0; i < caller.outputs.size(); ++i) {
+      Edge* outer = caller.outputs[i];
+      Edge* inner = body.outputs[i];
+      if (outer == nullptr) continue;
+      const bool is_own = inner->producer != nullptr && call.edges.emplace(inner, outer).second;
+      if (!is_own) passed.push_back({inner, outer});
+    }
+    return passed;
+  }
+
+  Node* pass_on(const PassedOn& passed, Graph& graph, Call& call) {
+    Edge* in[] = {map(passed.inner, graph, call)};
+    Edge* out[] = {passed.outer};
+    if (in[0] == nullptr)
+      fail(ErrorCode::kInvalidModel, "{}: output '{}' is an input that the caller leaves out",
+           call.caller.label(), passed.outer->name);
+    return graph.add_node("", "Identity", fmt::format("{}/output", call.caller.name), in, out);
+  }
+
+  void copy_nodes(const Graph& body, Graph& graph, Call& call, std::vector<Node*>& nodes) {
+    for (const Edge* edge : body.initializers) {
+      Edge* copy = map(edge, graph, call);
+      if (edge->data != nullptr) copy->set_data(graph.arena(), *edge->data);
+      graph.initializers.push_back(copy);
+    }
+    for (const Node* node : body.nodes) {
+      if (++node_count_ > kMaxNodes)
+        fail(ErrorCode::kInvalidModel, "{}: functions expand to more than {} nodes", call.caller.label(),
+             kMaxNodes);
+      nodes.push_back(copy_node(*node, graph, call));
+    }
+  }
+
+  Node* copy_node(const Node& node, Graph& graph, Call& call) {
+    std::vector<Edge*> inputs, outputs;
+    for (const Edge* edge : node.inputs) inputs.push_back(map(edge, graph, call));
+    for (const Edge* edge : node.outputs) outputs.push_back(map(edge, graph, call));
+    std::vector<Attribute> attributes;
+    for (const Attribute& a : node.attributes) copy_attribute(a, graph, call, attributes);
+    Node* copy = graph.add_node(node.domain, node.op_type, fmt::format("{}/{}", call.caller.name, node.name),
+                                inputs, outputs, attributes);
+    copy->opset = opset_of(node, call.function);
+    return copy;
+  }
+
+  int opset_of(const Node& node, const Function& function) const {
+    for (const OpsetImport& import : function.opsets) {
+      if (import.domain == node.domain || (node.domain.empty() && import.domain == "ai.onnx"))
+        return static_cast<int>(import.version);
+    }
+    return node.opset != 0 ? node.opset : root_.opset(node.domain);
+  }
+
+  void copy_attribute(const Attribute& a, Graph& graph, Call& call, std::vector<Attribute>& out) {
+    if (!a.reference.empty()) {
+      const Attribute* given = call.caller.attribute(a.reference);
+      for (const Attribute& fallback : call.function.attribute_defaults) {
+        if (given == nullptr && fallback.name == a.reference) given = &fallback;
+      }
+      if (given == nullptr) return;
+      out.push_back(*given);
+      out.back().name = a.name;
+      return;
+    }
+    Attribute copy = a;
+    if (a.graph != nullptr) copy.graph = copy_graph(*a.graph, graph, call);
+    std::span<Graph*> bodies = graph.arena().array<Graph*>(a.graphs.size());
+    for (size_t i = 0; i < bodies.size(); ++i) bodies[i] = copy_graph(*a.graphs[i], graph, call);
+    copy.graphs = bodies;
+    out.push_back(copy);
+  }
+
+  Graph* copy_graph(const Graph& body, Graph& outer, Call& call) {
+    Graph* copy = outer.arena().make<Graph>(outer);
+    copy->name = body.name;
+    for (const Edge* edge : body.inputs) {
+      Edge* input = map(edge, *copy, call);
+      input->facts = edge->facts;
+      copy->inputs.push_back(input);
+    }
+    std::vector<Node*> nodes;
+    copy_nodes(body, *copy, call, nodes);
+    for (const Edge* edge : body.outputs) {
+      Edge* output = map(edge, *copy, call);
+      if (output == nullptr)
+        fail(ErrorCode::kInvalidModel, "{}: a body's output is an input that the caller leaves out",
+             call.caller.label());
+      copy->outputs.push_back(output);
+    }
+    return copy;
+  }
+
+  // What an edge of the function is in the caller's graph; a new edge the first time.
+  Edge* map(const Edge* edge, Graph& graph, Call& call) {
+    if (edge == nullptr) return nullptr;
+    const auto found = call.edges.find(edge);
+    if (found != call.edges.end()) return found->second;
+    Edge* copy = graph.add_edge(unique(call, edge->name));
+    call.edges[edge] = copy;
+    return copy;
+  }
+
+  std::string unique(const Call& call, std::string_view name) {
+    std::string candidate = fmt::format("{}/{}", call.caller.name, name);
+    for (int i = 1; !names_.insert(candidate).second; ++i)
+      candidate = fmt::format("{}/{}_{}", call.caller.name, name, i);
+    return candidate;
+  }
+
+  Graph& root_;
+  std::vector<const Function*> active_;
+  std::unordered_set<std::string> names_;
+  size_t node_count_ = 0;
+};
+
+}  // namespace
+
+void inline_functions(Graph& root) {
+  if (root.functions.empty()) return;
+  Inliner(root).expand(root);
+}
+
+}  // namespace plimsoll
