@@ -1,3 +1,5 @@
+#include "ops/scatter_elements.h"
+
 #include "ops/scatter_reduction.h"
 
 namespace plimsoll {
@@ -7,13 +9,6 @@ struct Attrs {
   int64_t axis = 0;
   ScatterReduction reduction = ScatterReduction::kNone;
 };
-
-const void* attrs(AttrContext& c) {
-  Attrs* a = c.make<Attrs>();
-  a->axis = c.integer("axis", 0);
-  a->reduction = read_scatter_reduction(c);
-  return a;
-}
 
 void check_shapes(InferContext& c) {
   if (c.rank(1) != c.rank(0) || c.rank(2) != c.rank(0))
@@ -26,7 +21,16 @@ void check_shapes(InferContext& c) {
   }
 }
 
-void infer(InferContext& c) {
+}  // namespace
+
+const void* scatter_elements_attrs(AttrContext& c) {
+  Attrs* a = c.make<Attrs>();
+  a->axis = c.integer("axis", 0);
+  a->reduction = read_scatter_reduction(c);
+  return a;
+}
+
+void infer_scatter_elements(InferContext& c) {
   check_scatter_types(c, c.attrs<Attrs>().reduction);
   c.expect_type(1, kIndexTypes);
   c.expect_rank(0, 1, InferContext::kMaxRank);
@@ -35,11 +39,11 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(0), c.dims(0));
 }
 
-void alias(AliasContext& c) {
+void alias_scatter_elements(AliasContext& c) {
   c.overwrite(0);
 }
 
-void run(const RunContext& c) {
+void run_scatter_elements(const RunContext& c) {
   const TensorView& out = c.outputs[0];
   const TensorView& indices = c.inputs[1];
   const size_t rank = out.rank();
@@ -68,15 +72,13 @@ void run(const RunContext& c) {
   }
 }
 
-}  // namespace
-
 extern const OpDef op_scatter_elements = {
     .name = "ScatterElements",
     .inputs = {3, 3},
-    .attrs = attrs,
-    .infer = infer,
-    .alias = alias,
-    .run = run,
+    .attrs = scatter_elements_attrs,
+    .infer = infer_scatter_elements,
+    .alias = alias_scatter_elements,
+    .run = run_scatter_elements,
 };
 
 }  // namespace plimsoll

@@ -75,8 +75,9 @@ bool hands_on(const Node& node, const Editor& editor) {
 
 // A view of a view is a view of what the first one saw.
 bool skip_views(Node& node, Editor& editor) {
+  if (!is_view(&node)) return false;
   Node* below = node.inputs[0]->producer;
-  if (!is_view(&node) || !is_view(below) || below->graph != node.graph) return false;
+  if (!is_view(below) || below->graph != node.graph) return false;
   for (const Node* n = below; is_view(n); n = n->inputs[0]->producer) {
     if (same_shape(n->inputs[0], node.outputs[0])) return editor.replace(*node.outputs[0], *n->inputs[0]);
   }

@@ -1,0 +1,13 @@
+// ScatterElements, for its older name as well.
+#pragma once
+
+#include "graph/op_def.h"
+
+namespace plimsoll {
+
+const void* scatter_elements_attrs(AttrContext& c);
+void infer_scatter_elements(InferContext& c);
+void alias_scatter_elements(AliasContext& c);
+void run_scatter_elements(const RunContext& c);
+
+}  // namespace plimsoll
