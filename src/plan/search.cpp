@@ -96,10 +96,10 @@ class PartSearch {
 };
 
 // When the first of `count` equal shares of the time left ends. A duration divided by an unsigned number
-// turns time that has run out into centuries, hence the cast.
-Clock::time_point share(Clock::time_point deadline, size_t count) {
+// turns time that has run out into centuries, hence int64_t.
+Clock::time_point share(Clock::time_point deadline, int64_t count) {
   const Clock::time_point now = Clock::now();
-  return now + (deadline - now) / static_cast<int64_t>(count);
+  return now + (deadline - now) / count;
 }
 
 struct Answer {
@@ -115,8 +115,12 @@ Answer search_space(const Space& space, Goal goal, Clock::time_point deadline, i
   int64_t proven = space.bound, peak = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     PartSearch& part = *parts[i];
-    const Clock::time_point until = goal == Goal::kFit ? deadline : share(deadline, parts.size() - i);
-    if (goal == Goal::kMinimise) part.minimise(std::max(proven, peak), until);
+    const int64_t enough = std::max(proven, peak);
+    const auto open = std::count_if(parts.begin() + static_cast<std::ptrdiff_t>(i), parts.end(),
+                                    [&](const auto& p) { return p->peak() > enough; });
+    const Clock::time_point until =
+        goal == Goal::kFit ? deadline : share(deadline, std::max<int64_t>(open, 1));
+    if (goal == Goal::kMinimise) part.minimise(enough, until);
     if (goal == Goal::kFit && part.peak() > space.capacity) part.attempt(space.capacity, until);
     proven = std::max(proven, part.proven());
     peak = std::max(peak, part.peak());
