@@ -138,14 +138,10 @@ Dim TypeReader::named(std::string_view name) {
   return dim;
 }
 
-// `name`, numbered if a symbol of another origin has it already.
-std::string TypeReader::unused(const std::string& name) {
-  int& count = used_[name];
-  if (count++ == 0) return name;
-  for (;; ++count) {
-    std::string numbered = fmt::format("{}.{}", name, count);
-    if (used_.try_emplace(numbered, 1).second) return numbered;
-  }
+// `name`, marked if a symbol of another origin has it already.
+std::string TypeReader::unused(std::string name) {
+  while (!used_.insert(name).second) name += '\'';
+  return name;
 }
 
 }  // namespace plimsoll::onnx

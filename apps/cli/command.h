@@ -1,0 +1,30 @@
+// The subcommands. Each function declares one on `parent` and returns what it does: the result is the exit
+// code; whatever goes wrong is thrown.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+namespace plimsoll::cli {
+
+// A command line that makes no sense: exit code 2.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct Command {
+  CLI::App* app;
+  std::function<int()> run;
+};
+
+Command inspect_command(CLI::App& parent);
+Command plan_command(CLI::App& parent);
+Command run_command(CLI::App& parent);
+Command verify_command(CLI::App& parent);
+Command bench_command(CLI::App& parent);
+Command optimize_command(CLI::App& parent);
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,33 @@
+// Whole files: read into memory, written all or not at all.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plimsoll::cli {
+
+// Throws kIo.
+std::string read_file(const std::string& path);
+// The directory is made if its parent exists. Throws kIo.
+void make_directory(const std::string& path);
+
+// Files that appear together: each is written beside its final name, commit() renames them all. What was not
+// committed is removed. A target that is no regular file (/dev/null) is written in place.
+class NewFiles {
+ public:
+  NewFiles() = default;
+  NewFiles(const NewFiles&) = delete;
+  ~NewFiles();
+  // The contents are the pieces one after the other. Throws kIo.
+  void add(const std::string& path, const std::vector<std::string_view>& pieces);
+  void commit();
+
+ private:
+  struct Pending {
+    std::string temporary, path;
+  };
+  std::vector<Pending> pending_;
+};
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,45 @@
+// The inputs of a run, from --input, --shape, --dim and --seed.
+#pragma once
+
+#include <plimsoll/model.h>
+#include <plimsoll/session.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+namespace plimsoll::cli {
+
+struct InputOptions {
+  std::vector<std::string> shapes, dims, files;
+  uint64_t seed = 0;
+};
+void add_shape_options(CLI::App& app, InputOptions& options);  // --shape, --dim
+void add_data_options(CLI::App& app, InputOptions& options);   // --input, --seed
+
+class Inputs {
+ public:
+  // Parses the options and reads the files. Throws UsageError, kIo, kInvalidArgument.
+  explicit Inputs(const InputOptions& options);
+
+  // The sizes of a symbol, as --dim would give it.
+  void set_dim(const std::string& symbol, int64_t size) { dims_[symbol] = size; }
+
+  // The shape of every input that is known: from its file, from --shape, or with the sizes that --dim and the
+  // shapes of other inputs give its symbols. Throws kInvalidArgument for a name the model does not have.
+  Shapes shapes(const std::vector<ValueInfo>& infos) const;
+  // The same for all inputs; throws kInvalidArgument for one that is not known.
+  Shapes complete_shapes(const std::vector<ValueInfo>& infos) const;
+
+  // One value per input: its file, or random data of its shape.
+  std::vector<Value> values(const std::vector<ValueInfo>& infos, const Shapes& shapes) const;
+
+ private:
+  std::map<std::string, int64_t> known_dims(const std::vector<ValueInfo>& infos) const;
+
+  std::map<std::string, Value> files_;
+  Shapes shapes_;
+  std::map<std::string, int64_t> dims_;
+  uint64_t seed_;
+};
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+#include <plimsoll/error.h>
+
+#include <cstdio>
+#include <new>
+
+#include "command.h"
+#include "interrupt.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr int kWrongUsage = 2;
+constexpr int kInternalError = 70;
+
+int complain(const char* message, int code) {
+  fmt::print(stderr, "plimsoll: {}\n", message);
+  return code;
+}
+
+int dispatch(int argc, char** argv) {
+  CLI::App app("Runs ONNX models inside a memory budget.", "plimsoll");
+  app.set_version_flag("--version", "plimsoll " PLIMSOLL_VERSION);
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::simple);
+  app.footer(
+      "Example: plimsoll run model.onnx --shape x=1,3,224,224 --limit 64MiB\n"
+      "Help on one command: plimsoll COMMAND --help");
+  const Command commands[] = {inspect_command(app), plan_command(app),  run_command(app),
+                              verify_command(app),  bench_command(app), optimize_command(app)};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    return complain(error.what(), kWrongUsage);
+  }
+  for (const Command& command : commands) {
+    if (command.app->parsed()) return command.run();
+  }
+  return kWrongUsage;
+}
+
+}  // namespace
+}  // namespace plimsoll::cli
+
+int main(int argc, char** argv) {
+  using namespace plimsoll;
+  using namespace plimsoll::cli;
+  try {
+    return dispatch(argc, argv);
+  } catch (const UsageError& error) {
+    return complain(error.what(), kWrongUsage);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kCancelled && interrupted()) return complain("interrupted", kInterrupted);
+    return complain(error.what(), exit_code(error.code()));
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory", exit_code(ErrorCode::kOutOfMemory));
+  } catch (const std::exception& error) {
+    return complain(error.what(), kInternalError);
+  }
+}

@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+#include <plimsoll/model.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "command.h"
+#include "options.h"
+#include "report.h"
+
+namespace plimsoll::cli {
+namespace {
+
+struct OptimizeOptions {
+  std::string model, output;
+  EngineOptions engine;
+  bool json = false;
+};
+
+int optimize(const OptimizeOptions& options) {
+  const Env env;
+  const Model before(env, options.model, options.engine.session_options());
+  before.Save(options.output);
+  const Model after(env, options.output);
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(options.output));
+  if (options.json) {
+    JsonOutput().finish({{"nodes_before", before.GetInfo().node_count},
+                         {"nodes_after", after.GetInfo().node_count},
+                         {"bytes", size},
+                         {"operators", after.GetInfo().operators}});
+  } else {
+    print(fmt::format("{}: {} nodes, before {}; {} bytes\n", options.output, after.GetInfo().node_count,
+                      before.GetInfo().node_count, grouped(size)));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command optimize_command(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("optimize", "Write the optimized model, still ONNX");
+  auto options = std::make_shared<OptimizeOptions>();
+  app->add_option("IN", options->model, "an ONNX file")->required();
+  app->add_option("OUT", options->output, "where the optimized model goes")->required();
+  app->add_option("--level", options->engine.level, "none, basic, extended or all")
+      ->check(CLI::IsMember({"none", "basic", "extended", "all"}));
+  app->add_option("--stop-after", options->engine.stop_after, "run only the first N passes")
+      ->check(CLI::Range(0, 1 << 20));
+  add_json_option(*app, options->json);
+  app->footer("Example: plimsoll optimize model.onnx smaller.onnx --level extended");
+  return {app, [options] { return optimize(*options); }};
+}
+
+}  // namespace plimsoll::cli

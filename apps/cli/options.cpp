@@ -1,0 +1,123 @@
+#include "options.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "command.h"
+
+namespace plimsoll::cli {
+namespace {
+
+[[noreturn]] void reject(const char* option, const char* expected, const std::string& found) {
+  throw UsageError(fmt::format("{}: expected {}, found '{}'", option, expected, found));
+}
+
+int64_t parse_size(const char* option, const char* expected, std::string_view number,
+                   const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc() || end != number.data() + number.size() || value < 0)
+    reject(option, expected, text);
+  return value;
+}
+
+const std::map<std::string, double> kUnits = {
+    {"", 1},     {"B", 1},         {"KB", 1e3},    {"MB", 1e6},      {"GB", 1e9},   {"KiB", 1024},
+    {"K", 1024}, {"MiB", 1 << 20}, {"M", 1 << 20}, {"GiB", 1 << 30}, {"G", 1 << 30}};
+
+const std::map<std::string, GraphOptimizationLevel> kLevels = {
+    {"none", GraphOptimizationLevel::kDisableAll},
+    {"basic", GraphOptimizationLevel::kBasic},
+    {"extended", GraphOptimizationLevel::kExtended},
+    {"all", GraphOptimizationLevel::kAll}};
+
+}  // namespace
+
+int64_t parse_bytes(const std::string& text) {
+  constexpr const char* kExpected = "bytes, such as 64MiB, 1.5GiB, 500KB or 1048576";
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) reject("--limit", kExpected, text);
+  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  const auto known = kUnits.find(std::string(unit));
+  const double bytes = known == kUnits.end() ? -1 : std::floor(number * known->second);
+  if (!(bytes >= 1 && bytes < 0x1p62)) reject("--limit", kExpected, text);
+  return static_cast<int64_t>(bytes);
+}
+
+std::pair<std::string, std::string> parse_assignment(const std::string& text, const char* option,
+                                                     const char* expected) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) reject(option, expected, text);
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+std::pair<std::string, std::vector<int64_t>> parse_shape(const std::string& text) {
+  constexpr const char* kExpected = "NAME=SIZES, such as x=1,3,224,224";
+  const auto [name, sizes] = parse_assignment(text, "--shape", kExpected);
+  std::vector<int64_t> shape;
+  for (size_t at = 0; !sizes.empty() && at <= sizes.size();) {
+    const size_t comma = std::min(sizes.find(',', at), sizes.size());
+    shape.push_back(parse_size("--shape", kExpected, std::string_view(sizes).substr(at, comma - at), text));
+    at = comma + 1;
+  }
+  return {name, shape};
+}
+
+std::pair<std::string, int64_t> parse_dim(const std::string& text) {
+  constexpr const char* kExpected = "SYMBOL=SIZE, such as batch=8";
+  const auto [name, size] = parse_assignment(text, "--dim", kExpected);
+  return {name, parse_size("--dim", kExpected, size, text)};
+}
+
+SessionOptions EngineOptions::session_options() const {
+  SessionOptions options;
+  options.intra_op_threads = threads;
+  if (!limit.empty()) options.memory_limit_bytes = parse_bytes(limit);
+  options.optimization_level = kLevels.at(level);
+  options.placer = placer == "naive" ? Placer::kNaive : Placer::kGreedy;
+  options.stop_after_pass = stop_after;
+  options.max_concurrent_runs = concurrent;
+  options.poison = poison;
+  return options;
+}
+
+Env EngineOptions::make_env() const {
+  EnvOptions options;
+  options.instruction_set = isa;
+  return Env(options);
+}
+
+void add_engine_options(CLI::App& app, EngineOptions& options) {
+  app.add_option("--threads", options.threads, "threads of one run (0: one per CPU)")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--level,--optimize", options.level, "optimization: none, basic, extended or all")
+      ->check(CLI::IsMember({"none", "basic", "extended", "all"}));
+  app.add_option("--stop-after", options.stop_after, "run only the first N optimization passes")
+      ->check(CLI::Range(0, 1 << 20));
+  app.add_option("--placer", options.placer, "how memory is shared: greedy, or naive (not at all)")
+      ->check(CLI::IsMember({"naive", "greedy"}));
+  app.add_flag("--poison", options.poison, "fill memory with NaN before use and after the last use");
+  app.add_option("--isa", options.isa, "the most that kernels may use: sse4, avx2 or avx512")
+      ->check(CLI::IsMember({"sse4", "avx2", "avx512"}));
+  app.add_option("--concurrent", options.concurrent, "runs at once that memory is planned for")
+      ->check(CLI::Range(1, 1024));
+}
+
+void add_limit_option(CLI::App& app, EngineOptions& options) {
+  app.add_option("--limit", options.limit, "a hard line over all memory of the session, such as 64MiB");
+}
+
+void add_json_option(CLI::App& app, bool& json) {
+  app.add_flag("--json", json, "print one JSON object and nothing else");
+}
+
+void add_model_option(CLI::App& app, std::string& path) {
+  app.add_option("MODEL", path, "an ONNX file")->required();
+}
+
+}  // namespace plimsoll::cli

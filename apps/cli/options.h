@@ -1,0 +1,41 @@
+// Options that several commands share, and how their values are written.
+#pragma once
+
+#include <plimsoll/env.h>
+#include <plimsoll/plan.h>
+#include <plimsoll/session_options.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace plimsoll::cli {
+
+// "64MiB", "1.5 GiB", "500KB", "1048576"; throws UsageError.
+int64_t parse_bytes(const std::string& text);
+// "x=1,3,224,224"; throws UsageError. A scalar is "x=".
+std::pair<std::string, std::vector<int64_t>> parse_shape(const std::string& text);
+// "batch=8"; throws UsageError.
+std::pair<std::string, int64_t> parse_dim(const std::string& text);
+// "x=FILE"; throws UsageError.
+std::pair<std::string, std::string> parse_assignment(const std::string& text, const char* option,
+                                                     const char* expected);
+
+// How the engine is set up.
+struct EngineOptions {
+  int threads = 0;
+  std::string limit, level = "all", placer = "greedy", isa;
+  int stop_after = -1;
+  int concurrent = 1;
+  bool poison = false;
+
+  SessionOptions session_options() const;
+  Env make_env() const;
+};
+void add_engine_options(CLI::App& app, EngineOptions& options);
+void add_limit_option(CLI::App& app, EngineOptions& options);
+void add_json_option(CLI::App& app, bool& json);
+void add_model_option(CLI::App& app, std::string& path);
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,80 @@
+#include "profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr size_t kTopNodes = 20;
+
+double per_second(double operations, double ms) {
+  return ms > 0 ? operations / ms * 1e-6 : 0;
+}
+
+}  // namespace
+
+Profile::Profile(std::vector<Session::ProfileEntry> entries, size_t runs) {
+  struct Sum {
+    double ms = 0, operations = 0;
+    int64_t count = 0;
+  };
+  std::map<std::string, Sum> by_operator;
+  double total_ms = 0;
+  for (const auto& entry : entries) {
+    Sum& sum = by_operator[entry.op];
+    sum.ms += entry.total_ms;
+    sum.operations += static_cast<double>(entry.operations);
+    sum.count += entry.count;
+    total_ms += entry.total_ms;
+  }
+  const auto n = static_cast<double>(std::max<size_t>(runs, 1));
+  const double whole_ms = std::max(total_ms, 1e-9);
+  for (const auto& [op, sum] : by_operator)
+    operators_.push_back({op, op, sum.ms / n, sum.ms / whole_ms, sum.count / static_cast<int64_t>(n),
+                          per_second(sum.operations, sum.ms)});
+  for (const auto& entry : entries)
+    nodes_.push_back({entry.node, entry.op, entry.total_ms / n, entry.total_ms / whole_ms,
+                      entry.count / static_cast<int64_t>(n),
+                      per_second(static_cast<double>(entry.operations), entry.total_ms)});
+  operators_ = sorted(std::move(operators_));
+  nodes_ = sorted(std::move(nodes_));
+}
+
+std::vector<Profile::Row> Profile::sorted(std::vector<Row> rows) {
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.ms > b.ms; });
+  return rows;
+}
+
+std::string Profile::text() const {
+  const auto speed = [](const Row& row) { return row.gflops > 0 ? fmt::format("{:.1f}", row.gflops) : "-"; };
+  std::string text =
+      fmt::format("\n  {:<32}{:>8}{:>10}{:>9}{:>10}\n", "operator", "count", "ms", "share", "GFLOP/s");
+  for (const Row& row : operators_)
+    text += fmt::format("  {:<32}{:>8}{:>10.3f}{:>8.1f}%{:>10}\n", row.name, row.count, row.ms,
+                        100 * row.share, speed(row));
+  text += fmt::format("\n  {:<24}{:>10}{:>9}{:>10}  node\n", "operator", "ms", "share", "GFLOP/s");
+  for (size_t i = 0; i < std::min(kTopNodes, nodes_.size()); ++i) {
+    const Row& row = nodes_[i];
+    text += fmt::format("  {:<24}{:>10.3f}{:>8.1f}%{:>10}  {}\n", row.op, row.ms, 100 * row.share, speed(row),
+                        row.name);
+  }
+  return text;
+}
+
+Json Profile::json() const {
+  const auto to_json = [](const Row& row) {
+    Json json = {
+        {"name", row.name}, {"op", row.op}, {"count", row.count}, {"ms", row.ms}, {"share", row.share}};
+    if (row.gflops > 0) json["gflops"] = row.gflops;
+    return json;
+  };
+  Json operators = Json::array(), nodes = Json::array();
+  for (const Row& row : operators_) operators.push_back(to_json(row));
+  for (const Row& row : nodes_) nodes.push_back(to_json(row));
+  return {{"operators", operators}, {"nodes", nodes}};
+}
+
+}  // namespace plimsoll::cli

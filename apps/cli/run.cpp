@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+#include <plimsoll/session.h>
+
+#include <memory>
+
+#include "command.h"
+#include "inputs.h"
+#include "interrupt.h"
+#include "npy.h"
+#include "options.h"
+#include "report.h"
+#include "timing.h"
+
+namespace plimsoll::cli {
+namespace {
+
+struct RunCommandOptions {
+  std::string model, output;
+  InputOptions inputs;
+  EngineOptions engine;
+  int repeat = 1;
+  bool json = false;
+};
+
+std::vector<std::string> names_of(const std::vector<ValueInfo>& infos) {
+  std::vector<std::string> names;
+  for (const ValueInfo& info : infos) names.push_back(info.name);
+  return names;
+}
+
+void write_outputs(const std::string& directory, const std::vector<Value>& outputs) {
+  NewFiles files;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    write_npy(files, fmt::format("{}/{}.npy", directory, i), outputs[i]);
+  files.commit();
+}
+
+struct RunOutcome {
+  int64_t predicted_bytes = 0;
+  bool depends_on_data = false;
+  MemoryReport memory;
+  std::vector<double> times_ms;
+  Json outputs = Json::array();
+};
+
+// Everything that lives as long as the session is gone when this returns.
+RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput& out) {
+  const SessionOptions session_options = options.engine.session_options();
+  const Inputs inputs(options.inputs);
+  if (!options.output.empty()) make_directory(options.output);
+  if (session_options.memory_limit_bytes > 0) {
+    // What cannot fit is refused here, before any tensor memory is taken.
+    const Model model(env, options.model, session_options);
+    model.MakePlan(inputs.complete_shapes(model.GetInfo().inputs));
+  }
+  Session session(env, options.model, session_options);
+  const Shapes shapes = inputs.complete_shapes(session.GetInputs());
+  const std::vector<Value> values = inputs.values(session.GetInputs(), shapes);
+  const Plan plan = session.Prepare(shapes);
+  RunOutcome outcome;
+  outcome.predicted_bytes = plan.peak_bytes;
+  outcome.depends_on_data = plan.depends_on_data;
+  const std::vector<std::string> names = names_of(session.GetInputs()),
+                                 output_names = names_of(session.GetOutputs());
+  std::vector<Value> outputs;
+  for (int i = 0; i < options.repeat; ++i) {
+    const InterruptGuard guard;
+    outputs.clear();
+    const Stopwatch watch;
+    outputs = session.Run(interruptible(), names, values, output_names);
+    outcome.times_ms.push_back(watch.elapsed_ms());
+    // From here on nothing can fail unless files are to be written, or more runs to be interrupted.
+    if (options.json && options.output.empty() && options.repeat == 1) out.begin();
+  }
+  if (!options.output.empty()) write_outputs(options.output, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    outcome.outputs.push_back(value_json(output_names[i], outputs[i]));
+  outcome.memory = session.GetMemoryReport();
+  return outcome;
+}
+
+void print_outcome(const RunOutcome& outcome, const Json& report) {
+  for (const Json& output : outcome.outputs) {
+    const std::string values = output["first"].dump(-1, ' ', false, Json::error_handler_t::replace);
+    print(fmt::format("{}  {}{}  {}\n", output["name"].get<std::string>(), output["type"].get<std::string>(),
+                      output["shape"].dump(), values));
+  }
+  print(fmt::format("\n{:.3f} ms (median of {})\n\n", median(outcome.times_ms), outcome.times_ms.size()));
+  print(accounts_table(report["accounts"], "measured peak", outcome.memory.peak_bytes));
+  print(fmt::format("  {:<16}{:>16}{}\n\nprocess: {} before, {} at its peak, {} after\n", "told before",
+                    grouped(outcome.predicted_bytes),
+                    outcome.depends_on_data ? "  (without values whose shape depends on data)" : "",
+                    human_bytes(report["before_rss_bytes"].get<int64_t>()),
+                    human_bytes(report["peak_rss_bytes"].get<int64_t>()),
+                    human_bytes(report["after_rss_bytes"].get<int64_t>())));
+}
+
+int run(const RunCommandOptions& options) {
+  catch_interrupts();
+  const Env env = options.engine.make_env();
+  JsonOutput out;
+  const int64_t before = read_process_memory().rss_bytes;
+  const RunOutcome outcome = execute(options, env, out);
+  const ProcessMemory after = read_process_memory();
+  const Json report = {{"predicted_bytes", outcome.predicted_bytes},
+                       {"measured_bytes", outcome.memory.peak_bytes},
+                       {"depends_on_data", outcome.depends_on_data},
+                       {"accounts", accounts_json(outcome.memory)},
+                       {"before_rss_bytes", before},
+                       {"peak_rss_bytes", after.peak_rss_bytes},
+                       {"after_rss_bytes", after.rss_bytes},
+                       {"median_ms", median(outcome.times_ms)},
+                       {"outputs", outcome.outputs}};
+  if (options.json) {
+    out.finish(report);
+  } else {
+    print_outcome(outcome, report);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command run_command(CLI::App& parent) {
+  CLI::App* app = parent.add_subcommand("run", "Run a model: outputs, time, told and measured bytes");
+  auto options = std::make_shared<RunCommandOptions>();
+  add_model_option(*app, options->model);
+  add_data_options(*app, options->inputs);
+  add_shape_options(*app, options->inputs);
+  add_limit_option(*app, options->engine);
+  app->add_option("--repeat", options->repeat, "run N times")->check(CLI::Range(1, 1000000));
+  app->add_option("--output", options->output, "a directory for the outputs: 0.npy, 1.npy, ...");
+  add_engine_options(*app, options->engine);
+  add_json_option(*app, options->json);
+  app->footer(
+      "Example: plimsoll run model.onnx --input x=image.npy --limit 64MiB --output answers\n"
+      "Without --input, reproducible random data of the shapes that --shape and --dim give.");
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace plimsoll::cli
