@@ -95,9 +95,18 @@ void transpose_tile(T* t, const T* s, int64_t rows, int64_t columns, int64_t sou
   if constexpr (sizeof(T) == 4) {
     whole_rows = rows & ~int64_t{3};
     whole_columns = columns & ~int64_t{3};
-    for (int64_t i = 0; i < whole_rows; i += 4) {
-      for (int64_t j = 0; j < whole_columns; j += 4)
-        transpose_block(t + j * target_stride + i, target_stride, s + i * source_stride + j, source_stride);
+    auto block = [&](int64_t i, int64_t j) {
+      transpose_block(t + j * target_stride + i, target_stride, s + i * source_stride + j, source_stride);
+    };
+    // Lines that are far apart evict each other: finish those of the wider stride four at a time.
+    if (target_stride > source_stride) {
+      for (int64_t j = 0; j < whole_columns; j += 4) {
+        for (int64_t i = 0; i < whole_rows; i += 4) block(i, j);
+      }
+    } else {
+      for (int64_t i = 0; i < whole_rows; i += 4) {
+        for (int64_t j = 0; j < whole_columns; j += 4) block(i, j);
+      }
     }
   }
   for (int64_t j = 0; j < columns; ++j) {
