@@ -29,7 +29,15 @@ void GraphInferrer::infer(const Graph& graph) {
 
 std::vector<Facts> GraphInferrer::infer(const Graph& body, std::span<const Facts> inputs) {
   for (size_t i = 0; i < body.inputs.size() && i < inputs.size(); ++i) table_[body.inputs[i]] = inputs[i];
-  infer(body);
+  try {
+    infer(body);
+  } catch (...) {
+    // Nothing is known of a body that these facts do not fit.
+    for (const Edge* edge : body.outputs) {
+      if (edge->graph == &body) table_[edge] = Facts{};
+    }
+    throw;
+  }
   std::vector<Facts> outputs;
   for (const Edge* edge : body.outputs) outputs.push_back(table_[edge]);
   return outputs;

@@ -36,6 +36,23 @@ Facts merge(InferContext& c, size_t output, const Facts& a, const Facts& b) {
   return merged;
 }
 
+// A branch may be meant for other shapes than these (one per sampling rate, say). Then the other one
+// decides, and taking this one is an error of the run.
+std::optional<std::vector<Facts>> try_branch(InferContext& c, const Graph& branch) {
+  try {
+    return c.bodies->infer(branch, {});
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidModel) throw;
+    return std::nullopt;
+  }
+}
+
+Facts without_data(Facts facts) {
+  facts.values.reset();
+  facts.constant = nullptr;
+  return facts;
+}
+
 void infer(InferContext& c) {
   c.expect_type(0, kBoolType);
   const auto& a = c.attrs<IfAttrs>();
@@ -46,9 +63,15 @@ void infer(InferContext& c) {
     for (size_t i = 0; i < outputs.size(); ++i) c.set_output_facts(i, outputs[i]);
     return;
   }
-  const std::vector<Facts> first = c.bodies->infer(*a.then_branch, {});
-  const std::vector<Facts> second = c.bodies->infer(*a.else_branch, {});
-  for (size_t i = 0; i < first.size(); ++i) c.set_output_facts(i, merge(c, i, first[i], second[i]));
+  const auto first = try_branch(c, *a.then_branch);
+  const auto second = first ? try_branch(c, *a.else_branch) : c.bodies->infer(*a.else_branch, {});
+  for (size_t i = 0; i < c.output_count(); ++i) {
+    if (first && second) {
+      c.set_output_facts(i, merge(c, i, (*first)[i], (*second)[i]));
+    } else {
+      c.set_output_facts(i, without_data(first ? (*first)[i] : (*second)[i]));
+    }
+  }
 }
 
 }  // namespace

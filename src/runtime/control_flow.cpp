@@ -61,7 +61,9 @@ void Executor::run_if(Frame& frame, const Step& step, std::byte* arena) {
   for (size_t b = 0; b < step.bodies.size(); ++b) {
     if (step.bodies[b] != nullptr && step.bodies[b]->graph == branch) body = frame.bodies[step.first_body + b];
   }
-  if (body == nullptr) fail(ErrorCode::kInvalidModel, "{}: a branch that was ruled out is taken", step.node->label());
+  if (body == nullptr)
+    fail(ErrorCode::kInvalidArgument, "{}: the branch '{}' is taken, but these input shapes do not fit it",
+         step.node->label(), branch->name);
   run(*body, arena + step.nested_offset, {}, {}, &frame);
   for (size_t i = 0; i < step.outputs.size(); ++i)
     set_result(frame, step, i, body->values[body->program->outputs[i]]);
