@@ -44,10 +44,25 @@ HWY_INLINE V fast_exp(D d, V x) {
   return hn::Mul(e, hn::BitCast(d, exponent));
 }
 
+// p / q for moderate q. A division of 16 lanes takes as long as 16 multiplications: one Newton step on the
+// 14-bit reciprocal and one correction of the quotient are faster and err by less than 2 units.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V quotient(D d, V p, V q) {
+#if HWY_TARGET == HWY_AVX3
+  V r = hn::ApproximateReciprocal(q);
+  r = hn::MulAdd(r, hn::NegMulAdd(q, r, hn::Set(d, 1.0f)), r);
+  const V x = hn::Mul(p, r);
+  return hn::MulAdd(r, hn::NegMulAdd(q, x, p), x);
+#else
+  (void)d;
+  return hn::Div(p, q);
+#endif
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V sigmoid(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  return hn::Div(one, hn::Add(one, fast_exp(d, hn::Neg(x))));
+  return quotient(d, one, hn::Add(one, fast_exp(d, hn::Neg(x))));
 }
 
 // Rational approximations; a few units in the last place.
@@ -60,7 +75,7 @@ HWY_INLINE V fast_tanh(D d, V x) {
              5.12229709037114e-08f, 1.48572235717979e-05f, 6.37261928875436e-04f, 4.89352455891786e-03f);
   const V q = horner(d, s, hn::Set(d, 1.19825839466702e-06f), 1.18534705686654e-04f, 2.26843463243900e-03f,
                      4.89352518554385e-03f);
-  return hn::Div(hn::Mul(x, p), q);
+  return quotient(d, hn::Mul(x, p), q);
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -72,7 +87,7 @@ HWY_INLINE V fast_erf(D d, V x) {
              -5.69250639462346e-05f, -7.34990630326855e-04f, -2.95459980854025e-03f, -1.60960333262415e-02f);
   const V q = horner(d, s, hn::Set(d, -1.45660718464996e-05f), -2.13374055278905e-04f, -1.68282697438203e-03f,
                      -7.37332916720468e-03f, -1.42647390514189e-02f);
-  return hn::Div(hn::Mul(x, p), q);
+  return quotient(d, hn::Mul(x, p), q);
 }
 
 // Calls body with a function of one vector, so that the choice is made once and not per vector.

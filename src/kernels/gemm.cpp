@@ -1,8 +1,6 @@
 #include "kernels/gemm.h"
 
 #include <algorithm>
-#include <limits>
-#include <utility>
 
 #include "kernels/parallel.h"
 
@@ -12,103 +10,12 @@
 #include <hwy/highway.h>
 
 #include "kernels/gemm_pack-inl.h"
+#include "kernels/gemm_plan-inl.h"
 #include "kernels/gemm_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
-
-// A panel of B, kBlockK x kPanel, stays in the first-level cache while the rows of a block of A, which
-// stays in the second level, pass by.
-inline constexpr int64_t kBlockK = 384;
-inline constexpr int64_t kBlockFloats = 64 * 1024;
-// Below this many multiply-adds a second thread costs more than it saves.
-inline constexpr int64_t kSerialWork = 256 * 1024;
-
-// How a product is cut: a pure function of shape, strides and threads, so that scratch is known ahead.
-struct Blocking {
-  int64_t k = 0;
-  int64_t rows = 0;
-  int64_t copy_stride = 0;  // of copied rows of A, or 0 if A is used where it lies
-  int tasks_m = 1;
-  int tasks_n = 1;
-};
-
-Blocking choose_blocking(GemmShape shape, int64_t a_row_stride, int64_t a_col_stride, bool whole_k,
-                         int threads) {
-  Blocking cut;
-  const int64_t tiles = (shape.m + kMaxRows - 1) / kMaxRows;
-  const int64_t panels = panel_count(shape.n);
-  if (threads > 1 && shape.m * shape.n * std::max<int64_t>(shape.k, 1) > kSerialWork) {
-    int64_t best = std::numeric_limits<int64_t>::max();
-    for (int n_tasks = threads; n_tasks >= 1; --n_tasks) {
-      const int m_tasks = threads / n_tasks;
-      const int64_t cost = ((panels + n_tasks - 1) / n_tasks) * ((tiles + m_tasks - 1) / m_tasks);
-      if (cost < best) {
-        best = cost;
-        cut.tasks_m = m_tasks;
-        cut.tasks_n = n_tasks;
-      }
-    }
-  }
-  const int64_t rows = (shape.m + cut.tasks_m - 1) / cut.tasks_m;
-  const int64_t blocks_k = (shape.k + kBlockK - 1) / kBlockK;
-  cut.k = whole_k || rows <= kMaxRows || blocks_k <= 1 ? shape.k : (shape.k + blocks_k - 1) / blocks_k;
-  cut.k = std::max<int64_t>(cut.k, 1);
-  const int64_t fit = std::max<int64_t>(kBlockFloats / cut.k, 4 * kMaxRows);
-  const int64_t blocks_m = (rows + fit - 1) / fit;
-  cut.rows = blocks_m <= 1 ? rows : (rows + blocks_m - 1) / blocks_m;
-  // Rows that are a multiple of 2 KiB apart share a few sets of the first-level cache.
-  const bool collide = a_row_stride % 512 == 0 && rows > 6 && shape.n > kPanel;
-  if (a_col_stride != 1 || collide) cut.copy_stride = (cut.k + 15) / 16 * 16 + 16;
-  return cut;
-}
-
-struct Job {
-  GemmShape shape;
-  GemmLeft a;
-  const float* b = nullptr;
-  GemmOutput c;
-  GemmEpilogue epilogue;  // what remains for finish_tile
-  const float* start = nullptr;
-  int64_t start_stride = 0;
-  const float* start_bias = nullptr;
-  bool clamp = false;
-  float low = 0;
-  float high = 0;
-  bool finish = false;
-  bool detour = false;  // results pass through the stack because the addend lies in C
-  Blocking cut;
-};
-
-// Moves into the tiles what they can do in registers.
-Job plan_job(GemmShape shape, const GemmLeft& a, const void* b, const GemmOutput& c,
-             const GemmEpilogue& epilogue, int threads) {
-  Job job;
-  job.shape = shape;
-  job.a = a;
-  job.b = static_cast<const float*>(b);
-  job.c = c;
-  job.epilogue = epilogue;
-  GemmEpilogue& e = job.epilogue;
-  if (e.beta == 0) e.addend = nullptr;
-  if (e.alpha == 1) job.start_bias = std::exchange(e.bias, nullptr);
-  if (e.alpha == 1 && e.beta == 1 && !e.addend_last && e.addend != nullptr) {
-    job.start = std::exchange(e.addend, nullptr);
-    job.start_stride = e.addend_stride;
-  }
-  const bool plain = e.alpha == 1 && e.addend == nullptr;
-  const ActivationKind kind = e.activation.kind;
-  if (plain && (kind == ActivationKind::kRelu || kind == ActivationKind::kClip)) {
-    job.clamp = true;
-    job.low = kind == ActivationKind::kRelu ? 0 : e.activation.a;
-    job.high = kind == ActivationKind::kRelu ? std::numeric_limits<float>::infinity() : e.activation.b;
-  } else {
-    job.finish = !plain || kind != ActivationKind::kNone;
-  }
-  job.detour = e.addend == c.data && e.addend != nullptr;
-  job.cut = choose_blocking(shape, a.row_stride, a.col_stride, job.detour, threads);
-  return job;
-}
+namespace {
 
 // One tile, `cols` wide, at (row, col), over [k0, k0 + k).
 void run_tile(const Job& job, TileFunction function, Tile& t, int64_t rows, int64_t row, int64_t col,
@@ -133,7 +40,6 @@ void run_tile(const Job& job, TileFunction function, Tile& t, int64_t rows, int6
 // All panels in [panel0, panel1) against one block of A, whose first row is row0.
 void run_block(const Job& job, const float* a, int64_t a_stride, int64_t row0, int64_t rows, int64_t panel0,
                int64_t panel1, int64_t k0, int64_t k) {
-  const int64_t tiles = (rows + kMaxRows - 1) / kMaxRows;
   const int64_t n = job.shape.n;
   Tile t;
   t.a_stride = a_stride;
@@ -146,7 +52,9 @@ void run_block(const Job& job, const float* a, int64_t a_stride, int64_t row0, i
     const int64_t left = std::min(panel1 * kPanel, n) - panel * kPanel;
     const bool is_wide = wide > 1 && left >= wide * kPanel;
     const int64_t width = panel_width(n, panel);
-    const auto& functions = width == kPanel ? kPanelTiles : kVectorTiles;
+    const int64_t max_rows = width == kPanel ? kMaxRows : kMaxVectorRows;
+    const int64_t tiles = (rows + max_rows - 1) / max_rows;
+    const TileFunction* functions = width == kPanel ? kPanelTiles.data() : kVectorTiles.data();
     t.b = job.b + panel * t.b_panel_stride + k0 * width;
     t.cols = is_wide ? wide * kPanel : std::min(left, kPanel);
     const float* next = panel + 1 < panel1 ? t.b + t.b_panel_stride : t.b;
@@ -182,11 +90,11 @@ void run_region(const Job& job, int64_t row0, int64_t row1, int64_t panel0, int6
   }
 }
 
-int64_t scratch_floats(GemmShape shape, int64_t a_row_stride, int64_t a_col_stride, int threads) {
+int64_t scratch_floats(GemmShape shape, int64_t a_col_stride, int threads) {
   if (shape.m == 0 || shape.n == 0) return 0;
   int64_t most = 0;
-  for (bool whole_k : {false, true}) {
-    const Blocking cut = choose_blocking(shape, a_row_stride, a_col_stride, whole_k, threads);
+  for (bool whole_k : {false, true}) {  // the epilogue decides which
+    const Blocking cut = choose_blocking(shape, a_col_stride, whole_k, threads);
     most = std::max(most, cut.tasks_m * cut.tasks_n * cut.rows * cut.copy_stride);
   }
   return most;
@@ -225,6 +133,7 @@ int panel_columns() {
   return static_cast<int>(kPanel);
 }
 
+}  // namespace
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -256,8 +165,8 @@ void pack_b(int64_t k, int64_t n, GemmRight b, void* dst, int threads) {
   HWY_DYNAMIC_DISPATCH(pack)(k, n, b, static_cast<float*>(dst), threads);
 }
 
-size_t gemm_scratch_bytes(GemmShape shape, int64_t a_row_stride, int64_t a_col_stride, int threads) {
-  return whole_lines(HWY_DYNAMIC_DISPATCH(scratch_floats)(shape, a_row_stride, a_col_stride, threads));
+size_t gemm_scratch_bytes(GemmShape shape, int64_t /*a_row_stride*/, int64_t a_col_stride, int threads) {
+  return whole_lines(HWY_DYNAMIC_DISPATCH(scratch_floats)(shape, a_col_stride, threads));
 }
 
 void gemm_packed(GemmShape shape, GemmLeft a, const void* packed_b, GemmOutput c,

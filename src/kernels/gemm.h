@@ -61,7 +61,7 @@ size_t packed_b_bytes(int64_t k, int64_t n);
 // Packs into `dst`, packed_b_bytes(k, n) bytes aligned to kGemmAlignment.
 void pack_b(int64_t k, int64_t n, GemmRight b, void* dst, int threads = 1);
 
-// Scratch of gemm_packed, often 0: rows of A are copied only if they are strided or collide in the cache.
+// Scratch of gemm_packed: 0 unless A's columns are strided, when blocks of its rows are copied there.
 size_t gemm_scratch_bytes(GemmShape shape, int64_t a_row_stride, int64_t a_col_stride, int threads);
 
 // `scratch` is aligned to kGemmAlignment; null if its size is 0. C may not overlap A or packed B.

@@ -14,14 +14,13 @@
 #include <cstring>
 
 #include "kernels/gemm.h"
+#include "kernels/gemm_lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace {
 
-using FloatTag = hn::CappedTag<float, 16>;
-using FloatVec = hn::Vec<FloatTag>;
-inline constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
 inline constexpr int64_t kPanel = 2 * kLanes;
 
 HWY_INLINE int64_t panel_count(int64_t n) {
@@ -132,6 +131,7 @@ HWY_INLINE void copy_rows(int64_t rows, int64_t k, const GemmLeft& a, float* dst
   }
 }
 
+}  // namespace
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -16,14 +16,18 @@
 
 #include "kernels/activation-inl.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm_lanes-inl.h"
 #include "kernels/gemm_pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace {
 
 // 28 accumulators of 32 registers, or 12 of 16: the rest holds a row of B and one value of A.
 inline constexpr int kMaxRows = kLanes == 16 ? 14 : 6;
+// Tiles of one vector need more rows to hide the latency of a multiply-add.
+inline constexpr int kMaxVectorRows = kLanes == 16 ? 14 : 12;
 
 struct Tile {
   const float* a = nullptr;
@@ -43,41 +47,6 @@ struct Tile {
   const float* prefetch = nullptr;  // bytes that the next panel needs
 };
 
-// Masked accesses never touch memory behind the mask; SSE4 has none, so it goes through the stack.
-HWY_INLINE FloatVec load_first(const float* p, int64_t count) {
-  const FloatTag d;
-#if HWY_TARGET <= HWY_AVX2
-  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, p);
-#else
-  HWY_ALIGN float lanes[kLanes] = {};
-  for (int64_t i = 0; i < std::min(count, kLanes); ++i) lanes[i] = p[i];
-  return hn::Load(d, lanes);
-#endif
-}
-
-HWY_INLINE void store_first(FloatVec v, float* p, int64_t count) {
-  const FloatTag d;
-#if HWY_TARGET <= HWY_AVX2
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, p);
-#else
-  HWY_ALIGN float lanes[kLanes];
-  hn::Store(v, d, lanes);
-  for (int64_t i = 0; i < std::min(count, kLanes); ++i) p[i] = lanes[i];
-#endif
-}
-
-HWY_INLINE FloatVec load_cols(const float* p, int64_t count) {
-  return count >= kLanes ? hn::LoadU(FloatTag(), p) : load_first(p, count);
-}
-
-HWY_INLINE void store_cols(FloatVec v, float* p, int64_t count) {
-  if (count >= kLanes) {
-    hn::StoreU(v, FloatTag(), p);
-  } else {
-    store_first(v, p, count);
-  }
-}
-
 template <int kRows, int kVecs>
 HWY_INLINE void tile_step(FloatVec (&acc)[kRows][kVecs], const float* const (&a)[kRows], int64_t k,
                           const float* b, int64_t b_panel_stride) {
@@ -93,22 +62,14 @@ HWY_INLINE void tile_step(FloatVec (&acc)[kRows][kVecs], const float* const (&a)
   }
 }
 
-template <int kRows, int kVecs>
-void tile(const Tile& t) {
-  const FloatTag d;
-  constexpr int64_t kStep = kVecs == 1 ? kLanes : kPanel;
-  FloatVec acc[kRows][kVecs];
-  const float* a[kRows];
-  HWY_UNROLL(14)
-  for (int r = 0; r < kRows; ++r) {
-    a[r] = t.a + r * t.a_stride;
-    HWY_UNROLL(8)
-    for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Zero(d);
-  }
+// Bias and start values into the accumulators; only the last vector can be partial.
+template <int kRows, int kVecs, class Last>
+HWY_INLINE void tile_begin(FloatVec (&acc)[kRows][kVecs], const Tile& t, const Last& last) {
   if (t.bias != nullptr) {
     HWY_UNROLL(8)
     for (int v = 0; v < kVecs; ++v) {
-      const FloatVec bias = load_cols(t.bias + v * kLanes, t.cols - v * kLanes);
+      const float* from = t.bias + v * kLanes;
+      const FloatVec bias = v + 1 < kVecs ? AllLanes().load(from) : last.load(from);
       HWY_UNROLL(14)
       for (int r = 0; r < kRows; ++r) acc[r][v] = bias;
     }
@@ -119,9 +80,45 @@ void tile(const Tile& t) {
       HWY_UNROLL(8)
       for (int v = 0; v < kVecs; ++v) {
         const float* from = t.start + r * t.start_stride + v * kLanes;
-        acc[r][v] = hn::Add(acc[r][v], load_cols(from, t.cols - v * kLanes));
+        acc[r][v] = hn::Add(acc[r][v], v + 1 < kVecs ? AllLanes().load(from) : last.load(from));
       }
     }
+  }
+}
+
+template <int kRows, int kVecs, class Last>
+HWY_INLINE void tile_end(const FloatVec (&acc)[kRows][kVecs], const Tile& t, const Last& last) {
+  HWY_UNROLL(14)
+  for (int r = 0; r < kRows; ++r) {
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVecs; ++v) {
+      float* to = t.c + r * t.c_stride + v * kLanes;
+      if (v + 1 < kVecs) {
+        AllLanes().store(acc[r][v], to);
+      } else {
+        last.store(acc[r][v], to);
+      }
+    }
+  }
+}
+
+template <int kRows, int kVecs>
+void tile(const Tile& t) {
+  const FloatTag d;
+  constexpr int64_t kStep = kVecs == 1 ? kLanes : kPanel;
+  const bool full = t.cols == kVecs * kLanes;
+  FloatVec acc[kRows][kVecs];
+  const float* a[kRows];
+  HWY_UNROLL(14)
+  for (int r = 0; r < kRows; ++r) {
+    a[r] = t.a + r * t.a_stride;
+    HWY_UNROLL(8)
+    for (int v = 0; v < kVecs; ++v) acc[r][v] = hn::Zero(d);
+  }
+  if (full) {
+    tile_begin(acc, t, AllLanes());
+  } else {
+    tile_begin(acc, t, Lanes(t.cols - (kVecs - 1) * kLanes));
   }
 
   const float* b = t.b;
@@ -144,12 +141,10 @@ void tile(const Tile& t) {
       for (int v = 0; v < kVecs; ++v) acc[r][v] = clamp(d, acc[r][v], t.low, t.high);
     }
   }
-  HWY_UNROLL(14)
-  for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(8)
-    for (int v = 0; v < kVecs; ++v) {
-      store_cols(acc[r][v], t.c + r * t.c_stride + v * kLanes, t.cols - v * kLanes);
-    }
+  if (full) {
+    tile_end(acc, t, AllLanes());
+  } else {
+    tile_end(acc, t, Lanes(t.cols - (kVecs - 1) * kLanes));
   }
 }
 
@@ -163,7 +158,7 @@ constexpr std::array<TileFunction, sizeof...(kIndex)> make_tiles(std::integer_se
 // Entry r - 1 works on r rows. A few rows alone cannot hide the latency of a multiply-add: they take
 // several panels at once.
 inline constexpr auto kPanelTiles = make_tiles<2>(std::make_integer_sequence<int, kMaxRows>());
-inline constexpr auto kVectorTiles = make_tiles<1>(std::make_integer_sequence<int, kMaxRows>());
+inline constexpr auto kVectorTiles = make_tiles<1>(std::make_integer_sequence<int, kMaxVectorRows>());
 inline constexpr int kMaxWideRows = 3;
 inline constexpr std::array<TileFunction, kMaxWideRows> kWideTiles = {&tile<1, 8>, &tile<2, 4>, &tile<3, 4>};
 inline constexpr std::array<int64_t, kMaxWideRows> kWidePanels = {4, 2, 2};
@@ -176,24 +171,26 @@ inline void finish_tile(const GemmEpilogue& e, int64_t rows, int64_t cols, const
   const FloatVec alpha = hn::Set(d, e.alpha);
   const FloatVec beta = hn::Set(d, e.beta);
   with_activation(d, e.activation, [&](auto activation) HWY_ATTR {
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t col = 0; col < cols; col += kLanes) {
-        const int64_t left = cols - col;
-        FloatVec x = hn::Mul(load_cols(from + row * from_stride + col, left), alpha);
-        if (e.bias != nullptr) x = hn::Add(x, load_cols(e.bias + col, left));
-        if (e.addend != nullptr) {
-          const FloatVec addend = load_cols(e.addend + row * e.addend_stride + col, left);
-          x = e.addend_last ? hn::MulAdd(addend, beta, activation(x))
-                            : activation(hn::MulAdd(addend, beta, x));
-        } else {
-          x = activation(x);
-        }
-        store_cols(x, c + row * c_stride + col, left);
+    const auto finish = [&](int64_t row, int64_t col, const auto& lanes) HWY_ATTR {
+      FloatVec x = hn::Mul(lanes.load(from + row * from_stride + col), alpha);
+      if (e.bias != nullptr) x = hn::Add(x, lanes.load(e.bias + col));
+      if (e.addend == nullptr) {
+        x = activation(x);
+      } else {
+        const FloatVec addend = lanes.load(e.addend + row * e.addend_stride + col);
+        x = e.addend_last ? hn::MulAdd(addend, beta, activation(x)) : activation(hn::MulAdd(addend, beta, x));
       }
+      lanes.store(x, c + row * c_stride + col);
+    };
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t col = 0;
+      for (; col + kLanes <= cols; col += kLanes) finish(row, col, AllLanes());
+      if (col < cols) finish(row, col, Lanes(cols - col));
     }
   });
 }
 
+}  // namespace
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -13,11 +13,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 
-// The sum of f(v) over the row: four accumulators per block of 4096, blocks added in double.
+// The sum of f(v) over the row: four accumulators per block of 1024, blocks added in double.
 template <class D, class F>
 HWY_INLINE double row_sum(D d, const float* x, size_t count, F f) {
   using V = hn::Vec<D>;
-  constexpr size_t kBlock = 4096;
+  constexpr size_t kBlock = 1024;
   const size_t lanes = hn::Lanes(d);
   double total = 0;
   for (size_t start = 0; start < count; start += kBlock) {

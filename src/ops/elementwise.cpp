@@ -208,13 +208,6 @@ int known_equal(Dim a, Dim b) {
   return exceeds(a, b) || exceeds(b, a) ? 0 : -1;
 }
 
-namespace {
-
-std::span<const Dim> without_leading_ones(std::span<const Dim> dims) {
-  while (!dims.empty() && dims[0] == Dim(1)) dims = dims.subspan(1);
-  return dims;
-}
-
 bool fits(Dim value, ElementType type) {
   if (!value.is_constant() || !is_integer(type)) return true;
   return visit_integer(type, [&](auto tag) {
@@ -222,6 +215,13 @@ bool fits(Dim value, ElementType type) {
     return static_cast<int64_t>(static_cast<T>(value.value())) == value.value() &&
            (std::is_signed_v<T> || value.value() >= 0);
   });
+}
+
+namespace {
+
+std::span<const Dim> without_leading_ones(std::span<const Dim> dims) {
+  while (!dims.empty() && dims[0] == Dim(1)) dims = dims.subspan(1);
+  return dims;
 }
 
 }  // namespace

@@ -127,6 +127,8 @@ using DimFunction = std::function<std::optional<Dim>(Dim, Dim)>;
 void propagate(InferContext& c, const DimFunction& f);
 // The elements of an integer or bool input.
 std::optional<std::span<const Dim>> known_values(InferContext& c, size_t i);
+// False for a constant outside the range of an integer type.
+bool fits(Dim value, ElementType type);
 // -1 if it cannot be told whether they are equal.
 int known_equal(Dim a, Dim b);
 

@@ -1,0 +1,122 @@
+// How a product is cut into blocks and tasks, and what its tiles do at their ends; once per target.
+#if defined(PLIMSOLL_KERNELS_GEMM_PLAN_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_KERNELS_GEMM_PLAN_INL_H_
+#undef PLIMSOLL_KERNELS_GEMM_PLAN_INL_H_
+#else
+#define PLIMSOLL_KERNELS_GEMM_PLAN_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "kernels/gemm.h"
+#include "kernels/gemm_tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace {
+
+// A panel of B, kBlockK x kPanel, stays in the nearest cache that holds it while the rows of a block of A,
+// kBlockFloats at most, pass by. Measured; machines without AVX-512 have smaller caches.
+inline constexpr int64_t kBlockK = kLanes == 16 ? 768 : 384;
+inline constexpr int64_t kBlockFloats = (kLanes == 16 ? 128 : 64) * 1024;
+// A smaller B stays in the second-level cache as a whole: then short blocks of rows keep A and C near.
+inline constexpr int64_t kSmallRight = 64 * 1024;
+inline constexpr int64_t kShortBlock = 4 * kMaxRows;
+// Below this many multiply-adds a second thread costs more than it saves.
+inline constexpr int64_t kSerialWork = 256 * 1024;
+
+// How a product is cut: a pure function of shape, strides and threads, so that scratch is known ahead.
+struct Blocking {
+  int64_t k = 0;
+  int64_t rows = 0;
+  int64_t copy_stride = 0;  // of copied rows of A, or 0 if A is used where it lies
+  int tasks_m = 1;
+  int tasks_n = 1;
+};
+
+inline Blocking choose_blocking(GemmShape shape, int64_t a_col_stride, bool whole_k, int threads) {
+  Blocking cut;
+  const int64_t tiles = (shape.m + kMaxRows - 1) / kMaxRows;
+  const int64_t panels = panel_count(shape.n);
+  if (threads > 1 && shape.m * shape.n * std::max<int64_t>(shape.k, 1) > kSerialWork) {
+    int64_t best = std::numeric_limits<int64_t>::max();
+    for (int n_tasks = threads; n_tasks >= 1; --n_tasks) {
+      const int m_tasks = threads / n_tasks;
+      const int64_t cost = ((panels + n_tasks - 1) / n_tasks) * ((tiles + m_tasks - 1) / m_tasks);
+      if (cost < best) {
+        best = cost;
+        cut.tasks_m = m_tasks;
+        cut.tasks_n = n_tasks;
+      }
+    }
+  }
+  const int64_t rows = (shape.m + cut.tasks_m - 1) / cut.tasks_m;
+  const int64_t blocks_k = (shape.k + kBlockK - 1) / kBlockK;
+  cut.k = whole_k || rows <= kMaxRows || blocks_k <= 1 ? shape.k : (shape.k + blocks_k - 1) / blocks_k;
+  cut.k = std::max<int64_t>(cut.k, 1);
+  const bool small = cut.k * shape.n <= kSmallRight;
+  const int64_t fit = small ? kShortBlock : std::max(kBlockFloats / cut.k, kShortBlock);
+  const int64_t blocks_m = (rows + fit - 1) / fit;
+  cut.rows = blocks_m <= 1 ? rows : (rows + blocks_m - 1) / blocks_m;
+  if (a_col_stride != 1) cut.copy_stride = (cut.k + 15) / 16 * 16 + 16;
+  return cut;
+}
+
+struct Job {
+  GemmShape shape;
+  GemmLeft a;
+  const float* b = nullptr;
+  GemmOutput c;
+  GemmEpilogue epilogue;  // what remains for finish_tile
+  const float* start = nullptr;
+  int64_t start_stride = 0;
+  const float* start_bias = nullptr;
+  bool clamp = false;
+  float low = 0;
+  float high = 0;
+  bool finish = false;
+  bool detour = false;  // results pass through the stack because the addend lies in C
+  Blocking cut;
+};
+
+// Moves into the tiles what they can do in registers.
+inline Job plan_job(GemmShape shape, const GemmLeft& a, const void* b, const GemmOutput& c,
+                    const GemmEpilogue& epilogue, int threads) {
+  Job job;
+  job.shape = shape;
+  job.a = a;
+  job.b = static_cast<const float*>(b);
+  job.c = c;
+  job.epilogue = epilogue;
+  GemmEpilogue& e = job.epilogue;
+  if (e.beta == 0) e.addend = nullptr;
+  if (e.alpha == 1) job.start_bias = std::exchange(e.bias, nullptr);
+  if (e.alpha == 1 && e.beta == 1 && !e.addend_last && e.addend != nullptr) {
+    job.start = std::exchange(e.addend, nullptr);
+    job.start_stride = e.addend_stride;
+  }
+  const bool plain = e.alpha == 1 && e.addend == nullptr;
+  const ActivationKind kind = e.activation.kind;
+  if (plain && (kind == ActivationKind::kRelu || kind == ActivationKind::kClip)) {
+    job.clamp = true;
+    job.low = kind == ActivationKind::kRelu ? 0 : e.activation.a;
+    job.high = kind == ActivationKind::kRelu ? std::numeric_limits<float>::infinity() : e.activation.b;
+  } else {
+    job.finish = !plain || kind != ActivationKind::kNone;
+  }
+  job.detour = e.addend == c.data && e.addend != nullptr;
+  job.cut = choose_blocking(shape, a.col_stride, job.detour, threads);
+  return job;
+}
+
+}  // namespace
+}  // namespace plimsoll::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,29 @@
+#include "ops/cast_elements.h"
+#include "ops/elementwise.h"
+
+namespace plimsoll {
+namespace {
+
+const void* attrs(AttrContext& c) {
+  if (c.opset() >= 19) c.ignore("saturate");    // about float8 only
+  if (c.opset() >= 24) c.ignore("round_mode");  // likewise
+  return nullptr;
+}
+
+void infer(InferContext& c) {
+  infer_cast(c, c.type(1));
+}
+
+}  // namespace
+
+extern const OpDef op_cast_like = {
+    .name = "CastLike",
+    .inputs = {2, 2},
+    .attrs = attrs,
+    .infer = infer,
+    .alias = alias_unary,
+    .run = run_cast,
+    .cost = cost_elementwise,
+};
+
+}  // namespace plimsoll
