@@ -96,7 +96,7 @@ class Verifier {
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kCancelled && interrupted()) throw;
       if (error.code() == ErrorCode::kNotImplemented)
-        return {Status::kNotImplemented, error.what(), missing_operators(model, error.what())};
+        return {Status::kNotImplemented, error.what(), missing_operators(model)};
       return {Status::kFailed, fmt::format("{}: {}", error_code_name(error.code()), error.what()), {}};
     } catch (const std::exception& error) {
       return {Status::kFailed, fmt::format("unexpected exception: {}", error.what()), {}};
@@ -161,16 +161,13 @@ class Verifier {
     }
   }
 
-  // What the model needs that is not there; if every operator is, what the message names in brackets.
-  std::vector<std::string> missing_operators(const std::string& model, const std::string& message) const {
+  // What the model needs that is not there; nothing if it is something else than an operator.
+  std::vector<std::string> missing_operators(const std::string& model) const {
     try {
-      const std::vector<std::string> missing = Model(env_, model, session_options_).GetInfo().not_implemented;
-      if (!missing.empty()) return missing;
+      return Model(env_, model, session_options_).GetInfo().not_implemented;
     } catch (const std::exception&) {
+      return {};
     }
-    const size_t open = message.find('('), close = message.find(')', std::min(open, message.size()));
-    if (open == std::string::npos || close == std::string::npos) return {"types"};
-    return {message.substr(open + 1, close - open - 1)};
   }
 
   const VerifyOptions& options_;
@@ -188,8 +185,11 @@ class Tally {
       if (!json) print(fmt::format("failed {}: {}\n", name, verdict.reason));
     }
     if (verdict.status == Status::kNotImplemented) {
-      ++not_implemented_;
+      not_implemented_.push_back({{"case", name}, {"reason", verdict.reason}});
       for (const std::string& op : verdict.missing) ++missing_[op];
+      if (!verdict.missing.empty()) return;
+      ++missing_["(other)"];
+      if (!json) print(fmt::format("not implemented {}: {}\n", name, verdict.reason));
     }
   }
 
@@ -200,22 +200,24 @@ class Tally {
     std::string list;
     for (const auto& [op, count] : sorted)
       list += fmt::format("{}{} {}", list.empty() ? ": " : ", ", op, count);
-    if (not_implemented_ > 0) print(fmt::format("{} not implemented{}\n", not_implemented_, list));
+    if (!not_implemented_.empty())
+      print(fmt::format("{} not implemented{}\n", not_implemented_.size(), list));
     print(fmt::format("{} passed, {} failed\n", passed_, failures_.size()));
   }
 
   Json json() const {
     return {{"passed", passed_},
             {"failed", failures_.size()},
-            {"not_implemented", not_implemented_},
+            {"not_implemented", not_implemented_.size()},
             {"missing_operators", missing_},
-            {"failures", failures_}};
+            {"failures", failures_},
+            {"not_implemented_cases", not_implemented_}};
   }
   int exit_code() const { return failures_.empty() ? 0 : 1; }
 
  private:
-  int passed_ = 0, not_implemented_ = 0;
-  Json failures_ = Json::array();
+  int passed_ = 0;
+  Json failures_ = Json::array(), not_implemented_ = Json::array();
   std::map<std::string, int> missing_;
 };
 
