@@ -20,6 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kOtherKinds[] = {"sequence(", "optional(", "map(", "sparse", "opaque"};
+
 struct VerifyOptions {
   std::vector<std::string> directories;
   EngineOptions engine;
@@ -121,8 +123,9 @@ class Verifier {
 
   static void require_tensors(const std::vector<ValueInfo>& infos) {
     for (const ValueInfo& info : infos) {
-      // "sequence(...)", "optional(...)", "map(...)"
-      if (info.type == ElementType::kUndefined || info.type_text.find('(') != std::string::npos)
+      const bool is_tensor = std::none_of(std::begin(kOtherKinds), std::end(kOtherKinds),
+                                          [&](const char* kind) { return info.type_text.starts_with(kind); });
+      if (!is_tensor)
         throw Error(ErrorCode::kNotImplemented, fmt::format("'{}': type {}", info.name, info.type_text));
     }
   }
