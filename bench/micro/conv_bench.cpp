@@ -53,15 +53,16 @@ struct Ours {
         y(floats(s.out_h * s.out_w * s.out_c)),
         bias(floats(s.out_c)),
         packed(depthwise ? kernels::depthwise_packed_bytes(s) : kernels::conv_packed_bytes(s)),
-        scratch(depthwise ? kernels::depthwise_scratch_bytes(s, 1) : kernels::conv_scratch_bytes(s, 1)) {
+        scratch(depthwise ? 0 : kernels::conv_scratch_bytes(s, 1)) {
     const Buffer raw(floats(s.out_c * (s.in_c / s.groups) * s.kernel_h * s.kernel_w));
     const auto weights = kernels::oihw_weights(s, raw.get());
     depthwise ? kernels::depthwise_pack(s, weights, packed.get())
               : kernels::conv_pack(s, weights, packed.get());
   }
   void operator()() const {
-    (depthwise ? kernels::depthwise : kernels::conv)(s, x.get(), packed.get(), y.get(),
-                                                     {bias.get(), nullptr, {}}, scratch.get(), 1);
+    const kernels::ConvEpilogue epilogue{bias.get(), nullptr, {}};
+    if (depthwise) return kernels::depthwise(s, x.get(), packed.get(), y.get(), epilogue, 1);
+    kernels::conv(s, x.get(), packed.get(), y.get(), epilogue, scratch.get(), 1);
   }
   ConvShape s;
   bool depthwise;

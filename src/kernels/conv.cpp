@@ -50,7 +50,7 @@ constexpr ConvVariant kVariants[] = {make_variant<2, 6, 3>(1.0), make_variant<1,
 
 constexpr int64_t kPanel = 2 * kFloatLanes;
 constexpr int64_t kStripBytes = 512 << 10;
-constexpr int64_t kBandBytes = 512 << 10;
+constexpr int64_t kSmallWeights = 512 << 10, kSmallBand = 256 << 10, kLargeBand = 1 << 20;
 
 const ConvVariant& choose_variant(int64_t out_w) {
   const ConvVariant* best = &kVariants[0];
@@ -196,19 +196,23 @@ class Conv {
     float* strips;
   };
 
-  // Bands small enough that their input stays in the second-level cache and their strips in scratch.
+  // Bands small enough that their input and output stay in the second-level cache while all weights pass by,
+  // larger if the weights do not stay there themselves; and that their strips fit the scratch.
   void cut(int64_t strip_bytes, int threads) {
-    const int64_t row_bytes = s_.in_w * s_.in_c * static_cast<int64_t>(sizeof(float)) * s_.stride_h;
+    const auto kFloat = static_cast<int64_t>(sizeof(float));
+    const int64_t row_bytes = (s_.in_w * s_.in_c * s_.stride_h + s_.out_w * s_.out_c) * kFloat;
+    const int64_t weight_bytes = packed_group_floats(s_) * s_.groups * kFloat;
+    const int64_t band_bytes = weight_bytes > kSmallWeights ? kLargeBand : kSmallBand;
     int64_t rows = s_.out_h;
     if (strip_row_ > 0) {
-      const int64_t held = strip_bytes / (strip_row_ * static_cast<int64_t>(sizeof(float)));
+      const int64_t held = strip_bytes / (strip_row_ * kFloat);
       const int64_t extent = (s_.kernel_h - 1) * s_.dilation_h + 1;
       rows = std::clamp<int64_t>(held >= s_.in_h ? rows : (held - extent) / s_.stride_h + 1, 1, rows);
     }
-    rows = std::clamp<int64_t>(kBandBytes / std::max<int64_t>(1, row_bytes), 1, rows);
+    rows = std::clamp<int64_t>(band_bytes / std::max<int64_t>(1, row_bytes), 1, rows);
     bands_ = ceil_div(s_.out_h, rows);
-    bands_are_rows_ = bands_ > 1 || s_.out_h > 1;
-    if (s_.out_h == 1) bands_ = std::min(split_.per_row, ceil_div(row_bytes, kBandBytes));
+    bands_are_rows_ = s_.out_h > 1;
+    if (s_.out_h == 1) bands_ = std::clamp<int64_t>(ceil_div(row_bytes, band_bytes), 1, split_.per_row);
     if (threads > 1) {
       const int64_t most = bands_are_rows_ ? s_.out_h : split_.per_row;
       bands_ = std::min(most, round_up_to(bands_, threads));
@@ -249,43 +253,68 @@ class Conv {
     tile.weights = packed_ + g * packed_group_floats(s_) + first * taps(s_);
     tile.bias = epilogue_.bias == nullptr ? nullptr : epilogue_.bias + channel;
     const int vecs = tile.cols <= kFloatLanes ? 0 : 1;
-    const int64_t in_channel = g * (s_.in_c / s_.groups);
     const int64_t count = b.last - b.first;
     const int64_t tiles = ceil_div(count, variant_.max_groups[vecs]);
-    int64_t row = b.first / split_.per_row, column = b.first % split_.per_row;
+    const int64_t least = count / tiles, larger = count % tiles;
+    Cursor at(*this, b, g * (s_.in_c / s_.groups), channel);
     for (int64_t t = 0; t < tiles; ++t) {
-      const auto groups = static_cast<int>(count * (t + 1) / tiles - count * t / tiles);
-      for (int i = 0; i < groups; ++i) {
-        place(b, row, column, in_channel, channel, tile.groups[i]);
-        if (++column == split_.per_row) column = 0, ++row;
-      }
+      const auto groups = static_cast<int>(least + (t < larger ? 1 : 0));
+      for (int i = 0; i < groups; ++i) at.take(tile.groups[i]);
       variant_.tiles[vecs][groups - 1](tile);
       if (finish_) finish(tile, groups);
     }
   }
 
-  void place(const Band& b, int64_t row, int64_t column, int64_t in_channel, int64_t channel,
-             ConvGroup& group) const {
-    group.row = row * s_.stride_h - s_.pad_top;
-    const int64_t x = column * split_.pixels;
-    if (split_.is_left(column)) {
-      group.origin = b.strips + x * s_.stride_w * s_.in_c + in_channel;
-    } else if (split_.is_right(column)) {
-      const int64_t skipped = split_.end_direct * split_.pixels;
-      group.origin = b.strips + (split_.left_pixels + (x - skipped) * s_.stride_w) * s_.in_c + in_channel;
-    } else {
-      group.origin =
-          x_ + b.image * s_.in_h * s_.in_w * s_.in_c + (x * s_.stride_w - s_.pad_left) * s_.in_c + in_channel;
+  // Walks over the groups of a band.
+  class Cursor {
+   public:
+    Cursor(const Conv& conv, const Band& b, int64_t in_channel, int64_t channel)
+        : conv_(conv),
+          first_row_(b.first_row),
+          row_(b.first / conv.split_.per_row),
+          column_(b.first % conv.split_.per_row) {
+      const ConvShape& s = conv.s_;
+      const ConvSplit& split = conv.split_;
+      image_ = conv.x_ + b.image * s.in_h * s.in_w * s.in_c + in_channel;
+      left_ = b.strips + in_channel;
+      right_ = left_ + split.left_pixels * s.in_c;
+      out_ = b.image * s.out_image_stride + channel;
+      start_row();
     }
-    const bool direct = !split_.is_left(column) && !split_.is_right(column);
-    group.row_stride = direct ? s_.in_w * s_.in_c : strip_row_;
-    group.first_row = direct ? 0 : b.first_row;
-    const int64_t out =
-        b.image * s_.out_image_stride + row * s_.out_row_stride + x * s_.out_pixel_stride + channel;
-    group.out = y_ + out;
-    group.addend = epilogue_.addend == nullptr ? nullptr : epilogue_.addend + out;
-    group.pixels = std::min<int64_t>(split_.pixels, s_.out_w - x);
-  }
+
+    void take(ConvGroup& group) {
+      const ConvShape& s = conv_.s_;
+      const ConvSplit& split = conv_.split_;
+      const int64_t x = column_ * split.pixels;
+      const bool left = split.is_left(column_), right = split.is_right(column_);
+      const int64_t skipped = left ? 0 : right ? split.end_direct * split.pixels * s.stride_w : s.pad_left;
+      group.origin = (left ? left_ : right ? right_ : image_) + (x * s.stride_w - skipped) * s.in_c;
+      group.row_stride = left || right ? conv_.strip_row_ : s.in_w * s.in_c;
+      group.first_row = left || right ? first_row_ : 0;
+      group.row = in_row_;
+      group.out = out_row_ + x * s.out_pixel_stride;
+      group.addend = addend_row_ == nullptr ? nullptr : addend_row_ + x * s.out_pixel_stride;
+      group.pixels = std::min<int64_t>(split.pixels, s.out_w - x);
+      if (++column_ == split.per_row) column_ = 0, ++row_, start_row();
+    }
+
+   private:
+    void start_row() {
+      const ConvShape& s = conv_.s_;
+      in_row_ = row_ * s.stride_h - s.pad_top;
+      const int64_t out = out_ + row_ * s.out_row_stride;
+      out_row_ = conv_.y_ + out;
+      addend_row_ = conv_.epilogue_.addend == nullptr ? nullptr : conv_.epilogue_.addend + out;
+    }
+
+    const Conv& conv_;
+    int64_t first_row_;
+    int64_t row_, column_;
+    const float *image_, *left_, *right_;
+    int64_t out_, in_row_;
+    float* out_row_;
+    const float* addend_row_;
+  };
 
   // Activations too large to repeat in every kernel, while the tile is still in the first-level cache.
   void finish(const ConvTile& tile, int groups) const {

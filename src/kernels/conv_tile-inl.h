@@ -65,11 +65,6 @@ struct PixelStrides {
   }
 };
 
-template <int kGroups, int kPixels, int kVecs>
-struct ConvAccumulators {
-  FloatVec at[kGroups * kPixels][kVecs];
-};
-
 template <int kPixel, int kPixels, int kVecs, int kRows>
 HWY_INLINE void conv_pixel(FloatVec (&acc)[kRows][kVecs], int row, const char* base, const PixelStrides& s,
                            const FloatVec (&w)[kVecs]) {
@@ -148,6 +143,68 @@ HWY_INLINE void conv_taps(const ConvTile& t, FloatVec (&acc)[kGroups * kPixels][
   }
 }
 
+// Stores all pixels of all groups. kWhole: all channels too.
+template <bool kWhole, bool kAdd, int kGroups, int kPixels, int kVecs>
+HWY_INLINE void store_full(const ConvTile& t, const FloatVec (&acc)[kGroups * kPixels][kVecs]) {
+  const int64_t last = kWhole ? kFloatLanes : t.cols - (kVecs - 1) * kFloatLanes;
+  const int64_t stride = t.out_stride;
+  HWY_UNROLL(12)
+  for (int g = 0; g < kGroups; ++g) {
+    float* out = t.groups[g].out;
+    const float* addend = t.groups[g].addend;
+    HWY_UNROLL(7)
+    for (int pixel = 0; pixel < kPixels; ++pixel, out += stride, addend += kAdd ? stride : 0) {
+      HWY_UNROLL(2)
+      for (int v = 0; v < kVecs; ++v) {
+        const int64_t lanes = v + 1 < kVecs ? kFloatLanes : last;
+        FloatVec y = acc[g * kPixels + pixel][v];
+        if (kAdd) y = hn::Add(y, load_lanes(addend + v * kFloatLanes, lanes));
+        if (kAdd && t.clamp) y = clamp(FloatTag(), y, t.low, t.high);
+        store_lanes(y, out + v * kFloatLanes, lanes);
+      }
+    }
+  }
+}
+
+template <int kGroups, int kPixels, int kVecs>
+HWY_INLINE void store_some(const ConvTile& t, const FloatVec (&acc)[kGroups * kPixels][kVecs]) {
+  HWY_UNROLL(28)
+  for (int r = 0; r < kGroups * kPixels; ++r) {
+    const ConvGroup& group = t.groups[r / kPixels];
+    const int64_t pixel = r % kPixels;
+    if (pixel >= group.pixels) continue;
+    HWY_UNROLL(2)
+    for (int v = 0; v < kVecs; ++v) {
+      const int64_t at = pixel * t.out_stride + v * kFloatLanes;
+      const int64_t lanes = t.cols - v * kFloatLanes;
+      FloatVec y = acc[r][v];
+      if (group.addend != nullptr) y = hn::Add(y, load_lanes(group.addend + at, lanes));
+      if (t.clamp) y = clamp(FloatTag(), y, t.low, t.high);
+      store_lanes(y, group.out + at, lanes);
+    }
+  }
+}
+
+template <int kGroups, int kPixels, int kVecs>
+HWY_INLINE void store_tile(const ConvTile& t, FloatVec (&acc)[kGroups * kPixels][kVecs]) {
+  bool full = true;
+  for (int g = 0; g < kGroups; ++g) full &= t.groups[g].pixels == kPixels;
+  if (!full) return store_some<kGroups, kPixels, kVecs>(t, acc);
+  const bool whole = t.cols == kVecs * kFloatLanes;
+  if (t.groups[0].addend != nullptr)
+    return whole ? store_full<true, true, kGroups, kPixels, kVecs>(t, acc)
+                 : store_full<false, true, kGroups, kPixels, kVecs>(t, acc);
+  if (t.clamp) {
+    HWY_UNROLL(28)
+    for (int r = 0; r < kGroups * kPixels; ++r) {
+      HWY_UNROLL(2)
+      for (int v = 0; v < kVecs; ++v) acc[r][v] = clamp(FloatTag(), acc[r][v], t.low, t.high);
+    }
+  }
+  return whole ? store_full<true, false, kGroups, kPixels, kVecs>(t, acc)
+               : store_full<false, false, kGroups, kPixels, kVecs>(t, acc);
+}
+
 template <int kGroups, int kPixels, int kVecs>
 void conv_tile(const ConvTile& t) {
   constexpr int kRows = kGroups * kPixels;
@@ -164,20 +221,7 @@ void conv_tile(const ConvTile& t) {
     for (int v = 0; v < kVecs; ++v) acc[r][v] = start[v];
   }
   conv_taps<kGroups, kPixels, kVecs>(t, acc);
-  HWY_UNROLL(28)
-  for (int r = 0; r < kRows; ++r) {
-    const ConvGroup& group = t.groups[r / kPixels];
-    const int64_t pixel = r % kPixels;
-    if (pixel >= group.pixels) continue;
-    HWY_UNROLL(2)
-    for (int v = 0; v < kVecs; ++v) {
-      const int64_t at = pixel * t.out_stride + v * kFloatLanes;
-      const int64_t left = t.cols - v * kFloatLanes;
-      if (group.addend != nullptr) acc[r][v] = hn::Add(acc[r][v], load_lanes(group.addend + at, left));
-      if (t.clamp) acc[r][v] = clamp(d, acc[r][v], t.low, t.high);
-      store_lanes(acc[r][v], group.out + at, left);
-    }
-  }
+  store_tile<kGroups, kPixels, kVecs>(t, acc);
 }
 
 using ConvTileFunction = void (*)(const ConvTile&);

@@ -22,15 +22,17 @@ namespace {
 // Neighbouring output pixels of one row that are computed together.
 constexpr int kTilePixels = 7;
 
-// One tile: kTilePixels pixels, all channels.
+// One tile: kTilePixels pixels of a row, channels [first_channel, last_channel).
 struct DepthwiseTile {
   const float* weights = nullptr;  // of the first kernel row that meets the image
   int64_t rows = 0;                // kernel rows that do
   int64_t channels = 0, padded_channels = 0;
-  const float* const* taps = nullptr;  // inputs: per kernel row and column (or tap and pixel); or else
-  const float* first = nullptr;        // the first input, and the way to its neighbours
+  int64_t first_channel = 0, last_channel = 0;
+  const float* row = nullptr;  // the input row of the first of them
   int64_t row_stride = 0;
-  int64_t kernel_w = 0;
+  int64_t left = 0;  // input column of the first pixel's first tap, may be outside
+  int64_t in_w = 0;
+  int64_t kernel_w = 0, stride_w = 0, dilation_w = 0;
   float* out = nullptr;
   const float* bias = nullptr;
   const float* addend = nullptr;
@@ -39,85 +41,106 @@ struct DepthwiseTile {
   float low = 0, high = 0;
 };
 
-HWY_INLINE void store_pixels(const DepthwiseTile& t, FloatVec (&acc)[kTilePixels], int64_t c, int64_t lanes) {
+template <class Lanes>
+HWY_INLINE void store_pixels(const DepthwiseTile& t, FloatVec (&acc)[kTilePixels], int64_t c, Lanes lanes) {
+  float* out = t.out + c;
+  const int64_t stride = t.channels;
+  if (t.addend != nullptr) {
+    HWY_UNROLL(7)
+    for (int r = 0; r < kTilePixels; ++r) {
+      if (r < t.pixels) acc[r] = hn::Add(acc[r], load_lanes(t.addend + r * stride + c, lanes));
+    }
+  }
+  if (t.clamp) {
+    HWY_UNROLL(7)
+    for (int r = 0; r < kTilePixels; ++r) acc[r] = clamp(FloatTag(), acc[r], t.low, t.high);
+  }
+  if (t.pixels == kTilePixels) {
+    HWY_UNROLL(7)
+    for (int r = 0; r < kTilePixels; ++r, out += stride) store_lanes(acc[r], out, lanes);
+    return;
+  }
   HWY_UNROLL(7)
   for (int r = 0; r < kTilePixels; ++r) {
-    if (r >= t.pixels) break;
-    const int64_t at = r * t.channels + c;
-    FloatVec y = acc[r];
-    if (t.addend != nullptr) y = hn::Add(y, load_lanes(t.addend + at, lanes));
-    if (t.clamp) y = clamp(FloatTag(), y, t.low, t.high);
-    store_lanes(y, t.out + at, lanes);
+    if (r < t.pixels) store_lanes(acc[r], out + r * stride, lanes);
   }
 }
 
-HWY_INLINE void start_pixels(const DepthwiseTile& t, FloatVec (&acc)[kTilePixels], int64_t c, int64_t lanes) {
+template <class Lanes>
+HWY_INLINE void start_pixels(const DepthwiseTile& t, FloatVec (&acc)[kTilePixels], int64_t c, Lanes lanes) {
   const FloatVec start = t.bias == nullptr ? hn::Zero(FloatTag()) : load_lanes(t.bias + c, lanes);
   HWY_UNROLL(7)
   for (int r = 0; r < kTilePixels; ++r) acc[r] = start;
 }
 
+// Columns of a tile's input that lie inside the image.
+struct Columns {
+  int first, last;
+};
+
 // One kernel row: every input column is loaded once and meets each pixel that it belongs to.
-template <int kWidth, int kStride, class Load>
+template <int kWidth, int kStride, bool kInside, class Lanes>
 HWY_INLINE void depthwise_row(FloatVec (&acc)[kTilePixels], const float* weights, int64_t weight_stride,
-                              const Load& load) {
+                              const float* x, int64_t stride, Columns inside, Lanes lanes) {
   constexpr int kColumns = (kTilePixels - 1) * kStride + kWidth;
   FloatVec w[kWidth];
   HWY_UNROLL(7)
   for (int k = 0; k < kWidth; ++k) w[k] = hn::Load(FloatTag(), weights + k * weight_stride);
   HWY_UNROLL(19)
-  for (int column = 0; column < kColumns; ++column) {
-    const FloatVec x = load(column);
+  for (int column = 0; column < kColumns; ++column, x += stride) {
+    if (!kInside && (column < inside.first || column >= inside.last)) continue;
+    const FloatVec v = load_lanes(x, lanes);
     HWY_UNROLL(7)
     for (int r = 0; r < kTilePixels; ++r) {
       const int tap = column - r * kStride;
-      if (tap >= 0 && tap < kWidth) acc[r] = hn::MulAdd(x, w[tap], acc[r]);
+      if (tap >= 0 && tap < kWidth) acc[r] = hn::MulAdd(v, w[tap], acc[r]);
     }
   }
 }
 
 template <int kWidth, int kStride, bool kInside, class Lanes>
-HWY_INLINE void depthwise_channels(const DepthwiseTile& t, int64_t c, Lanes lanes) {
-  constexpr int kColumns = (kTilePixels - 1) * kStride + kWidth;
+HWY_INLINE void depthwise_channels(const DepthwiseTile& t, Columns inside, int64_t c, Lanes lanes) {
   FloatVec acc[kTilePixels];
   start_pixels(t, acc, c, lanes);
   const float* weights = t.weights + c;
-  const float* const* taps = t.taps;
-  const float* first = t.first + c;
-  const int64_t channels = t.channels;
+  const float* x = t.row + t.left * t.channels + c;
   for (int64_t row = 0; row < t.rows; ++row) {
-    depthwise_row<kWidth, kStride>(acc, weights, t.padded_channels, [&](int column) HWY_ATTR {
-      return load_lanes(kInside ? first + column * channels : taps[column] + c, lanes);
-    });
+    depthwise_row<kWidth, kStride, kInside>(acc, weights, t.padded_channels, x, t.channels, inside, lanes);
     weights += kWidth * t.padded_channels;
-    taps += kColumns;
-    first += t.row_stride;
+    x += t.row_stride;
   }
   store_pixels(t, acc, c, lanes);
 }
 
 template <int kWidth, int kStride, bool kInside>
 void depthwise_tile(const DepthwiseTile& t) {
-  int64_t c = 0;
-  for (; c + kFloatLanes <= t.channels; c += kFloatLanes)
-    depthwise_channels<kWidth, kStride, kInside>(t, c, std::integral_constant<int64_t, kFloatLanes>());
-  if (c < t.channels) depthwise_channels<kWidth, kStride, kInside>(t, c, t.channels - c);
+  constexpr int64_t kColumns = (kTilePixels - 1) * kStride + kWidth;
+  const Columns inside{static_cast<int>(std::clamp<int64_t>(-t.left, 0, kColumns)),
+                       static_cast<int>(std::clamp<int64_t>(t.in_w - t.left, 0, kColumns))};
+  int64_t c = t.first_channel;
+  for (; c + kFloatLanes <= t.last_channel; c += kFloatLanes)
+    depthwise_channels<kWidth, kStride, kInside>(t, inside, c, std::integral_constant<int64_t, kFloatLanes>());
+  if (c < t.last_channel) depthwise_channels<kWidth, kStride, kInside>(t, inside, c, t.last_channel - c);
 }
 
-// Any kernel: an input for every tap and pixel.
+// Any kernel, tap by tap.
 void depthwise_any_tile(const DepthwiseTile& t) {
-  for (int64_t c = 0; c < t.channels; c += kFloatLanes) {
-    const int64_t lanes = std::min(kFloatLanes, t.channels - c);
+  for (int64_t c = t.first_channel; c < t.last_channel; c += kFloatLanes) {
+    const int64_t lanes = std::min(kFloatLanes, t.last_channel - c);
     FloatVec acc[kTilePixels];
     start_pixels(t, acc, c, lanes);
-    const float* const* taps = t.taps;
     const float* weights = t.weights + c;
-    for (int64_t tap = 0; tap < t.rows * t.kernel_w; ++tap) {
-      const FloatVec w = hn::Load(FloatTag(), weights);
-      HWY_UNROLL(7)
-      for (int r = 0; r < kTilePixels; ++r) acc[r] = hn::MulAdd(load_lanes(taps[r] + c, lanes), w, acc[r]);
-      taps += kTilePixels;
-      weights += t.padded_channels;
+    for (int64_t row = 0; row < t.rows; ++row) {
+      const float* x = t.row + row * t.row_stride + c;
+      for (int64_t k = 0; k < t.kernel_w; ++k, weights += t.padded_channels) {
+        const FloatVec w = hn::Load(FloatTag(), weights);
+        HWY_UNROLL(7)
+        for (int r = 0; r < kTilePixels; ++r) {
+          const int64_t column = t.left + r * t.stride_w + k * t.dilation_w;
+          if (column < 0 || column >= t.in_w) continue;
+          acc[r] = hn::MulAdd(load_lanes(x + column * t.channels, lanes), w, acc[r]);
+        }
+      }
     }
     store_pixels(t, acc, c, lanes);
   }
@@ -146,15 +169,15 @@ int64_t padded(int64_t channels) {
   return round_up(channels, kFloatLanes);
 }
 
-// Inputs per kernel row that a tile's table lists.
-int64_t table_columns(const ConvShape& s) {
-  return find_kernel(s) != nullptr ? (kTilePixels - 1) * s.stride_w + s.kernel_w
-                                   : checked_mul(s.kernel_w, int64_t{kTilePixels});
-}
+// Input rows of a block of channels stay in the first-level cache from one output row to the next.
+constexpr int64_t kRowsBytes = 24 << 10, kLeastBlock = 128;
 
-int64_t scratch_of_thread(const ConvShape& s) {
-  const int64_t table = checked_mul(checked_mul(s.kernel_h, table_columns(s)), sizeof(float*));
-  return checked_add(round_up(table, 64), round_up(checked_mul(s.in_c, sizeof(float)), 64));
+int64_t channel_block(const ConvShape& s) {
+  const int64_t rows = std::min(s.in_h, s.kernel_h + s.stride_h);
+  const int64_t bytes = std::max<int64_t>(1, rows * s.in_w * static_cast<int64_t>(sizeof(float)));
+  const int64_t most = std::max(kLeastBlock, kRowsBytes / bytes / kFloatLanes * kFloatLanes);
+  const int64_t blocks = ceil_div(s.in_c, most);
+  return round_up(ceil_div(s.in_c, blocks), kFloatLanes);
 }
 
 class Depthwise {
@@ -166,7 +189,8 @@ class Depthwise {
     common_.channels = s_.in_c;
     common_.padded_channels = padded(s_.in_c);
     common_.row_stride = s_.dilation_h * s_.in_w * s_.in_c;
-    common_.kernel_w = s_.kernel_w;
+    common_.in_w = s_.in_w;
+    common_.kernel_w = s_.kernel_w, common_.stride_w = s_.stride_w, common_.dilation_w = s_.dilation_w;
     common_.bias = epilogue.bias;
     common_.clamp = kind == ActivationKind::kRelu || kind == ActivationKind::kClip;
     common_.low = kind == ActivationKind::kClip ? epilogue.activation.a : 0;
@@ -174,53 +198,47 @@ class Depthwise {
     finish_ = kind != ActivationKind::kNone && !common_.clamp;
   }
 
-  // One row of output.
-  void work(int64_t image, int64_t row, const float* zeros, const float** table) const {
+  // Rows [first, last) of the output, counted through the images.
+  void work(int64_t first, int64_t last) const {
+    const int64_t block = channel_block(s_);
+    for (int64_t c = 0; c < s_.in_c; c += block) {
+      for (int64_t row = first; row < last; ++row)
+        work_row(row / s_.out_h, row % s_.out_h, c, std::min(c + block, s_.in_c));
+    }
+  }
+
+ private:
+  void work_row(int64_t image, int64_t row, int64_t first_channel, int64_t last_channel) const {
     DepthwiseTile tile = common_;
+    tile.first_channel = first_channel;
+    tile.last_channel = last_channel;
     const int64_t top = row * s_.stride_h - s_.pad_top;
     const int64_t first = top >= 0 ? 0 : std::min(s_.kernel_h, ceil_div(-top, s_.dilation_h));
     const int64_t last = std::clamp<int64_t>(ceil_div(s_.in_h - top, s_.dilation_h), first, s_.kernel_h);
     tile.rows = last - first;
     tile.weights = packed_ + first * s_.kernel_w * tile.padded_channels;
-    tile.taps = table;
-    const float* input = x_ + (image * s_.in_h + top + first * s_.dilation_h) * s_.in_w * s_.in_c;
+    tile.row = x_ + (image * s_.in_h + top + first * s_.dilation_h) * s_.in_w * s_.in_c;
+    const int64_t reach = (kTilePixels - 1) * s_.stride_w + s_.kernel_w;
     for (int64_t x = 0; x < s_.out_w; x += kTilePixels) {
-      const int64_t left = x * s_.stride_w - s_.pad_left;
-      const int64_t reach = (kTilePixels - 1) * s_.stride_w + s_.kernel_w;
-      const bool inside = kernel_ != nullptr && left >= 0 && left + reach <= s_.in_w;
+      tile.left = x * s_.stride_w - s_.pad_left;
+      const bool inside = tile.left >= 0 && tile.left + reach <= s_.in_w;
       tile.pixels = std::min<int64_t>(kTilePixels, s_.out_w - x);
       const int64_t out = ((image * s_.out_h + row) * s_.out_w + x) * s_.in_c;
       tile.out = y_ + out;
       tile.addend = epilogue_.addend == nullptr ? nullptr : epilogue_.addend + out;
-      tile.first = inside ? input + left * s_.in_c : nullptr;
-      if (!inside) list_inputs(tile, input, left, zeros, table);
       (kernel_ == nullptr ? &depthwise_any_tile : inside ? kernel_->inside : kernel_->edge)(tile);
-      if (finish_) finish(tile.out, tile.pixels * s_.in_c);
+      if (finish_) finish(tile);
     }
   }
 
- private:
-  void list_inputs(const DepthwiseTile& tile, const float* input, int64_t left, const float* zeros,
-                   const float** table) const {
-    const auto at = [&](int64_t row, int64_t column) {
-      const bool outside = column < 0 || column >= s_.in_w;
-      return outside ? zeros : input + row * tile.row_stride + column * s_.in_c;
-    };
-    for (int64_t row = 0; row < tile.rows; ++row) {
-      if (kernel_ != nullptr) {
-        for (int64_t i = 0; i < table_columns(s_); ++i) *table++ = at(row, left + i);
-        continue;
-      }
-      for (int64_t k = 0; k < s_.kernel_w; ++k) {
-        for (int r = 0; r < kTilePixels; ++r) *table++ = at(row, left + r * s_.stride_w + k * s_.dilation_w);
-      }
-    }
-  }
-
-  void finish(float* out, int64_t count) const {
+  // Activations too large to repeat in every kernel, while the tile is still in the first-level cache.
+  void finish(const DepthwiseTile& t) const {
     with_activation(FloatTag(), epilogue_.activation, [&](auto activation) HWY_ATTR {
-      for (int64_t i = 0; i < count; i += kFloatLanes)
-        store_lanes(activation(load_lanes(out + i, count - i)), out + i, count - i);
+      for (int64_t pixel = 0; pixel < t.pixels; ++pixel) {
+        float* out = t.out + pixel * t.channels;
+        for (int64_t c = t.first_channel; c < t.last_channel; c += kFloatLanes)
+          store_lanes(activation(load_lanes(out + c, t.last_channel - c)), out + c, t.last_channel - c);
+      }
     });
   }
 
@@ -257,22 +275,13 @@ void DepthwisePack(const ConvShape& s, const ConvWeights& w, float* packed) {
   }
 }
 
-size_t DepthwiseScratch(const ConvShape& s, int threads) {
-  return static_cast<size_t>(checked_mul(threads, scratch_of_thread(s)));
-}
-
 void DepthwiseRun(const ConvShape& s, const float* x, const float* packed, float* y,
-                  const ConvEpilogue& epilogue, std::byte* scratch, int threads) {
+                  const ConvEpilogue& epilogue, int threads) {
   const Depthwise job(s, x, packed, y, epilogue);
   const int64_t rows = s.batch * s.out_h;
   const int64_t workers = std::min<int64_t>(threads, rows);
-  const int64_t zero_bytes = round_up(s.in_c * static_cast<int64_t>(sizeof(float)), 64);
   parallel_for(threads, workers, [&](int64_t worker) {
-    std::byte* own = scratch + worker * scratch_of_thread(s);
-    std::memset(own, 0, static_cast<size_t>(zero_bytes));
-    for (int64_t row = rows * worker / workers; row < rows * (worker + 1) / workers; ++row)
-      job.work(row / s.out_h, row % s.out_h, reinterpret_cast<const float*>(own),
-               reinterpret_cast<const float**>(own + zero_bytes));
+    job.work(rows * worker / workers, rows * (worker + 1) / workers);
   });
 }
 
@@ -283,7 +292,6 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll::kernels {
 HWY_EXPORT(DepthwisePackedBytes);
 HWY_EXPORT(DepthwisePack);
-HWY_EXPORT(DepthwiseScratch);
 HWY_EXPORT(DepthwiseRun);
 
 size_t depthwise_packed_bytes(const ConvShape& shape) {
@@ -294,15 +302,10 @@ void depthwise_pack(const ConvShape& shape, const ConvWeights& weights, void* pa
   HWY_DYNAMIC_DISPATCH(DepthwisePack)(shape, weights, static_cast<float*>(packed));
 }
 
-size_t depthwise_scratch_bytes(const ConvShape& shape, int threads) {
-  return HWY_DYNAMIC_DISPATCH(DepthwiseScratch)(shape, threads);
-}
-
 void depthwise(const ConvShape& shape, const float* x, const void* packed, float* y,
-               const ConvEpilogue& epilogue, void* scratch, int threads) {
+               const ConvEpilogue& epilogue, int threads) {
   if (shape.batch == 0 || shape.out_h == 0 || shape.out_w == 0 || shape.in_c == 0) return;
-  HWY_DYNAMIC_DISPATCH(DepthwiseRun)
-  (shape, x, static_cast<const float*>(packed), y, epilogue, static_cast<std::byte*>(scratch), threads);
+  HWY_DYNAMIC_DISPATCH(DepthwiseRun)(shape, x, static_cast<const float*>(packed), y, epilogue, threads);
 }
 
 }  // namespace plimsoll::kernels

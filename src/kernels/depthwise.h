@@ -1,5 +1,5 @@
 // Depthwise 2-D convolution over channels-last (NHWC) float tensors: every channel has its own kernel.
-// The same promises as conv.h.
+// The same promises as conv.h; needs no scratch.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,7 @@ namespace plimsoll::kernels {
 // shape.groups == shape.in_c == shape.out_c, and the output is dense.
 size_t depthwise_packed_bytes(const ConvShape& shape);
 void depthwise_pack(const ConvShape& shape, const ConvWeights& weights, void* packed);
-// The sizes of the image are not looked at.
-size_t depthwise_scratch_bytes(const ConvShape& shape, int threads);
 void depthwise(const ConvShape& shape, const float* x, const void* packed, float* y,
-               const ConvEpilogue& epilogue, void* scratch, int threads);
+               const ConvEpilogue& epilogue, int threads);
 
 }  // namespace plimsoll::kernels

@@ -91,7 +91,7 @@ std::optional<std::vector<int64_t>> constant_dims(const Facts& facts) {
 Dim scratch_of_kernel(const ConvAttrs& a, const PlanePlan& plan, std::span<const Dim> x,
                       std::span<const Dim> y, int threads) {
   const ConvShape& s = plan.shape;
-  if (is_depthwise(s)) return static_cast<int64_t>(kernels::depthwise_scratch_bytes(s, threads));
+  if (is_depthwise(s)) return 0;
   const kernels::ConvScratch need = kernels::conv_scratch(s, plan.pad_bottom, plan.pad_right);
   const bool plain = s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 &&
                      s.pad_top == 0 && s.pad_left == 0 && plan.pad_bottom == 0 && plan.pad_right == 0;
@@ -132,7 +132,8 @@ struct ConvJob {
 
 void run_plane(const ConvJob& job, const ConvShape& s, const float* x, const std::byte* packed, float* y,
                const kernels::ConvEpilogue& epilogue) {
-  (is_depthwise(s) ? kernels::depthwise : kernels::conv)(s, x, packed, y, epilogue, job.scratch, job.threads);
+  if (is_depthwise(s)) return kernels::depthwise(s, x, packed, y, epilogue, job.threads);
+  kernels::conv(s, x, packed, y, epilogue, job.scratch, job.threads);
 }
 
 // One plane of output: the kernel's planes add up in it.
