@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "kernels/conv_few.h"
 #include "kernels/conv_split.h"
 #include "kernels/parallel.h"
 
@@ -394,11 +395,16 @@ int64_t implied_padding(int64_t out, int64_t stride, int64_t extent, int64_t pad
   return std::max<int64_t>(0, (out - 1) * stride + extent - pad_first - in);
 }
 
-// Without padding a 1x1 kernel sees one long row: fewer ends, and no small maps.
-ConvShape normalized(ConvShape s) {
+ConvShape with_strides(ConvShape s) {
   if (s.out_pixel_stride == 0) s.out_pixel_stride = s.out_c;
   if (s.out_row_stride == 0) s.out_row_stride = s.out_w * s.out_pixel_stride;
   if (s.out_image_stride == 0) s.out_image_stride = s.out_h * s.out_row_stride;
+  return s;
+}
+
+// Without padding a 1x1 kernel sees one long row: fewer ends, and no small maps.
+ConvShape normalized(const ConvShape& shape) {
+  ConvShape s = with_strides(shape);
   const bool plain = s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 &&
                      s.pad_top == 0 && s.pad_left == 0 && s.out_h == s.in_h && s.out_w == s.in_w;
   if (plain && s.out_row_stride == s.out_w * s.out_pixel_stride &&
@@ -430,14 +436,17 @@ ConvWeights oihw_weights(const ConvShape& s, const void* data, const float* scal
 }
 
 size_t conv_packed_bytes(const ConvShape& shape) {
+  if (is_few_channel_conv(shape)) return conv_few_packed_bytes(shape);
   return HWY_DYNAMIC_DISPATCH(ConvPackedBytes)(shape);
 }
 
 void conv_pack(const ConvShape& shape, const ConvWeights& weights, void* packed) {
+  if (is_few_channel_conv(shape)) return conv_few_pack(shape, weights, static_cast<float*>(packed));
   HWY_DYNAMIC_DISPATCH(ConvPack)(shape, weights, static_cast<float*>(packed));
 }
 
 ConvScratch conv_scratch(const ConvShape& shape, int64_t pad_bottom, int64_t pad_right) {
+  if (is_few_channel_conv(shape)) return {};
   return HWY_DYNAMIC_DISPATCH(ConvScratchNeed)(shape, pad_bottom, pad_right);
 }
 
@@ -450,6 +459,8 @@ size_t conv_scratch_bytes(const ConvShape& shape, int threads) {
 void conv(const ConvShape& shape, const float* x, const void* packed, float* y, const ConvEpilogue& epilogue,
           void* scratch, int threads) {
   if (is_empty(shape)) return;
+  if (is_few_channel_conv(shape))
+    return conv_few(with_strides(shape), x, static_cast<const float*>(packed), y, epilogue, threads);
   const ConvShape s = normalized(shape);
   const ConvScratch need = need_of(s);
   HWY_DYNAMIC_DISPATCH(ConvRun)

@@ -119,7 +119,8 @@ void depthwise_tile(const DepthwiseTile& t) {
                        static_cast<int>(std::clamp<int64_t>(t.in_w - t.left, 0, kColumns))};
   int64_t c = t.first_channel;
   for (; c + kFloatLanes <= t.last_channel; c += kFloatLanes)
-    depthwise_channels<kWidth, kStride, kInside>(t, inside, c, std::integral_constant<int64_t, kFloatLanes>());
+    depthwise_channels<kWidth, kStride, kInside>(t, inside, c,
+                                                 std::integral_constant<int64_t, kFloatLanes>());
   if (c < t.last_channel) depthwise_channels<kWidth, kStride, kInside>(t, inside, c, t.last_channel - c);
 }
 
@@ -280,9 +281,8 @@ void DepthwiseRun(const ConvShape& s, const float* x, const float* packed, float
   const Depthwise job(s, x, packed, y, epilogue);
   const int64_t rows = s.batch * s.out_h;
   const int64_t workers = std::min<int64_t>(threads, rows);
-  parallel_for(threads, workers, [&](int64_t worker) {
-    job.work(rows * worker / workers, rows * (worker + 1) / workers);
-  });
+  parallel_for(threads, workers,
+               [&](int64_t worker) { job.work(rows * worker / workers, rows * (worker + 1) / workers); });
 }
 
 }  // namespace plimsoll::kernels::HWY_NAMESPACE

@@ -179,7 +179,7 @@ class ConvTest : public testing::TestWithParam<int64_t> {
 };
 
 TEST_P(ConvTest, DenseAndGroupedAgainstTheDefinition) {
-  for (int i = 0; i < 250; ++i) {
+  for (int i = 0; i < 150; ++i) {
     Problem p = random_window();
     p.s.groups = pick(0, 4) == 0 ? pick(2, 3) : 1;
     p.s.in_c = pick(1, 19) * p.s.groups, p.s.out_c = pick(1, 50) * p.s.groups;
@@ -211,7 +211,7 @@ TEST_P(ConvTest, FewOutputChannelsAgainstTheDefinition) {
 }
 
 TEST_P(ConvTest, DepthwiseAgainstTheDefinition) {
-  for (int i = 0; i < 250; ++i) {
+  for (int i = 0; i < 150; ++i) {
     Problem p = random_window();
     const int64_t widths[] = {3, 5, 7};
     if (pick(0, 3) > 0) p.s.kernel_w = widths[pick(0, 2)], p.s.dilation_w = 1, p.s.stride_w = pick(1, 2);

@@ -159,13 +159,13 @@ void run_both_layouts(const ConvCase& c, const char* name, bool transposed) {
 }
 
 TEST(Conv, AgreesWithTheDefinitionInEveryRankAndLayout) {
-  for (int i = 0; i < 150 && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
     for (size_t rank = 1; rank <= 3; ++rank) run_both_layouts(random_case(rank, false), "Conv", false);
   }
 }
 
 TEST(ConvTranspose, AgreesWithTheDefinitionInEveryRankAndLayout) {
-  for (int i = 0; i < 150 && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < 60 && !testing::Test::HasFailure(); ++i) {
     for (size_t rank = 1; rank <= 3; ++rank) run_both_layouts(random_case(rank, true), "ConvTranspose", true);
   }
 }
@@ -301,7 +301,7 @@ struct PackedNode {
 };
 
 TEST(FusedConv, PackedScaledAddedActivatedInPlaceAndInDeclaredScratch) {
-  for (int round = 0; round < 100 && !testing::Test::HasFailure(); ++round) {
+  for (int round = 0; round < 60 && !testing::Test::HasFailure(); ++round) {
     const size_t rank = static_cast<size_t>(pick(1, 3));
     ConvCase c = random_case(rank, false);
     const bool last = pick(0, 1) == 0;
