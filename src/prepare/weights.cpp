@@ -41,6 +41,8 @@ void Weights::collect_packed(const Node& node) {
   PackContext context(node, inputs, outputs);
   node.op->packs(context);
   for (const PackContext::Request& request : context.requests) {
+    // Known, but made by a node (a Constant that no pass folded): there is no weight to pack.
+    if (node.inputs[request.input]->data == nullptr) continue;
     packed_at_[key(node, request.input)] = packed_.size();
     packed_.push_back({&node, request.input, packed_bytes_});
     packed_bytes_ = checked_add(packed_bytes_, round_up(request.bytes, kAlignment));
