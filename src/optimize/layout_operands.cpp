@@ -11,6 +11,15 @@ namespace {
 // Entry i of the result is entry perm[i] of a one-dimensional tensor, known or not.
 Edge* gather(Node& place, Edge* list, const std::vector<int64_t>& perm, Editor& editor) {
   const int64_t dims[] = {static_cast<int64_t>(perm.size())};
+  if (is_constant(list)) {
+    const auto width = static_cast<size_t>(element_bytes(list->constant->type, 1));
+    std::vector<std::byte> bytes;
+    for (int64_t from : perm) {
+      const std::byte* element = list->constant->data + static_cast<size_t>(from) * width;
+      bytes.insert(bytes.end(), element, element + width);
+    }
+    return editor.constant(list->name, list->constant->type, dims, bytes);
+  }
   Edge* indices = editor.constant("axes", dims, std::span<const int64_t>(perm));
   AttributeList attributes(editor.arena());
   attributes.set("axis", int64_t{0});
