@@ -77,7 +77,8 @@ class OpCase {
   }
   const TensorView& result(size_t i = 0) const { return results_[i]; }
   template <typename T>
-  OpCase& expect(size_t i, const std::vector<int64_t>& dims, const std::vector<T>& data, double tolerance = 1e-5) {
+  OpCase& expect(size_t i, const std::vector<int64_t>& dims, const std::vector<T>& data,
+                 double tolerance = 1e-5) {
     const TensorView& view = results_.at(i);
     EXPECT_EQ(view.type, element_type_of<T>());
     EXPECT_EQ(std::vector<int64_t>(view.dims.begin(), view.dims.end()), dims);
@@ -91,7 +92,8 @@ class OpCase {
       } else if constexpr (std::is_integral_v<T>) {
         EXPECT_EQ(view.as<T>()[k], data[k]) << "element " << k;
       } else {
-        EXPECT_NEAR(static_cast<float>(view.as<T>()[k]), static_cast<float>(data[k]), tolerance) << "element " << k;
+        EXPECT_NEAR(static_cast<float>(view.as<T>()[k]), static_cast<float>(data[k]), tolerance)
+            << "element " << k;
       }
     }
     return *this;

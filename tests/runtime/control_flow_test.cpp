@@ -35,7 +35,8 @@ TEST(If, TakesTheBranchAndSeesOuterValues) {
   yes->outputs.push_back(model.node_in(*yes, "Add", {doubled, x})[0]);
   Graph* no = model.new_body();
   no->outputs.push_back(model.node_in(*no, "Neg", {doubled})[0]);
-  Edge* y = model.node("If", {condition}, 1, {ModelBuilder::body("else_branch", no), ModelBuilder::body("then_branch", yes)})[0];
+  Edge* y = model.node("If", {condition}, 1,
+                       {ModelBuilder::body("else_branch", no), ModelBuilder::body("then_branch", yes)})[0];
   model.output(model.node("Abs", {y})[0]);
   model.output(y);
   const std::string bytes = model.bytes();
@@ -56,7 +57,8 @@ TEST(If, BranchesMayDifferInShape) {
   yes->outputs.push_back(model.node_in(*yes, "Neg", {x})[0]);
   Graph* no = model.new_body();
   no->outputs.push_back(model.node_in(*no, "Concat", {x, x}, 1, {ModelBuilder::integer("axis", 0)})[0]);
-  Edge* y = model.node("If", {condition}, 1, {ModelBuilder::body("then_branch", yes), ModelBuilder::body("else_branch", no)})[0];
+  Edge* y = model.node("If", {condition}, 1,
+                       {ModelBuilder::body("then_branch", yes), ModelBuilder::body("else_branch", no)})[0];
   model.output(model.node("Neg", {y})[0]);
   const std::string bytes = model.bytes();
   Session session = open(bytes);
@@ -112,7 +114,8 @@ TEST(Loop, CarriesStateAndScans) {
 TEST(Loop, CarriedValuesMayGrow) {
   const std::string bytes = loop_model(true);
   Session session = open(bytes);
-  const auto result = session.Run({}, {"count", "x"}, {count_of(5), numbers({1, 2, 3})}, {session.GetOutputs()[0].name});
+  const auto result =
+      session.Run({}, {"count", "x"}, {count_of(5), numbers({1, 2, 3})}, {session.GetOutputs()[0].name});
   ASSERT_EQ(result[0].GetShape()[0], 18);
   EXPECT_EQ(result[0].GetTensorData<float>()[17], 3);
 }

@@ -63,8 +63,8 @@ TEST(Session, RunsAndTellsItsPeakToTheByte) {
   const std::string bytes = chain_model(5);
   Session session = open(bytes);
   const Plan plan = session.Prepare({{"x", {3, 64}}});
-  const std::vector<Value> result =
-      session.Run({}, {"x"}, {floats({3, 64}, std::vector<float>(192, 0.5f))}, {session.GetOutputs()[0].name});
+  const std::vector<Value> result = session.Run({}, {"x"}, {floats({3, 64}, std::vector<float>(192, 0.5f))},
+                                                {session.GetOutputs()[0].name});
   EXPECT_EQ(result[0].GetShape(), (std::vector<int64_t>{3, 64}));
   EXPECT_NEAR(to_floats(result[0])[7], 1 / (1 + std::exp(-3.0)), 1e-6);
   EXPECT_EQ(session.GetMemoryReport().peak_bytes, plan.peak_bytes);
@@ -94,12 +94,17 @@ TEST(Session, RejectsWrongInputs) {
   EXPECT_EQ(code_of([&] { session.Run({}, {}, {}, {output}); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code_of([&] { session.Run({}, {"z"}, {good}, {output}); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code_of([&] { session.Run({}, {"x"}, {good}, {"z"}); }), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(code_of([&] { session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kInt64, {1, 64})}, {output}); }),
+  EXPECT_EQ(code_of([&] {
+              session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kInt64, {1, 64})}, {output});
+            }),
             ErrorCode::kInvalidArgument);
-  EXPECT_EQ(code_of([&] { session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {1, 65})}, {output}); }),
+  EXPECT_EQ(code_of([&] {
+              session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {1, 65})}, {output});
+            }),
             ErrorCode::kInvalidArgument);
-  EXPECT_EQ(code_of([&] { session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {64})}, {output}); }),
-            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(
+      code_of([&] { session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {64})}, {output}); }),
+      ErrorCode::kInvalidArgument);
   EXPECT_NO_THROW(session.Run({}, {"x"}, {good}, {output}));
 }
 
@@ -166,7 +171,8 @@ TEST(Session, MemoryGoesBack) {
   Env env;
   {
     Session session(env, bytes.data(), bytes.size());
-    session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {4000, 64})}, {session.GetOutputs()[0].name});
+    session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {4000, 64})},
+                {session.GetOutputs()[0].name});
     EXPECT_GT(session.GetMemoryReport()[Account::kPlanned].now_bytes, 0);
     session.ReleaseMemory();
     EXPECT_EQ(session.GetMemoryReport()[Account::kPlanned].now_bytes, 0);
@@ -184,7 +190,9 @@ TEST(Session, TwoSessionsShareOneLine) {
   const std::vector<Value> big = {Value::CreateTensor(ElementType::kFloat, {3000, 64})};
   const std::string output = first.GetOutputs()[0].name;
   EXPECT_NO_THROW(first.Run({}, {"x"}, big, {output}));
-  EXPECT_EQ(code_of([&] { second.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {9000, 64})}, {output}); }),
+  EXPECT_EQ(code_of([&] {
+              second.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {9000, 64})}, {output});
+            }),
             ErrorCode::kBudgetExceeded);
   EXPECT_LE(env.GetMemoryReport().peak_bytes, options.memory_limit_bytes);
 }

@@ -11,7 +11,8 @@ namespace plimsoll {
 
 class ModelBuilder {
  public:
-  explicit ModelBuilder(int opset = 17) : budget_("builder", 0), arena_(budget_), dims_(arena_), graph_(arena_, dims_) {
+  explicit ModelBuilder(int opset = 17)
+      : budget_("builder", 0), arena_(budget_), dims_(arena_), graph_(arena_, dims_) {
     imports_[0] = {"", opset};
     graph_.opsets = imports_;
     graph_.ir_version = 8;
@@ -30,7 +31,8 @@ class ModelBuilder {
     return constant_in(graph_, name, dims, values);
   }
   template <typename T>
-  Edge* constant_in(Graph& graph, const std::string& name, const std::vector<int64_t>& dims, const std::vector<T>& values) {
+  Edge* constant_in(Graph& graph, const std::string& name, const std::vector<int64_t>& dims,
+                    const std::vector<T>& values) {
     std::span<T> data = arena_.array<T>(values.size());
     for (size_t i = 0; i < values.size(); ++i) data[i] = values[i];
     TensorData tensor;
@@ -43,10 +45,11 @@ class ModelBuilder {
                           const std::vector<Attribute>& attributes = {}) {
     return node_in(graph_, op, inputs, outputs, attributes);
   }
-  std::vector<Edge*> node_in(Graph& graph, const std::string& op, const std::vector<Edge*>& inputs, size_t outputs = 1,
-                             const std::vector<Attribute>& attributes = {}) {
+  std::vector<Edge*> node_in(Graph& graph, const std::string& op, const std::vector<Edge*>& inputs,
+                             size_t outputs = 1, const std::vector<Attribute>& attributes = {}) {
     std::vector<Edge*> made;
-    for (size_t i = 0; i < outputs; ++i) made.push_back(graph.add_edge(op + "_out" + std::to_string(next_++)));
+    for (size_t i = 0; i < outputs; ++i)
+      made.push_back(graph.add_edge(op + "_out" + std::to_string(next_++)));
     graph.add_node("", op, op + std::to_string(next_++), inputs, made, attributes);
     return made;
   }
@@ -70,7 +73,8 @@ class ModelBuilder {
     return a;
   }
   Graph* new_body() { return arena_.make<Graph>(graph_); }
-  Edge* body_input(Graph& body, const std::string& name, ElementType type, const std::vector<std::string>& dims) {
+  Edge* body_input(Graph& body, const std::string& name, ElementType type,
+                   const std::vector<std::string>& dims) {
     Edge* edge = body.add_edge(name);
     edge->facts.type = type_of(type, dims);
     body.inputs.push_back(edge);

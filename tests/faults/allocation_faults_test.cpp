@@ -1,0 +1,165 @@
+// Every allocation fails once: heap and mappings, while loading and while running.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "support/heap_watch.h"
+#include "support/model_builder.h"
+#include "support/models.h"
+
+namespace {
+
+struct MapFaults {
+  bool watching = false;
+  long calls = 0;
+  long fail_at = 0;
+};
+thread_local MapFaults map_faults;
+
+}  // namespace
+
+// Our arenas and files come from here; the loader's and glibc's own calls do not.
+extern "C" void* mmap(void* address, size_t length, int protection, int flags, int fd,
+                      off_t offset) noexcept {
+  if (map_faults.watching && ++map_faults.calls == map_faults.fail_at) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  return reinterpret_cast<void*>(syscall(SYS_mmap, address, length, protection, flags, fd, offset));
+}
+
+namespace plimsoll {
+namespace {
+
+struct FaultModel {
+  std::string name;
+  std::string bytes;  // empty: read `path`
+  std::string path;
+  Shapes shapes;
+};
+
+std::string loop_model() {
+  ModelBuilder model;
+  Edge* count = model.constant<int64_t>("count", {}, {3});
+  Edge* x = model.input("x", ElementType::kFloat, {"n"});
+  Graph* body = model.new_body();
+  model.body_input(*body, "i", ElementType::kInt64, {});
+  Edge* go_on = model.body_input(*body, "cond", ElementType::kBool, {});
+  Edge* sum = model.body_input(*body, "sum", ElementType::kFloat, {"m"});
+  body->outputs.push_back(model.node_in(*body, "Identity", {go_on})[0]);
+  body->outputs.push_back(model.node_in(*body, "Concat", {sum, x}, 1, {ModelBuilder::integer("axis", 0)})[0]);
+  model.output(model.node("Loop", {count, nullptr, x}, 1, {ModelBuilder::body("body", body)})[0]);
+  return model.bytes();
+}
+
+std::string chain_model() {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"n"});
+  Edge* w = model.constant<float>("w", {16, 16}, std::vector<float>(256, 0.25f));
+  Edge* value = x;
+  const int64_t shape[] = {-1, 16};
+  value = model.node("Reshape", {value, model.constant<int64_t>("s", {2}, {shape[0], shape[1]})})[0];
+  for (int i = 0; i < 3; ++i) value = model.node("Relu", {model.node("MatMul", {value, w})[0]})[0];
+  model.output(value);
+  return model.bytes();
+}
+
+std::vector<FaultModel> models() {
+  return {{"digits", "", model_path("digits"), {{"image", {4, 1, 8, 8}}}},
+          {"loop", loop_model(), "", {{"x", {64}}}},
+          {"chain", chain_model(), "", {{"x", {640}}}}};
+}
+
+Session open(const Env& env, const FaultModel& model) {
+  const SessionOptions options = SessionOptions().SetIntraOpNumThreads(1);
+  if (model.bytes.empty()) return Session(env, model.path, options);
+  return Session(env, model.bytes.data(), model.bytes.size(), options);
+}
+
+std::vector<Value> run(Session& session, const FaultModel& model) {
+  std::vector<std::string> names, wanted;
+  std::vector<Value> inputs;
+  for (const ValueInfo& info : session.GetInputs()) {
+    names.push_back(info.name);
+    inputs.push_back(filled(info.type, model.shapes.at(info.name)));
+  }
+  for (const ValueInfo& info : session.GetOutputs()) wanted.push_back(info.name);
+  return session.Run({}, names, inputs, wanted);
+}
+
+// Fails the n-th heap call or mapping of `action`, for every n, until it succeeds. An Error or
+// bad_alloc must come of it; whatever else comes is a failure of the test.
+template <typename Action, typename Check>
+long fail_each(bool mappings, Action&& action, Check&& check) {
+  for (long n = 1;; ++n) {
+    bool failed = false;
+    long calls = 0;
+    {
+      heap::Watch watch(mappings ? 0 : n);
+      if (!mappings) {
+        map_faults.watching = false;
+      } else {
+        map_faults = {true, 0, n};
+      }
+      try {
+        action();
+      } catch (const Error&) {
+        failed = true;
+      } catch (const std::bad_alloc&) {
+        failed = true;
+      }
+      calls = mappings ? map_faults.calls : watch.stop();
+      map_faults.watching = false;
+    }
+    check();
+    if (calls < n) return n - 1;
+    // A call that failed without harm (a cache that was not filled) is fine too.
+    (void)failed;
+  }
+}
+
+class Faults : public testing::TestWithParam<bool> {};
+
+}  // namespace
+
+TEST_P(Faults, WhileLoading) {
+  for (const FaultModel& model : models()) {
+    const Env env;
+    const long faults = fail_each(
+        GetParam(), [&] { open(env, model); },
+        [&] { ASSERT_EQ(env.GetMemoryReport().now_bytes, 0) << model.name; });
+    std::printf("%s: %ld faults while loading\n", model.name.c_str(), faults);
+    EXPECT_GT(faults, 0);
+  }
+}
+
+TEST_P(Faults, WhileRunning) {
+  for (const FaultModel& model : models()) {
+    const Env env;
+    {
+      Session reference = open(env, model);
+      const std::vector<Value> expected = run(reference, model);
+      Session session = open(env, model);
+      const long faults = fail_each(
+          GetParam(), [&] { run(session, model); }, [] {});
+      std::printf("%s: %ld faults while running\n", model.name.c_str(), faults);
+      EXPECT_GT(faults, 0);
+      // After all of them the session is usable and right.
+      const std::vector<Value> result = run(session, model);
+      ASSERT_EQ(result[0].GetByteCount(), expected[0].GetByteCount());
+      EXPECT_EQ(std::memcmp(result[0].GetData(), expected[0].GetData(), expected[0].GetByteCount()), 0);
+      EXPECT_EQ(session.GetMemoryReport()[Account::kDynamic].now_bytes, 0);
+      EXPECT_EQ(session.GetMemoryReport()[Account::kBound].now_bytes, 0);
+    }
+    EXPECT_EQ(env.GetMemoryReport().now_bytes, 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Faults, testing::Values(false, true),
+                         [](const auto& kind) { return std::string(kind.param ? "Mappings" : "HeapCalls"); });
+
+}  // namespace plimsoll
