@@ -254,15 +254,19 @@ class Conv {
     tile.weights = packed_ + g * packed_group_floats(s_) + first * taps(s_);
     tile.bias = epilogue_.bias == nullptr ? nullptr : epilogue_.bias + channel;
     const int vecs = tile.cols <= kFloatLanes ? 0 : 1;
-    const int64_t count = b.last - b.first;
-    const int64_t tiles = ceil_div(count, variant_.max_groups[vecs]);
-    const int64_t least = count / tiles, larger = count % tiles;
+    const int64_t most = variant_.max_groups[vecs];
+    tile.in_step = most * split_.pixels * common_.pixel_stride;
+    tile.out_step = most * split_.pixels * s_.out_pixel_stride;
     Cursor at(*this, b, g * (s_.in_c / s_.groups), channel);
-    for (int64_t t = 0; t < tiles; ++t) {
-      const auto groups = static_cast<int>(least + (t < larger ? 1 : 0));
-      for (int i = 0; i < groups; ++i) at.take(tile.groups[i]);
+    for (int64_t left = b.last - b.first; left > 0;) {
+      tile.repeats = std::max<int64_t>(1, std::min(at.direct_run(), left) / most);
+      // The last two share what is left.
+      const int64_t groups = left >= 2 * most || left == most ? most : left > most ? (left + 1) / 2 : left;
+      for (int64_t i = 0; i < groups; ++i) at.take(tile.groups[i]);
       variant_.tiles[vecs][groups - 1](tile);
       if (finish_) finish(tile, groups);
+      at.skip((tile.repeats - 1) * most);
+      left -= groups + (tile.repeats - 1) * most;
     }
   }
 
@@ -296,7 +300,18 @@ class Conv {
       group.out = out_row_ + x * s.out_pixel_stride;
       group.addend = addend_row_ == nullptr ? nullptr : addend_row_ + x * s.out_pixel_stride;
       group.pixels = std::min<int64_t>(split.pixels, s.out_w - x);
-      if (++column_ == split.per_row) column_ = 0, ++row_, start_row();
+      skip(1);
+    }
+
+    // Whole groups from here on that read the image itself.
+    int64_t direct_run() const {
+      const ConvSplit& split = conv_.split_;
+      if (split.is_left(column_)) return 0;
+      return std::max<int64_t>(0, std::min(split.end_direct, conv_.s_.out_w / split.pixels) - column_);
+    }
+    void skip(int64_t groups) {
+      column_ += groups;
+      if (column_ == conv_.split_.per_row) column_ = 0, ++row_, start_row();
     }
 
    private:
@@ -318,12 +333,13 @@ class Conv {
   };
 
   // Activations too large to repeat in every kernel, while the tile is still in the first-level cache.
-  void finish(const ConvTile& tile, int groups) const {
+  void finish(const ConvTile& tile, int64_t groups) const {
     const FloatTag d;
     with_activation(d, epilogue_.activation, [&](auto activation) HWY_ATTR {
-      for (int g = 0; g < groups; ++g) {
-        for (int64_t pixel = 0; pixel < tile.groups[g].pixels; ++pixel) {
-          float* out = tile.groups[g].out + pixel * tile.out_stride;
+      for (int64_t i = 0; i < tile.repeats * groups; ++i) {
+        const ConvGroup& group = tile.groups[i % groups];
+        for (int64_t pixel = 0; pixel < group.pixels; ++pixel) {
+          float* out = group.out + i / groups * tile.out_step + pixel * tile.out_stride;
           for (int64_t col = 0; col < tile.cols; col += kFloatLanes)
             store_lanes(activation(load_lanes(out + col, tile.cols - col)), out + col, tile.cols - col);
         }

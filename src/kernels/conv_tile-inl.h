@@ -48,6 +48,9 @@ struct ConvTile {
   int64_t cols = 0;  // channels to store, more than (kVecs - 1) * kFloatLanes
   bool clamp = false;
   float low = 0, high = 0;
+  // The same tile again and again, this far along the row. Only where no group meets the image's edge.
+  int64_t repeats = 1;
+  int64_t in_step = 0, out_step = 0;
 };
 
 // p * stride from three registers and x86's scaled addressing, so that many pixels need few registers.
@@ -71,7 +74,14 @@ HWY_INLINE void conv_pixel(FloatVec (&acc)[kRows][kVecs], int row, const char* b
   const FloatTag d;
   const FloatVec x = hn::Set(d, *reinterpret_cast<const float*>(base + s.at<kPixel>()));
   HWY_UNROLL(2)
-  for (int v = 0; v < kVecs; ++v) acc[row][v] = hn::MulAdd(x, w[v], acc[row][v]);
+  for (int v = 0; v < kVecs; ++v) {
+    acc[row][v] = hn::MulAdd(x, w[v], acc[row][v]);
+#if HWY_TARGET > HWY_AVX3 && HWY_COMPILER_GCC
+    // With 16 registers: in its own register, in this order, or the compiler moves sums around and spills
+    // them.
+    __asm__ volatile("" : "+x"(acc[row][v].raw));
+#endif
+  }
   if constexpr (kPixel + 1 < kPixels) conv_pixel<kPixel + 1, kPixels>(acc, row + 1, base, s, w);
 }
 
@@ -109,7 +119,7 @@ HWY_INLINE void conv_segment(FloatVec (&acc)[kGroups * kPixels][kVecs], const ch
 }
 
 template <int kGroups, int kPixels, int kVecs>
-HWY_INLINE void conv_taps(const ConvTile& t, FloatVec (&acc)[kGroups * kPixels][kVecs]) {
+HWY_INLINE void conv_taps(const ConvTile& t, int64_t shift, FloatVec (&acc)[kGroups * kPixels][kVecs]) {
   const auto stride = t.pixel_stride * static_cast<int64_t>(sizeof(float));
   PixelStrides s{stride, stride * 3, stride * 5};
 #if HWY_COMPILER_GCC
@@ -126,7 +136,7 @@ HWY_INLINE void conv_taps(const ConvTile& t, FloatVec (&acc)[kGroups * kPixels][
       const int64_t row = group.row + kh * t.dilation_h;
       const bool inside = row >= 0 && row < t.in_rows;
       any |= inside;
-      starts[g] = inside ? group.origin + (row - group.first_row) * group.row_stride : t.zeros;
+      starts[g] = inside ? group.origin + (row - group.first_row) * group.row_stride + shift : t.zeros;
     }
     if (any) {
       const float* segment_weights = weights;
@@ -145,13 +155,14 @@ HWY_INLINE void conv_taps(const ConvTile& t, FloatVec (&acc)[kGroups * kPixels][
 
 // Stores all pixels of all groups. kWhole: all channels too.
 template <bool kWhole, bool kAdd, int kGroups, int kPixels, int kVecs>
-HWY_INLINE void store_full(const ConvTile& t, const FloatVec (&acc)[kGroups * kPixels][kVecs]) {
+HWY_INLINE void store_full(const ConvTile& t, int64_t shift,
+                           const FloatVec (&acc)[kGroups * kPixels][kVecs]) {
   const int64_t last = kWhole ? kFloatLanes : t.cols - (kVecs - 1) * kFloatLanes;
   const int64_t stride = t.out_stride;
   HWY_UNROLL(12)
   for (int g = 0; g < kGroups; ++g) {
-    float* out = t.groups[g].out;
-    const float* addend = t.groups[g].addend;
+    float* out = t.groups[g].out + shift;
+    const float* addend = kAdd ? t.groups[g].addend + shift : nullptr;
     HWY_UNROLL(7)
     for (int pixel = 0; pixel < kPixels; ++pixel, out += stride, addend += kAdd ? stride : 0) {
       HWY_UNROLL(2)
@@ -167,7 +178,8 @@ HWY_INLINE void store_full(const ConvTile& t, const FloatVec (&acc)[kGroups * kP
 }
 
 template <int kGroups, int kPixels, int kVecs>
-HWY_INLINE void store_some(const ConvTile& t, const FloatVec (&acc)[kGroups * kPixels][kVecs]) {
+HWY_INLINE void store_some(const ConvTile& t, int64_t shift,
+                           const FloatVec (&acc)[kGroups * kPixels][kVecs]) {
   HWY_UNROLL(28)
   for (int r = 0; r < kGroups * kPixels; ++r) {
     const ConvGroup& group = t.groups[r / kPixels];
@@ -175,7 +187,7 @@ HWY_INLINE void store_some(const ConvTile& t, const FloatVec (&acc)[kGroups * kP
     if (pixel >= group.pixels) continue;
     HWY_UNROLL(2)
     for (int v = 0; v < kVecs; ++v) {
-      const int64_t at = pixel * t.out_stride + v * kFloatLanes;
+      const int64_t at = shift + pixel * t.out_stride + v * kFloatLanes;
       const int64_t lanes = t.cols - v * kFloatLanes;
       FloatVec y = acc[r][v];
       if (group.addend != nullptr) y = hn::Add(y, load_lanes(group.addend + at, lanes));
@@ -186,14 +198,14 @@ HWY_INLINE void store_some(const ConvTile& t, const FloatVec (&acc)[kGroups * kP
 }
 
 template <int kGroups, int kPixels, int kVecs>
-HWY_INLINE void store_tile(const ConvTile& t, FloatVec (&acc)[kGroups * kPixels][kVecs]) {
+HWY_INLINE void store_tile(const ConvTile& t, int64_t shift, FloatVec (&acc)[kGroups * kPixels][kVecs]) {
   bool full = true;
   for (int g = 0; g < kGroups; ++g) full &= t.groups[g].pixels == kPixels;
-  if (!full) return store_some<kGroups, kPixels, kVecs>(t, acc);
+  if (!full) return store_some<kGroups, kPixels, kVecs>(t, shift, acc);
   const bool whole = t.cols == kVecs * kFloatLanes;
   if (t.groups[0].addend != nullptr)
-    return whole ? store_full<true, true, kGroups, kPixels, kVecs>(t, acc)
-                 : store_full<false, true, kGroups, kPixels, kVecs>(t, acc);
+    return whole ? store_full<true, true, kGroups, kPixels, kVecs>(t, shift, acc)
+                 : store_full<false, true, kGroups, kPixels, kVecs>(t, shift, acc);
   if (t.clamp) {
     HWY_UNROLL(28)
     for (int r = 0; r < kGroups * kPixels; ++r) {
@@ -201,27 +213,29 @@ HWY_INLINE void store_tile(const ConvTile& t, FloatVec (&acc)[kGroups * kPixels]
       for (int v = 0; v < kVecs; ++v) acc[r][v] = clamp(FloatTag(), acc[r][v], t.low, t.high);
     }
   }
-  return whole ? store_full<true, false, kGroups, kPixels, kVecs>(t, acc)
-               : store_full<false, false, kGroups, kPixels, kVecs>(t, acc);
+  return whole ? store_full<true, false, kGroups, kPixels, kVecs>(t, shift, acc)
+               : store_full<false, false, kGroups, kPixels, kVecs>(t, shift, acc);
 }
 
 template <int kGroups, int kPixels, int kVecs>
 void conv_tile(const ConvTile& t) {
   constexpr int kRows = kGroups * kPixels;
   const FloatTag d;
-  FloatVec acc[kRows][kVecs];
   FloatVec start[kVecs];
   HWY_UNROLL(2)
   for (int v = 0; v < kVecs; ++v)
     start[v] =
         t.bias == nullptr ? hn::Zero(d) : load_lanes(t.bias + v * kFloatLanes, t.cols - v * kFloatLanes);
-  HWY_UNROLL(28)
-  for (int r = 0; r < kRows; ++r) {
-    HWY_UNROLL(2)
-    for (int v = 0; v < kVecs; ++v) acc[r][v] = start[v];
+  for (int64_t repeat = 0; repeat < t.repeats; ++repeat) {
+    FloatVec acc[kRows][kVecs];
+    HWY_UNROLL(28)
+    for (int r = 0; r < kRows; ++r) {
+      HWY_UNROLL(2)
+      for (int v = 0; v < kVecs; ++v) acc[r][v] = start[v];
+    }
+    conv_taps<kGroups, kPixels, kVecs>(t, repeat * t.in_step, acc);
+    store_tile<kGroups, kPixels, kVecs>(t, repeat * t.out_step, acc);
   }
-  conv_taps<kGroups, kPixels, kVecs>(t, acc);
-  store_tile<kGroups, kPixels, kVecs>(t, acc);
 }
 
 using ConvTileFunction = void (*)(const ConvTile&);
