@@ -171,7 +171,8 @@ std::string svg_picture(const Plan& plan) {
 
 std::string html_page(const Plan& plan, const std::string& title) {
   std::string rows;
-  for (const auto& [name, bytes] : accounts_json(plan).items())
+  const Json accounts = accounts_json(plan);
+  for (const auto& [name, bytes] : accounts.items())
     rows += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td></tr>\n", name, grouped(bytes.get<int64_t>()));
   for (const auto& [name, bytes] :
        {std::pair("peak", plan.peak_bytes), {"lower bound", plan.lower_bound_bytes}})

@@ -25,14 +25,14 @@ struct PlanOptions {
 
 Json to_json(const Plan& plan) {
   Json json = {{"concrete", plan.concrete}, {"depends_on_data", plan.depends_on_data}};
-  if (plan.concrete) {
-    json["peak_bytes"] = plan.peak_bytes;
-    json["lower_bound_bytes"] = plan.lower_bound_bytes;
-    json["minimum_limit_bytes"] = plan.minimum_limit_bytes;
-    json["node_at_peak"] = plan.node_at_peak;
-    json["accounts"] = accounts_json(plan);
-    json["prepare_ms"] = plan.prepare_ms;
-  }
+  // Without sizes these are not known: null.
+  const auto known = [&](Json value) { return plan.concrete ? std::move(value) : Json(); };
+  json["peak_bytes"] = known(plan.peak_bytes);
+  json["lower_bound_bytes"] = known(plan.lower_bound_bytes);
+  json["minimum_limit_bytes"] = known(plan.minimum_limit_bytes);
+  json["node_at_peak"] = known(plan.node_at_peak);
+  json["accounts"] = known(accounts_json(plan));
+  json["prepare_ms"] = known(plan.prepare_ms);
   json["formula"] = plan.formula;
   json["symbols"] = plan.symbols;
   json["threads"] = plan.threads;
@@ -52,6 +52,9 @@ void print_plan(const Plan& plan) {
     text += fmt::format("node at the peak: {}\n", plan.node_at_peak);
   }
   text += fmt::format("for any shape: {}\n", plan.formula);
+  if (!plan.concrete)
+    text +=
+        fmt::format("give sizes for a peak: --dim {}=1 or --shape\n", fmt::join(plan.symbols, "=1 --dim "));
   if (plan.depends_on_data) text += "without values whose shape depends on data\n";
   text += fmt::format("{} threads, {}\n", plan.threads, plan.instruction_set);
   constexpr int kWidth = 72, kHeight = 12;

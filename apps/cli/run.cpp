@@ -87,28 +87,33 @@ void print_outcome(const RunOutcome& outcome, const Json& report) {
   }
   print(fmt::format("\n{:.3f} ms (median of {})\n\n", median(outcome.times_ms), outcome.times_ms.size()));
   print(accounts_table(report["accounts"], "measured peak", outcome.memory.peak_bytes));
-  print(fmt::format("  {:<16}{:>16}{}\n\nprocess: {} before, {} at its peak, {} after\n", "told before",
-                    grouped(outcome.predicted_bytes),
-                    outcome.depends_on_data ? "  (without values whose shape depends on data)" : "",
-                    human_bytes(report["before_rss_bytes"].get<int64_t>()),
-                    human_bytes(report["peak_rss_bytes"].get<int64_t>()),
-                    human_bytes(report["after_rss_bytes"].get<int64_t>())));
+  print(fmt::format(
+      "  {:<16}{:>16}{}\n\nprocess: {} before, {} at its peak, {} after (code and libraries: {})\n",
+      "told before", grouped(outcome.predicted_bytes),
+      outcome.depends_on_data ? "  (without values whose shape depends on data)" : "",
+      human_bytes(report["before_rss_bytes"].get<int64_t>()),
+      human_bytes(report["peak_rss_bytes"].get<int64_t>()),
+      human_bytes(report["after_rss_bytes"].get<int64_t>()),
+      human_bytes(report["after_rss_bytes"].get<int64_t>() -
+                  report["after_anonymous_bytes"].get<int64_t>())));
 }
 
 int run(const RunCommandOptions& options) {
   catch_interrupts();
   const Env env = options.engine.make_env();
   JsonOutput out;
-  const int64_t before = read_process_memory().rss_bytes;
+  const ProcessMemory before = read_process_memory();
   const RunOutcome outcome = execute(options, env, out);
   const ProcessMemory after = read_process_memory();
   const Json report = {{"predicted_bytes", outcome.predicted_bytes},
                        {"measured_bytes", outcome.memory.peak_bytes},
                        {"depends_on_data", outcome.depends_on_data},
                        {"accounts", accounts_json(outcome.memory)},
-                       {"before_rss_bytes", before},
+                       {"before_rss_bytes", before.rss_bytes},
                        {"peak_rss_bytes", after.peak_rss_bytes},
                        {"after_rss_bytes", after.rss_bytes},
+                       {"before_anonymous_bytes", before.anonymous_bytes},
+                       {"after_anonymous_bytes", after.anonymous_bytes},
                        {"median_ms", median(outcome.times_ms)},
                        {"outputs", outcome.outputs}};
   if (options.json) {
