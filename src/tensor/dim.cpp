@@ -136,6 +136,13 @@ struct DimPolynomial {
     return !a.is_constant() ? a.expr_->pool : !b.is_constant() ? b.expr_->pool : nullptr;
   }
   static const DimExpr* expr(Dim dim) { return dim.expr_; }
+  // The atom of a dimension that is the maximum of two others and nothing else; null for any other.
+  static const DimAtom* lone_max(Dim dim) {
+    if (dim.is_constant() || dim.expr_->terms.size() != 1) return nullptr;
+    const DimTerm& term = dim.expr_->terms[0];
+    const bool lone = term.coefficient == 1 && term.factors.size() == 1 && term.factors[0].power == 1;
+    return lone && term.factors[0].atom->function == DimFunction::kMax ? term.factors[0].atom : nullptr;
+  }
 
   static Dim function(DimFunction kind, Dim a, Dim b) {
     DimPool* pool = pool_of(a, b);
@@ -271,6 +278,9 @@ Dim ceil_div(Dim a, Dim b) {
 }
 
 bool known_at_least(Dim a, Dim b) {
+  if (const DimAtom* larger = DimPolynomial::lone_max(a)) {
+    if (known_at_least(larger->a, b) || known_at_least(larger->b, b)) return true;
+  }
   DimPolynomial difference = DimPolynomial::of(a - b);
   std::vector<Term> negative;
   for (Term& t : difference.terms) {
@@ -351,6 +361,20 @@ int64_t Dim::evaluate(const std::function<int64_t(std::string_view)>& lookup) co
   return sum;
 }
 
+namespace {
+
+// max(max(a, b), c) is written max(a, b, c).
+std::string arguments_text(const DimAtom& atom) {
+  std::string text;
+  for (const Dim argument : {atom.a, atom.b}) {
+    const DimAtom* inner = DimPolynomial::lone_max(argument);
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", inner ? arguments_text(*inner) : argument.to_string());
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string Dim::to_string() const {
   if (is_constant()) return std::to_string(value_);
   std::string text;
@@ -377,7 +401,7 @@ std::string Dim::to_string() const {
           text += fmt::format("floor(({})/({}))", f.atom->a.to_string(), f.atom->b.to_string());
           break;
         case DimFunction::kMax:
-          text += fmt::format("max({}, {})", f.atom->a.to_string(), f.atom->b.to_string());
+          text += fmt::format("max({})", arguments_text(*f.atom));
           break;
       }
       if (f.power > 1) text += fmt::format("**{}", f.power);
