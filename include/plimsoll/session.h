@@ -49,12 +49,12 @@ class Session {
   MemoryReport GetMemoryReport() const;
   // Gives the arenas of idle runs back to the operating system; the next run maps them again.
   void ReleaseMemory();
-  // Operators and their time and bytes in the last run; filled in when profiling is on.
+  // Nodes and their time, summed over the runs since profiling was turned on.
   struct ProfileEntry {
     std::string node, op;
     int64_t count = 0;
     double total_ms = 0;
-    int64_t operations = 0;  // arithmetic, where the operator tells it
+    int64_t operations = 0;  // arithmetic, summed likewise, where the operator tells it
   };
   void EnableProfiling(bool on);
   std::vector<ProfileEntry> GetProfile() const;
