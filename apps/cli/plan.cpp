@@ -51,7 +51,11 @@ void print_plan(const Plan& plan) {
     text += fmt::format("  {:<16}{:>16}\n", "smallest limit", grouped(plan.minimum_limit_bytes));
     text += fmt::format("node at the peak: {}\n", plan.node_at_peak);
   }
-  text += fmt::format("for any shape: {}\n", plan.formula);
+  // Detectors have pages of it.
+  constexpr size_t kLongest = 400;
+  const bool is_long = plan.formula.size() > kLongest;
+  text += fmt::format("for any shape: {}{}\n", plan.formula.substr(0, kLongest),
+                      is_long ? "... (all of it: --json)" : "");
   if (!plan.concrete)
     text +=
         fmt::format("give sizes for a peak: --dim {}=1 or --shape\n", fmt::join(plan.symbols, "=1 --dim "));

@@ -242,6 +242,31 @@ Dim operator*(Dim a, Dim b) {
   return result.finish();
 }
 
+namespace {
+
+// floor((floor(p/q) + c)/b) is floor((p + c*q)/(q*b)) for positive numbers q and b: strides of strides.
+std::optional<Dim> merge_floors(Dim a, Dim b) {
+  const DimPolynomial p = DimPolynomial::of(a);
+  if (p.terms.empty() || p.terms.size() > 2 || !b.is_constant() || b.value() <= 0) return std::nullopt;
+  int64_t c = 0;
+  const DimAtom* inner = nullptr;
+  for (const Term& t : p.terms) {
+    if (t.factors.empty()) {
+      c = t.coefficient;
+    } else if (inner == nullptr && t.coefficient == 1 && t.factors.size() == 1 && t.factors[0].power == 1) {
+      inner = t.factors[0].atom;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (inner == nullptr || inner->function != DimFunction::kFloorDiv) return std::nullopt;
+  const Dim q = inner->b;
+  if (!q.is_constant() || q.value() <= 0) return std::nullopt;
+  return floor_div(inner->a + Dim(c) * q, q * b);
+}
+
+}  // namespace
+
 Dim floor_div(Dim a, Dim b) {
   if (b == Dim(1)) return a;
   if (b == Dim(0)) fail(ErrorCode::kInvalidModel, "dimension {} is divided by zero", a.to_string());
@@ -249,6 +274,7 @@ Dim floor_div(Dim a, Dim b) {
   const DimPolynomial divisor = DimPolynomial::of(b);
   if (divisor.terms.size() != 1 || (!b.is_constant() && a.is_constant()))
     return a == b ? Dim(1) : DimPolynomial::function(DimFunction::kFloorDiv, a, b);
+  if (const std::optional<Dim> merged = merge_floors(a, b)) return *merged;
   // What divides term by term leaves the function; the rest stays inside.
   const Term& by = divisor.terms[0];
   DimPolynomial quotient, rest;

@@ -39,5 +39,18 @@ TEST_F(DimTest, MaximaEvaluate) {
   EXPECT_EQ(at(1, 1), 5);
 }
 
+TEST_F(DimTest, FloorsOfFloorsAreOne) {
+  const Dim half = floor_div(batch_ + Dim(1), Dim(2));
+  const Dim quarter = floor_div(half + Dim(1), Dim(2));
+  EXPECT_EQ(quarter.to_string(), "floor((batch + 3)/(4))");
+  for (int64_t n = 0; n < 100; ++n) {
+    for (int64_t c : {-3, 0, 1, 5}) {
+      const Dim nested = floor_div(floor_div(Dim(3) * batch_ - Dim(2), Dim(5)) + Dim(c), Dim(7));
+      const int64_t expected = floor_div(floor_div(Dim(3 * n - 2), Dim(5)) + Dim(c), Dim(7)).value();
+      EXPECT_EQ(nested.evaluate([n](std::string_view) { return n; }), expected) << n << " " << c;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll
