@@ -26,6 +26,7 @@ constexpr Pass kPasses[] = {
     {"constant_branches", 1, inline_and_infer},
     {"identity", 1, remove_identities},
     {"fold_constants", 1, fold_and_infer},
+    {"constant_shapes", 1, use_constant_shapes},
     {"common_subexpressions", 1, share_subexpressions},
     {"identity", 1, remove_identities},
     {"activations", 2, recognize_activations},

@@ -13,6 +13,8 @@ bool remove_identities(Graph& root, const OptimizeOptions& options);
 bool fold_constants(Graph& root, const OptimizeOptions& options);
 // If with a constant condition: the branch takes the node's place.
 bool inline_constant_branches(Graph& root, const OptimizeOptions& options);
+// Reshape with a constant in place of shape arithmetic, where inference knows what it comes to.
+bool use_constant_shapes(Graph& root, const OptimizeOptions& options);
 // One node for several that compute the same, one constant for small equal ones.
 bool share_subexpressions(Graph& root, const OptimizeOptions& options);
 // Silu, HardSwish and HardSigmoid written out in arithmetic.

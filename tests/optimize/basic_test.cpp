@@ -149,6 +149,37 @@ TEST(Fold, LeavesSymbolsAlone) {
   EXPECT_FALSE(c.apply(fold_constants));
 }
 
+TEST(ConstantShapes, CopiedAndKnownDimensions) {
+  GraphCase c;
+  Edge* x = c.input({-1, -2, 12});
+  Edge* front =
+      c.node("Slice", {c.node("Shape", {x}), c.constant<int64_t>({1}, {0}), c.constant<int64_t>({1}, {2})});
+  Edge* shape =
+      c.node("Concat", {front, c.constant<int64_t>({2}, {3, 4})}, c.attrs().set("axis", int64_t{0}));
+  c.output(c.node("Reshape", {x, shape}));
+  EXPECT_TRUE(c.apply(use_constant_shapes));
+  EXPECT_EQ(c.node_count(), 1);
+}
+
+TEST(ConstantShapes, OneProduct) {
+  GraphCase c;
+  Edge* x = c.input({-1, -2, 12});
+  Edge* rows = c.node("Mul", {c.node("Gather", {c.node("Shape", {x}), c.constant<int64_t>({1}, {0})}),
+                              c.node("Gather", {c.node("Shape", {x}), c.constant<int64_t>({1}, {1})})});
+  Edge* shape = c.node("Concat", {rows, c.constant<int64_t>({1}, {12})}, c.attrs().set("axis", int64_t{0}));
+  c.output(c.node("Reshape", {x, shape}));
+  EXPECT_TRUE(c.apply(use_constant_shapes));
+  EXPECT_EQ(c.node_count(), 1);
+}
+
+TEST(ConstantShapes, NotWhereTwoDimensionsChangePlaces) {
+  GraphCase c;
+  Edge* x = c.input({-1, -2, 12});
+  Edge* places = c.constant<int64_t>({3}, {1, 0, 2});
+  c.output(c.node("Reshape", {x, c.node("Gather", {c.node("Shape", {x}), places})}));
+  EXPECT_FALSE(c.apply(use_constant_shapes));
+}
+
 TEST(Share, EqualNodesAndConstants) {
   GraphCase c;
   Edge* x = c.input({2, 3});
