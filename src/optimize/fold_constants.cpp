@@ -96,14 +96,25 @@ bool is_large_movement(const Node& node) {
   return is_op(&node, "Transpose") && node.input(0)->constant->bytes() > kLargeBytes;
 }
 
+// The results, or none if the data is refused: the error belongs to the run, should it come there.
+std::vector<TensorView> evaluate(const Node& node, BumpArena& scratch, DimPool& dims) {
+  std::vector<TensorView> inputs;
+  for (const Edge* e : node.inputs)
+    inputs.push_back(e == nullptr ? TensorView{} : aligned(*e->constant, scratch));
+  try {
+    return invoke(node, inputs, scratch, dims);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kBudgetExceeded || error.code() == ErrorCode::kOutOfMemory) throw;
+    return {};
+  }
+}
+
 bool fold(Node& node, Editor& editor, int64_t cap) {
   if (!can_fold(node) || is_large_movement(node) || !fits(node, editor, cap)) return false;
   BumpArena scratch(editor.arena().budget());
   DimPool dims(scratch);
-  std::vector<TensorView> inputs;
-  for (const Edge* e : node.inputs)
-    inputs.push_back(e == nullptr ? TensorView{} : aligned(*e->constant, scratch));
-  const std::vector<TensorView> results = invoke(node, inputs, scratch, dims);
+  const std::vector<TensorView> results = evaluate(node, scratch, dims);
+  if (results.empty()) return false;
   int64_t bytes = 0;
   for (const TensorView& view : results) {
     if (view.type == ElementType::kString) return false;  // characters live in the scratch

@@ -142,6 +142,14 @@ TEST(Fold, ShapesOfKnownDimensions) {
   EXPECT_EQ(c.node_count(), 1);
 }
 
+TEST(Fold, LeavesToTheRunWhatTheDataForbids) {
+  GraphCase c;
+  Edge* wrong = c.node("Gather", {c.weights({3}), c.constant<int64_t>({2}, {7, 0})});
+  c.output(c.node("Add", {c.input({2}), wrong}));
+  c.ready();
+  EXPECT_FALSE(fold_constants(c.root(), {}));
+}
+
 TEST(Fold, LeavesSymbolsAlone) {
   GraphCase c;
   Edge* x = c.input({-1, 12});
