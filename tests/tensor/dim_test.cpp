@@ -2,55 +2,94 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
+#include "base/checked.h"
+#include "plimsoll/error.h"
+
 namespace plimsoll {
 namespace {
 
-class DimTest : public ::testing::Test {
+class DimTest : public testing::Test {
  protected:
   Budget budget_{"test", 0};
   BumpArena arena_{budget_};
   DimPool pool_{arena_};
-  const Dim batch_ = pool_.symbol("batch"), seq_ = pool_.symbol("seq");
+  Dim b_ = pool_.symbol("b");
+  Dim s_ = pool_.symbol("s");
 };
 
-TEST_F(DimTest, MaximumOfWhatItAlreadyCoversIsItself) {
-  const Dim larger = max(batch_, seq_);
-  EXPECT_EQ(max(larger, seq_), larger);
-  EXPECT_EQ(max(batch_, larger), larger);
-  EXPECT_EQ(max(max(larger, Dim(7) * seq_), seq_), max(larger, Dim(7) * seq_));
-  EXPECT_TRUE(known_at_least(larger, batch_));
-  EXPECT_FALSE(known_at_least(batch_, larger));
-  EXPECT_FALSE(known_at_least(larger, batch_ + seq_));
+}  // namespace
+
+TEST_F(DimTest, EqualExpressionsAreEqual) {
+  EXPECT_EQ((b_ + Dim(1)) * (b_ - Dim(1)), b_ * b_ - Dim(1));
+  EXPECT_EQ(b_ * s_ * Dim(768), Dim(768) * s_ * b_);
+  EXPECT_EQ(b_ - b_, Dim(0));
+  EXPECT_FALSE(b_ == s_);
+  EXPECT_EQ(pool_.symbol("b"), b_);
 }
 
-TEST_F(DimTest, NestedMaximaAreWrittenAsOne) {
-  const Dim third = pool_.symbol("third");
-  EXPECT_EQ(max(max(batch_, seq_), third).to_string(), "max(batch, seq, third)");
-  EXPECT_EQ((Dim(2) * max(batch_, seq_ + Dim(1))).to_string(), "2*max(batch, seq + 1)");
+TEST_F(DimTest, DivisionSimplifiesWhereItIsExact) {
+  EXPECT_EQ(floor_div(b_ * s_ * Dim(768), b_ * s_), Dim(768));
+  EXPECT_EQ(floor_div(Dim(768) * s_, Dim(12)), Dim(64) * s_);
+  EXPECT_EQ(floor_div(s_ * Dim(2) + Dim(5), Dim(2)), s_ + Dim(2));
+  EXPECT_EQ(floor_div(s_ + Dim(7), Dim(2)), floor_div(s_ + Dim(1), Dim(2)) + Dim(3));
+  EXPECT_THROW(floor_div(s_, Dim(0)), Error);
 }
 
-TEST_F(DimTest, MaximaEvaluate) {
-  const Dim larger = max(max(batch_, seq_ * Dim(2)), Dim(5));
-  const auto at = [&](int64_t batch, int64_t seq) {
-    return larger.evaluate([=](std::string_view name) { return name == "batch" ? batch : seq; });
-  };
-  EXPECT_EQ(at(9, 3), 9);
-  EXPECT_EQ(at(1, 4), 8);
-  EXPECT_EQ(at(1, 1), 5);
+TEST_F(DimTest, PrintsWhatAPersonWouldWrite) {
+  EXPECT_EQ((Dim(4) * b_ * s_ + Dim(3)).to_string(), "4*b*s + 3");
+  EXPECT_EQ((b_ * b_ - s_).to_string(), "b**2 - s");
+  EXPECT_EQ(max(b_, s_).to_string(), "max(b, s)");
 }
 
-TEST_F(DimTest, FloorsOfFloorsAreOne) {
-  const Dim half = floor_div(batch_ + Dim(1), Dim(2));
-  const Dim quarter = floor_div(half + Dim(1), Dim(2));
-  EXPECT_EQ(quarter.to_string(), "floor((batch + 3)/(4))");
-  for (int64_t n = 0; n < 100; ++n) {
-    for (int64_t c : {-3, 0, 1, 5}) {
-      const Dim nested = floor_div(floor_div(Dim(3) * batch_ - Dim(2), Dim(5)) + Dim(c), Dim(7));
-      const int64_t expected = floor_div(floor_div(Dim(3 * n - 2), Dim(5)) + Dim(c), Dim(7)).value();
-      EXPECT_EQ(nested.evaluate([n](std::string_view) { return n; }), expected) << n << " " << c;
+TEST_F(DimTest, ComparesForAllSizes) {
+  EXPECT_TRUE(known_at_least(Dim(2) * b_ * s_, b_ * s_ + b_));
+  EXPECT_TRUE(known_at_least(b_, Dim(1)));
+  EXPECT_FALSE(known_at_least(b_, s_));
+  EXPECT_FALSE(known_at_least(b_, Dim(2)));
+  EXPECT_EQ(max(b_ * Dim(3), b_), b_ * Dim(3));
+  EXPECT_EQ(min(b_ * Dim(3), b_), b_);
+}
+
+TEST_F(DimTest, OverflowIsAnError) {
+  const Dim huge = int64_t{1} << 62;
+  EXPECT_THROW(huge * Dim(4), Error);
+  EXPECT_THROW(huge * b_ * Dim(4), Error);
+}
+
+TEST_F(DimTest, KnowsWhatDependsOnData) {
+  const Dim count = pool_.fresh("count");
+  EXPECT_TRUE((count * b_).depends_on_data());
+  EXPECT_TRUE(floor_div(count, Dim(2)).depends_on_data());
+  EXPECT_FALSE((b_ * s_).depends_on_data());
+}
+
+// The canonical form computes what the operations say, at random points.
+TEST_F(DimTest, EvaluatesLikeIntegers) {
+  std::mt19937 random(1);
+  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  for (int round = 0; round < 500; ++round) {
+    const int64_t b = pick(1, 50), s = pick(1, 50);
+    auto lookup = [&](std::string_view name) { return name == "b" ? b : s; };
+    Dim dim = b_;
+    int64_t value = b;
+    for (int step = 0; step < 6; ++step) {
+      const bool symbol = pick(0, 1) == 1;
+      const int64_t number = pick(1, 9);
+      const Dim other = symbol ? s_ : Dim(number);
+      const int64_t other_value = symbol ? s : number;
+      switch (pick(0, 4)) {
+        case 0: dim = dim + other, value += other_value; break;
+        case 1: dim = dim - other, value -= other_value; break;
+        case 2: dim = dim * other, value *= other_value; break;
+        case 3: dim = floor_div(dim, other), value = floor_div(value, other_value); break;
+        default: dim = max(dim, other), value = std::max(value, other_value); break;
+      }
+      if (std::abs(value) > 1000000) break;
     }
+    ASSERT_EQ(dim.evaluate(lookup), value) << dim.to_string() << " at b=" << b << ", s=" << s;
   }
 }
 
-}  // namespace
 }  // namespace plimsoll
