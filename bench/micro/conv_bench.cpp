@@ -200,7 +200,7 @@ const bool kRegistered = [] {
     benchmark::RegisterBenchmark((std::string("conv/") + c.name).c_str(), [s = shape_of(c)](
                                                                               benchmark::State& state) {
       compare(state, s);
-    })->MinTime(0.15);
+    })->MinTime(0.3);
   }
   return true;
 }();

@@ -51,7 +51,7 @@ constexpr ConvVariant kVariants[] = {make_variant<2, 6, 3>(1.0), make_variant<1,
 
 constexpr int64_t kPanel = 2 * kFloatLanes;
 constexpr int64_t kStripBytes = 512 << 10;
-constexpr int64_t kSmallWeights = 512 << 10, kSmallBand = 256 << 10, kLargeBand = 1 << 20;
+constexpr int64_t kSmallWeights = 512 << 10, kSmallBand = 128 << 10, kLargeBand = 1 << 20;
 
 const ConvVariant& choose_variant(int64_t out_w) {
   const ConvVariant* best = &kVariants[0];
