@@ -51,7 +51,7 @@ def check_src(root, folders):
             yield f"{path}:{number}: folder {here} is not in src/CMakeLists.txt"
         elif there == "..":
             yield f"{path}:{number}: includes {target}: write the path from src/"
-        elif there in folders and there != here and there not in folders[here]:
+        elif "/" in target and there in folders and there != here and there not in folders[here]:
             yield f"{path}:{number}: {here} may not include {there} ({target})"
 
 
@@ -65,7 +65,7 @@ def check_public(root):
 def check_apps(root, folders):
     for path, number, quote, target in includes(root, "apps"):
         beside = quote == '"' and (root / path.parent / target).exists()
-        if target.startswith("src/") or (not beside and pathlib.PurePath(target).parts[0] in {*folders, ".."}):
+        if target.startswith("src/") or (not beside and "/" in target and pathlib.PurePath(target).parts[0] in {*folders, ".."}):
             yield f"{path}:{number}: apps see only <plimsoll/...>, not {target}"
 
 
