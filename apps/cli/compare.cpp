@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "elements.h"
@@ -40,8 +41,21 @@ class Mismatches {
   double worst_ = 0;
 };
 
-Mismatches compare_reals(const Value& found, const Value& expected, const Tolerance& tolerance) {
+// The distance between neighbours, relative to them: two correct answers may differ by so much.
+double spacing(ElementType type) {
+  switch (type) {
+    case ElementType::kBFloat16:
+      return 0x1p-7;
+    case ElementType::kFloat16:
+      return 0x1p-10;
+    default:
+      return 0;  // floats and doubles: far below any tolerance; smaller ones: exactly
+  }
+}
+
+Mismatches compare_reals(const Value& found, const Value& expected, Tolerance tolerance) {
   Mismatches wrong;
+  tolerance.relative = std::max(tolerance.relative, spacing(expected.GetElementType()));
   const size_t count = expected.GetElementCount();
   for (size_t i = 0; i < count; ++i) {
     const double f = real_element(found, i), e = real_element(expected, i);

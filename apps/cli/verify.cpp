@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <plimsoll/error.h>
-#include <plimsoll/session.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,19 +7,16 @@
 #include <map>
 #include <memory>
 
+#include "case_verifier.h"
 #include "command.h"
-#include "compare.h"
 #include "interrupt.h"
 #include "options.h"
 #include "report.h"
-#include "tensor_pb.h"
 
 namespace plimsoll::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kOtherKinds[] = {"sequence(", "optional(", "map(", "sparse", "opaque"};
 
 struct VerifyOptions {
   std::vector<std::string> directories;
@@ -34,16 +30,6 @@ struct VerifyOptions {
 bool is_case(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path / "model.onnx", error);
-}
-
-std::vector<fs::path> children(const fs::path& path, const std::string& prefix = "") {
-  std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
-    if (at->path().filename().string().starts_with(prefix)) found.push_back(at->path());
-  }
-  std::sort(found.begin(), found.end());
-  return found;
 }
 
 // The cases at `path` or up to two levels below it.
@@ -66,118 +52,6 @@ std::vector<fs::path> find_cases(const std::vector<std::string>& directories) {
   return cases;
 }
 
-// input_0.pb, input_1.pb, ... as far as they go.
-std::vector<NamedValue> read_values(const fs::path& set, const char* prefix) {
-  std::vector<NamedValue> values;
-  for (;;) {
-    const fs::path file = set / fmt::format("{}_{}.pb", prefix, values.size());
-    if (!fs::exists(file)) return values;
-    values.push_back(read_tensor_pb(file.string()));
-  }
-}
-
-enum class Status { kPassed, kFailed, kNotImplemented };
-
-struct Verdict {
-  Status status = Status::kPassed;
-  std::string reason;
-  std::vector<std::string> missing;  // operators
-};
-
-class Verifier {
- public:
-  explicit Verifier(const VerifyOptions& options)
-      : options_(options),
-        env_(options.engine.make_env()),
-        session_options_(options.engine.session_options()) {}
-
-  Verdict verify(const fs::path& directory) const {
-    const std::string model = (directory / "model.onnx").string();
-    try {
-      return run_case(directory, model);
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::kCancelled && interrupted()) throw;
-      if (error.code() == ErrorCode::kNotImplemented)
-        return {Status::kNotImplemented, error.what(), missing_operators(model)};
-      return {Status::kFailed, fmt::format("{}: {}", error_code_name(error.code()), error.what()), {}};
-    } catch (const std::exception& error) {
-      return {Status::kFailed, fmt::format("unexpected exception: {}", error.what()), {}};
-    }
-  }
-
- private:
-  Verdict run_case(const fs::path& directory, const std::string& model) const {
-    Session session(env_, model, session_options_);
-    require_tensors(session.GetInputs());
-    require_tensors(session.GetOutputs());
-    const std::vector<fs::path> sets = children(directory, "test_data_set_");
-    if (sets.empty()) return {Status::kFailed, "there is no test_data_set_0", {}};
-    for (const fs::path& set : sets) {
-      for (int i = 0; i < options_.repeat; ++i) {
-        if (auto reason = run_set(session, set))
-          return {Status::kFailed, fmt::format("{}: {}", set.filename().string(), *reason), {}};
-      }
-    }
-    return {};
-  }
-
-  static void require_tensors(const std::vector<ValueInfo>& infos) {
-    for (const ValueInfo& info : infos) {
-      const bool is_tensor = std::none_of(std::begin(kOtherKinds), std::end(kOtherKinds),
-                                          [&](const char* kind) { return info.type_text.starts_with(kind); });
-      if (!is_tensor)
-        throw Error(ErrorCode::kNotImplemented, fmt::format("'{}': type {}", info.name, info.type_text));
-    }
-  }
-
-  std::optional<std::string> run_set(Session& session, const fs::path& set) const {
-    std::vector<std::string> names, output_names;
-    std::vector<Value> values;
-    match_inputs(session.GetInputs(), read_values(set, "input"), names, values);
-    const std::vector<NamedValue> expected = read_values(set, "output");
-    const std::vector<ValueInfo>& outputs = session.GetOutputs();
-    if (expected.empty() || expected.size() > outputs.size())
-      return fmt::format("the model has {} outputs, the data {}", outputs.size(), expected.size());
-    for (const ValueInfo& info : outputs) output_names.push_back(info.name);
-    const InterruptGuard guard;
-    const std::vector<Value> found = session.Run(interruptible(), names, values, output_names);
-    for (size_t i = 0; i < expected.size(); ++i) {
-      if (auto wrong = difference(found[i], expected[i].value, options_.tolerance))
-        return fmt::format("output '{}': {}", output_names[i], *wrong);
-    }
-    return std::nullopt;
-  }
-
-  // By position; by name where some inputs have no file because the model has values for them.
-  static void match_inputs(const std::vector<ValueInfo>& infos, const std::vector<NamedValue>& given,
-                           std::vector<std::string>& names, std::vector<Value>& values) {
-    for (size_t i = 0; i < given.size(); ++i) {
-      if (given.size() == infos.size()) {
-        names.push_back(infos[i].name);
-      } else {
-        const bool known = std::any_of(infos.begin(), infos.end(),
-                                       [&](const ValueInfo& info) { return info.name == given[i].name; });
-        if (!known) continue;
-        names.push_back(given[i].name);
-      }
-      values.push_back(given[i].value);
-    }
-  }
-
-  // What the model needs that is not there; nothing if it is something else than an operator.
-  std::vector<std::string> missing_operators(const std::string& model) const {
-    try {
-      return Model(env_, model, session_options_).GetInfo().not_implemented;
-    } catch (const std::exception&) {
-      return {};
-    }
-  }
-
-  const VerifyOptions& options_;
-  Env env_;
-  SessionOptions session_options_;
-};
-
 // Counts verdicts and tells them.
 class Tally {
  public:
@@ -186,6 +60,10 @@ class Tally {
     if (verdict.status == Status::kFailed) {
       failures_.push_back({{"case", name}, {"reason", verdict.reason}});
       if (!json) print(fmt::format("failed {}: {}\n", name, verdict.reason));
+    }
+    if (verdict.status == Status::kContradiction) {
+      contradictions_.push_back({{"case", name}, {"reason", verdict.reason}});
+      if (!json) print(fmt::format("not run {}: {}\n", name, verdict.reason));
     }
     if (verdict.status == Status::kNotImplemented) {
       not_implemented_.push_back({{"case", name}, {"reason", verdict.reason}});
@@ -203,6 +81,8 @@ class Tally {
     std::string list;
     for (const auto& [op, count] : sorted)
       list += fmt::format("{}{} {}", list.empty() ? ": " : ", ", op, count);
+    if (!contradictions_.empty())
+      print(fmt::format("{} not run: their data contradicts their model\n", contradictions_.size()));
     if (!not_implemented_.empty())
       print(fmt::format("{} not implemented{}\n", not_implemented_.size(), list));
     print(fmt::format("{} passed, {} failed\n", passed_, failures_.size()));
@@ -213,21 +93,24 @@ class Tally {
             {"failed", failures_.size()},
             {"not_implemented", not_implemented_.size()},
             {"missing_operators", missing_},
+            {"not_run", contradictions_.size()},
             {"failures", failures_},
+            {"not_run_cases", contradictions_},
             {"not_implemented_cases", not_implemented_}};
   }
   int exit_code() const { return failures_.empty() ? 0 : 1; }
 
  private:
   int passed_ = 0;
-  Json failures_ = Json::array(), not_implemented_ = Json::array();
+  Json failures_ = Json::array(), not_implemented_ = Json::array(), contradictions_ = Json::array();
   std::map<std::string, int> missing_;
 };
 
 int verify(const VerifyOptions& options) {
   catch_interrupts();
   const std::vector<fs::path> cases = find_cases(options.directories);
-  const Verifier verifier(options);
+  const CaseVerifier verifier(options.engine.make_env(), options.engine.session_options(), options.tolerance,
+                              options.repeat);
   Tally tally;
   const bool show = ::isatty(STDERR_FILENO) != 0;
   for (size_t i = 0; i < cases.size(); ++i) {

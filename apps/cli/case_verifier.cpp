@@ -1,0 +1,152 @@
+#include "case_verifier.h"
+
+#include <fmt/format.h>
+#include <plimsoll/error.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "elements.h"
+#include "interrupt.h"
+
+namespace plimsoll::cli {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> children(const fs::path& path, const std::string& prefix) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().filename().string().starts_with(prefix)) found.push_back(at->path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+namespace {
+
+constexpr const char* kOtherKinds[] = {"sequence(", "optional(", "map(", "sparse", "opaque"};
+
+// input_0.pb, input_1.pb, ... as far as they go.
+std::vector<NamedValue> read_values(const fs::path& set, const char* prefix) {
+  std::vector<NamedValue> values;
+  for (;;) {
+    const fs::path file = set / fmt::format("{}_{}.pb", prefix, values.size());
+    if (!fs::exists(file)) return values;
+    values.push_back(read_tensor_pb(file.string()));
+  }
+}
+
+// numpy has no bfloat16 and no float8: ONNX's test data has their bits as unsigned integers.
+Value with_type(const Value& value, ElementType type) {
+  const ElementType stored = value.GetElementType();
+  const bool bits = (type == ElementType::kBFloat16 && stored == ElementType::kUint16) ||
+                    (type >= ElementType::kFloat8E4M3FN && type <= ElementType::kFloat8E5M2FNUZ &&
+                     stored == ElementType::kUint8);
+  if (!bits) return value;
+  Value result = Value::CreateTensor(type, value.GetShape());
+  if (value.GetByteCount() > 0) std::memcpy(result.GetMutableData(), value.GetData(), value.GetByteCount());
+  return result;
+}
+
+struct Contradiction : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void require_tensors(const std::vector<ValueInfo>& infos) {
+  for (const ValueInfo& info : infos) {
+    const bool is_tensor = std::none_of(std::begin(kOtherKinds), std::end(kOtherKinds),
+                                        [&](const char* kind) { return info.type_text.starts_with(kind); });
+    if (!is_tensor)
+      throw Error(ErrorCode::kNotImplemented, fmt::format("'{}': type {}", info.name, info.type_text));
+  }
+}
+
+void require_declared(const ValueInfo& info, const Value& value) {
+  const std::vector<int64_t>& shape = value.GetShape();
+  bool agrees = !info.ranked || shape.size() == info.dims.size();
+  for (size_t d = 0; agrees && info.ranked && d < shape.size(); ++d)
+    agrees = info.dims[d] < 0 || info.dims[d] == shape[d];
+  if (!agrees)
+    throw Contradiction(fmt::format("input '{}': the model says {}, the data has shape {}", info.name,
+                                    info.type_text, shape_text(shape)));
+}
+
+// By position; by name where some inputs have no file because the model has values for them.
+void match_inputs(const std::vector<ValueInfo>& infos, const std::vector<NamedValue>& given,
+                  std::vector<std::string>& names, std::vector<Value>& values) {
+  for (size_t i = 0; i < given.size(); ++i) {
+    const auto info = given.size() == infos.size()
+                          ? infos.begin() + static_cast<ptrdiff_t>(i)
+                          : std::find_if(infos.begin(), infos.end(),
+                                         [&](const ValueInfo& known) { return known.name == given[i].name; });
+    if (info == infos.end()) continue;
+    require_declared(*info, given[i].value);
+    names.push_back(info->name);
+    values.push_back(with_type(given[i].value, info->type));
+  }
+}
+
+}  // namespace
+
+Verdict CaseVerifier::verify(const fs::path& directory) const {
+  const std::string model = (directory / "model.onnx").string();
+  try {
+    return run_case(directory, model);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kCancelled && interrupted()) throw;
+    if (error.code() == ErrorCode::kNotImplemented)
+      return {Status::kNotImplemented, error.what(), missing_operators(model)};
+    return {Status::kFailed, fmt::format("{}: {}", error_code_name(error.code()), error.what()), {}};
+  } catch (const Contradiction& contradiction) {
+    return {Status::kContradiction, contradiction.what(), {}};
+  } catch (const std::exception& error) {
+    return {Status::kFailed, fmt::format("unexpected exception: {}", error.what()), {}};
+  }
+}
+
+Verdict CaseVerifier::run_case(const fs::path& directory, const std::string& model) const {
+  Session session(env_, model, session_options_);
+  require_tensors(session.GetInputs());
+  require_tensors(session.GetOutputs());
+  const std::vector<fs::path> sets = children(directory, "test_data_set_");
+  if (sets.empty()) return {Status::kFailed, "there is no test_data_set_0", {}};
+  for (const fs::path& set : sets) {
+    for (int i = 0; i < repeat_; ++i) {
+      if (auto reason = run_set(session, set))
+        return {Status::kFailed, fmt::format("{}: {}", set.filename().string(), *reason), {}};
+    }
+  }
+  return {};
+}
+
+std::optional<std::string> CaseVerifier::run_set(Session& session, const fs::path& set) const {
+  std::vector<std::string> names, output_names;
+  std::vector<Value> values;
+  match_inputs(session.GetInputs(), read_values(set, "input"), names, values);
+  const std::vector<NamedValue> expected = read_values(set, "output");
+  const std::vector<ValueInfo>& outputs = session.GetOutputs();
+  if (expected.size() != outputs.size())
+    return fmt::format("the model has {} outputs, the data {}", outputs.size(), expected.size());
+  for (const ValueInfo& info : outputs) output_names.push_back(info.name);
+  const InterruptGuard guard;
+  const std::vector<Value> found = session.Run(interruptible(), names, values, output_names);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (auto wrong =
+            difference(found[i], with_type(expected[i].value, found[i].GetElementType()), tolerance_))
+      return fmt::format("output '{}': {}", output_names[i], *wrong);
+  }
+  return std::nullopt;
+}
+
+// What the model needs that is not there; nothing if it is something else than an operator.
+std::vector<std::string> CaseVerifier::missing_operators(const std::string& model) const {
+  try {
+    return Model(env_, model, session_options_).GetInfo().not_implemented;
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,367 @@
+#!/usr/bin/python3
+"""The command as its users see it: arguments, files and exit codes in, text and JSON out.
+
+PLIMSOLL names the command (build/plimsoll). The last line: N passed, M failed, K skipped.
+"""
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLIMSOLL = os.environ.get("PLIMSOLL", str(ROOT / "build" / "plimsoll"))
+DIGITS = str(ROOT / "examples" / "digits.onnx")
+DIGIT = str(ROOT / "examples" / "digit.npy")
+ONNX_CASES = pathlib.Path("/usr/share/libonnx-testdata/data/node")
+# Exit codes: include/plimsoll/error.h and DESIGN's table.
+VERDICT, USAGE, INVALID_ARGUMENT, INVALID_MODEL, BUDGET, IO, INTERRUPTED = 1, 2, 3, 4, 6, 8, 130
+
+sys.path.insert(0, str(ROOT / "tools"))
+from tensor_proto import encode  # noqa: E402
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="plimsoll-cli-"))
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def call(self, *arguments, **options):
+        return subprocess.run([PLIMSOLL, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
+
+    def succeed(self, *arguments):
+        done = self.call(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def answer(self, *arguments):
+        return json.loads(self.succeed(*arguments, "--json"))
+
+    def refuse(self, status, words, *arguments, **options):
+        """One line on stderr that says `words`, nothing on stdout, the right exit code."""
+        done = self.call(*arguments, **options)
+        self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
+        self.assertTrue(done.stderr.startswith("plimsoll: ") and done.stderr.count("\n") == 1, done.stderr)
+        self.assertIn(words, done.stderr)
+
+    def file(self, name, content):
+        path = self.directory / name
+        path.write_bytes(content)
+        return path
+
+    def npy(self, name, array):
+        np.save(self.directory / name, array)
+        return self.directory / name
+
+
+class Help(Case):
+    def test_every_command_has_an_example(self):
+        for command in ("inspect", "plan", "run", "verify", "bench", "optimize"):
+            self.assertIn(f"Example: plimsoll {command} ", self.succeed(command, "--help"))
+        self.assertIn("verify", self.succeed("--help"))
+
+    def test_wrong_usage(self):
+        for arguments in ([], ["walk"], ["run"], ["run", DIGITS, "--thread", "2"], ["run", DIGITS, "--threads", "many"],
+                          ["run", DIGITS, "--isa", "mmx"], ["plan", DIGITS, "--solve", "batch"],
+                          ["bench", DIGITS, "--seconds", "-1"]):
+            self.refuse(USAGE, "", *arguments)
+
+    def test_malformed_values(self):
+        for shape in ("image", "image=1,x", "image=1,,2", "=1", "image=1,-1", "image=1,", "image=99999999999999999999"):
+            self.refuse(USAGE, "--shape", "plan", DIGITS, "--shape", shape)
+        for limit in ("much", "-1", "0", "1XB", "1e30", "", "nan"):
+            self.refuse(USAGE, "--limit", "plan", DIGITS, f"--limit={limit}")
+        self.refuse(USAGE, "--dim", "plan", DIGITS, "--dim", "batch=two")
+        self.refuse(USAGE, "--input", "run", DIGITS, "--input", "digit.npy")
+        self.refuse(USAGE, ".npy", "run", DIGITS, "--input", f"image={DIGITS}")
+
+
+class BadFiles(Case):
+    def test_models(self):
+        for command in ("inspect", "plan", "run", "bench"):
+            self.refuse(IO, "nowhere.onnx", command, self.directory / "nowhere.onnx")
+            self.refuse(IO, str(self.directory), command, self.directory)
+            self.refuse(INVALID_MODEL, "", command, self.file("empty.onnx", b""))
+            self.refuse(INVALID_MODEL, "", command, self.file("text.onnx", b"This is no model.\n" * 10))
+
+    def test_inputs(self):
+        good = np.load(DIGIT)
+        self.refuse(IO, "gone.npy", "run", DIGITS, "--input", "image=gone.npy")
+        self.refuse(INVALID_ARGUMENT, "'picture'", "run", DIGITS, "--input", f"picture={DIGIT}")
+        self.refuse(INVALID_ARGUMENT, "float", "run", DIGITS, "--input",
+                    f"image={self.npy('double.npy', good.astype(np.float64))}")
+        self.refuse(INVALID_ARGUMENT, "image", "run", DIGITS, "--input", f"image={self.npy('flat.npy', good[0])}")
+        self.refuse(INVALID_ARGUMENT, "Fortran", "run", DIGITS, "--input",
+                    f"image={self.npy('fortran.npy', np.asfortranarray(np.zeros((2, 1, 8, 8), np.float32)))}")
+        self.refuse(INVALID_ARGUMENT, "batch", "run", DIGITS)
+        self.refuse(INVALID_ARGUMENT, "'rows'", "run", DIGITS, "--dim", "rows=3")
+        self.refuse(USAGE, "its file", "run", DIGITS, "--input", f"image={DIGIT}", "--shape", "image=2,1,8,8")
+
+    def test_npy_cut_at_every_byte_of_its_header(self):
+        whole = pathlib.Path(DIGIT).read_bytes()
+        for size in [*range(0, 140, 3), len(whole) - 1]:
+            self.refuse(INVALID_ARGUMENT, "cut.npy", "run", DIGITS, "--input",
+                        f"image={self.file('cut.npy', whole[:size])}")
+
+    def test_npy_that_lies(self):
+        whole = pathlib.Path(DIGIT).read_bytes()
+        for before, after in ((b"(1, 1, 8, 8)", b"(1, 1, 9, 9)"), (b"(1, 1, 8, 8)", b"(9223372036)"),
+                              (b"(1, 1, 8, 8)", b"9,9,9,9,9,9)"), (b"<f4", b">f4"), (b"<f4", b"|O4"),
+                              (b"shape", b"spahe"), (b"\x93NUMPY\x01", b"\x93NUMPY\x09"),
+                              (b"(1, 1, 8, 8), ", b"(99999999999999999999999), ")):
+            self.assertIn(before, whole)
+            self.refuse(INVALID_ARGUMENT, "lies.npy", "run", DIGITS, "--input",
+                        f"image={self.file('lies.npy', whole.replace(before, after))}")
+
+    def test_tensor_that_lies(self):
+        whole = encode("image", np.load(DIGIT))
+        for size in range(len(whole)):
+            self.refuse(INVALID_ARGUMENT, "cut.pb", "run", DIGITS, "--input",
+                        f"image={self.file('cut.pb', whole[:size])}") if size % 16 == 0 or size < 24 else None
+        huge = b"\x08" + b"\xff" * 8 + b"\x7f" + b"\x08" + b"\xff" * 8 + b"\x7f" + b"\x10\x01"
+        self.refuse(INVALID_ARGUMENT, "huge.pb", "run", DIGITS, "--input", f"image={self.file('huge.pb', huge)}")
+
+
+class Outputs(Case):
+    def test_numpy_reads_what_run_writes(self):
+        done = self.answer("run", DIGITS, "--input", f"image={DIGIT}", "--output", self.directory / "made")
+        scores = np.load(self.directory / "made" / "0.npy")
+        self.assertEqual(list(scores.shape), done["outputs"][0]["shape"])
+        self.assertEqual(int(scores.argmax()), int((ROOT / "examples" / "digit.txt").read_text()))
+        np.testing.assert_array_equal(scores.ravel()[:8], np.array(done["outputs"][0]["first"], np.float32))
+        self.assertEqual([p.name for p in (self.directory / "made").iterdir()], ["0.npy"])
+
+    def test_pb_and_npy_are_the_same_input(self):
+        path = self.file("digit.pb", encode("image", np.load(DIGIT)))
+        first, second = (self.answer("run", DIGITS, "--input", f"image={p}")["outputs"] for p in (path, DIGIT))
+        self.assertEqual(first, second)
+
+    def test_random_data_is_reproducible(self):
+        run = ["run", DIGITS, "--dim", "batch=3"]
+        first, second, other = (self.answer(*run, *more)["outputs"] for more in ([], [], ["--seed", "1"]))
+        self.assertEqual(first, second)
+        self.assertNotEqual(first, other)
+
+    def test_nothing_is_left_of_what_cannot_be_written(self):
+        self.refuse(IO, "deep", "run", DIGITS, "--dim", "batch=1", "--output", self.directory / "deep" / "deeper")
+        occupied = self.file("file", b"")
+        self.refuse(IO, "file", "run", DIGITS, "--dim", "batch=1", "--output", occupied)
+        (self.directory / "taken" / "0.npy").mkdir(parents=True)
+        self.refuse(IO, "0.npy", "run", DIGITS, "--dim", "batch=1", "--output", self.directory / "taken")
+        self.assertEqual(os.listdir(self.directory / "taken"), ["0.npy"])
+
+    def test_full_disk(self):
+        """A limit on the size of files stands in for a full disk: the second write fails half-way."""
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+        target = self.directory / "full"
+        self.refuse(IO, "0.npy", "run", DIGITS, "--dim", "batch=10", "--output", target, preexec_fn=limit)
+        self.assertEqual(os.listdir(target), [])
+        self.refuse(IO, "plan.svg", "plan", DIGITS, "--dim", "batch=1", "--svg", self.directory / "plan.svg",
+                    preexec_fn=limit)
+        self.assertFalse((self.directory / "plan.svg").exists())
+
+    def test_full_stdout(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PLIMSOLL, "inspect", DIGITS], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, IO, done.stderr)
+        self.assertIn("standard output", done.stderr)
+
+    def test_types(self):
+        """Through Identity-like cases of ONNX: what goes in as .npy comes out as .npy."""
+        for name, dtype in (("test_cast_FLOAT_to_DOUBLE", np.float64), ("test_cast_FLOAT_to_FLOAT16", np.float16),
+                            ("test_cast_FLOAT_to_BFLOAT16", np.float32), ("test_not_2d", np.bool_),
+                            ("test_shape", np.int64), ("test_cast_FLOAT_to_STRING", np.str_)):
+            with self.subTest(name):
+                model = ONNX_CASES / name / "model.onnx"
+                if not model.exists():
+                    self.skipTest("libonnx-testdata is not installed")
+                self.succeed("run", model, "--output", self.directory / name)
+                made = np.load(self.directory / name / "0.npy")
+                self.assertTrue(np.issubdtype(made.dtype, dtype), made.dtype)
+
+
+class Memory(Case):
+    def test_told_is_measured_and_the_smallest_limit_is_enough(self):
+        for batch in (1, 7):
+            plan = self.answer("plan", DIGITS, "--dim", f"batch={batch}")
+            smallest = plan["minimum_limit_bytes"]
+            run = self.answer("run", DIGITS, "--dim", f"batch={batch}", "--limit", smallest)
+            self.assertEqual(run["predicted_bytes"], plan["peak_bytes"])
+            self.assertEqual(run["measured_bytes"], plan["peak_bytes"])
+            self.assertGreaterEqual(plan["peak_bytes"], plan["lower_bound_bytes"])
+            self.refuse(BUDGET, plan["node_at_peak"], "run", DIGITS, "--dim", f"batch={batch}", "--limit", smallest - 1)
+            self.refuse(BUDGET, str(smallest), "plan", DIGITS, "--dim", f"batch={batch}", "--limit", smallest - 1)
+
+    def test_units(self):
+        for text in ("1MiB", "1024KiB", "1048576", "1.05MB", "1 MiB", "1M"):
+            self.answer("plan", DIGITS, "--dim", "batch=1", "--limit", text)
+        self.refuse(BUDGET, "1500 bytes", "plan", DIGITS, "--dim", "batch=1", "--limit", "1.5KB")
+
+    def test_solve_finds_the_edge(self):
+        limit = 2 << 20
+        solved = self.answer("plan", DIGITS, "--solve", "batch", "--limit", limit)["solved"]
+        fits, too_large = (self.answer("plan", DIGITS, "--dim", f"batch={solved['value'] + more}") for more in (0, 1))
+        self.assertLessEqual(fits["minimum_limit_bytes"], limit)
+        self.assertGreater(too_large["minimum_limit_bytes"], limit)
+        self.refuse(BUDGET, "batch=1", "plan", DIGITS, "--solve", "batch", "--limit", "10KB")
+        self.refuse(INVALID_ARGUMENT, "'rows'", "plan", DIGITS, "--solve", "rows", "--limit", "1MiB")
+
+    def test_without_sizes_there_is_a_formula(self):
+        plan = self.answer("plan", DIGITS)
+        self.assertIsNone(plan["peak_bytes"])
+        self.assertEqual(plan["symbols"], ["batch"])
+        formula = eval(plan["formula"], {"batch": 5, "floor": lambda x: int(x // 1), "max": max})  # our own text
+        self.assertLessEqual(formula, self.answer("plan", DIGITS, "--dim", "batch=5")["lower_bound_bytes"])
+
+
+class Reports(Case):
+    def test_json_has_what_is_promised(self):
+        promised = {
+            ("plan", DIGITS, "--dim", "batch=1"): ["peak_bytes", "lower_bound_bytes", "minimum_limit_bytes", "formula",
+                                                   "node_at_peak", "threads", "instruction_set", "accounts"],
+            ("run", DIGITS, "--dim", "batch=1"): ["predicted_bytes", "measured_bytes", "accounts", "peak_rss_bytes",
+                                                  "median_ms", "before_rss_bytes", "after_rss_bytes", "outputs"],
+            ("bench", DIGITS, "--dim", "batch=1", "--seconds", "0.1", "--profile"): [
+                "load_ms", "first_ms", "min_ms", "median_ms", "p99_ms", "peak_rss_bytes", "accounts", "profile"],
+            ("inspect", DIGITS): ["inputs", "outputs", "operators", "weight_bytes", "not_implemented"]}
+        accounts = ["weights", "packed", "planned", "dynamic", "scratch", "bound", "code", "session"]
+        for arguments, keys in promised.items():
+            found = self.answer(*arguments)
+            self.assertEqual([key for key in keys if key not in found], [], arguments)
+            if "accounts" in found:
+                self.assertEqual(list(found["accounts"]), accounts)
+
+    def test_text_for_people(self):
+        self.assertIn("float[batch, 1, 8, 8]", self.succeed("inspect", DIGITS))
+        plan = self.succeed("plan", DIGITS, "--dim", "batch=4")
+        self.assertIn("node at the peak", plan)
+        self.assertIn("#", plan)  # the picture
+        self.assertIn("told before", self.succeed("run", DIGITS, "--dim", "batch=4"))
+        self.assertIn("GFLOP/s", self.succeed("bench", DIGITS, "--dim", "batch=4", "--seconds", "0.1", "--profile"))
+
+    def test_times_are_in_order(self):
+        for threads in ("1", "2"):
+            bench = self.answer("bench", DIGITS, "--dim", "batch=1", "--seconds", "0.2", "--threads", threads)
+            self.assertLessEqual(bench["min_ms"], bench["median_ms"])
+            self.assertLessEqual(bench["median_ms"], bench["p99_ms"])
+            self.assertEqual(bench["threads"], int(threads))
+            self.assertGreaterEqual(bench["iterations"], 5)
+
+    def test_pictures_are_well_formed(self):
+        svg, page = self.directory / "plan.svg", self.directory / "plan.html"
+        self.succeed("plan", DIGITS, "--dim", "batch=2", "--svg", svg, "--html", page)
+        tree = xml.etree.ElementTree.parse(svg).getroot()
+        self.assertGreater(len(tree.findall("{http://www.w3.org/2000/svg}rect")), 2)
+        self.assertIn("<svg", page.read_text())
+        self.assertNotIn("http://", page.read_text().replace("http://www.w3.org/2000/svg", ""))
+        self.refuse(INVALID_ARGUMENT, "--dim", "plan", DIGITS, "--svg", svg)
+
+    def test_a_special_file_is_not_replaced(self):
+        self.succeed("plan", DIGITS, "--dim", "batch=2", "--svg", "/dev/null")
+        self.assertFalse(os.path.isfile("/dev/null"))
+
+
+class Verify(Case):
+    def case(self, name="abs", inputs=1, break_output=None):
+        """A copy of one of ONNX's own cases."""
+        if not ONNX_CASES.is_dir():
+            self.skipTest("libonnx-testdata is not installed")
+        copy = self.directory / "cases" / name
+        shutil.copytree(ONNX_CASES / f"test_{name}", copy)
+        if break_output:
+            output = copy / "test_data_set_0" / "output_0.pb"
+            output.write_bytes(break_output(output.read_bytes()))
+        return copy
+
+    def last_line(self, done):
+        return done.stdout.splitlines()[-1]
+
+    def test_right_and_wrong(self):
+        self.case("abs")
+        self.case("relu", break_output=lambda b: b[:-1] + bytes([b[-1] ^ 0x40]))
+        done = self.call("verify", self.directory / "cases")
+        self.assertEqual((done.returncode, self.last_line(done)), (VERDICT, "1 passed, 1 failed"))
+        self.assertIn("relu: test_data_set_0: output 'y': 1 of 60 elements differ, worst at [2, 3, 4]", done.stdout)
+        found = self.call("verify", self.directory / "cases", "--json")
+        self.assertEqual(found.returncode, VERDICT)
+        self.assertEqual(json.loads(found.stdout)["failed"], 1)
+
+    def test_the_tolerance_is_onnx_s(self):
+        def scale(factor):
+            def change(data):
+                value = struct.unpack("<f", data[-4:])[0]
+                return data[:-4] + struct.pack("<f", value * factor)
+            return change
+        self.assertEqual(self.last_line(self.call("verify", self.case("abs", break_output=scale(1.0005)))),
+                         "1 passed, 0 failed")
+        wrong = self.case("neg", break_output=scale(1.002))
+        self.assertEqual(self.last_line(self.call("verify", wrong)), "0 passed, 1 failed")
+        self.assertEqual(self.last_line(self.call("verify", wrong, "--rtol", "0.01")), "1 passed, 0 failed")
+
+    def test_types_and_shapes_must_agree(self):
+        value = np.zeros((3, 4, 5), np.float32)
+        for name, array in (("abs", value.astype(np.float64)), ("neg", value[0])):
+            done = self.call("verify", self.case(name, break_output=lambda _, a=array: encode("y", a)))
+            self.assertIn("expected", done.stdout)
+            self.assertEqual(self.last_line(done), "0 passed, 1 failed")
+
+    def test_one_bad_case_does_not_stop_the_others(self):
+        (self.case("abs") / "model.onnx").write_bytes(b"\xff" * 40)
+        (self.case("neg") / "test_data_set_0" / "input_0.pb").write_bytes(b"\xff" * 40)
+        shutil.rmtree(self.case("exp") / "test_data_set_0")
+        self.case("relu")
+        done = self.call("verify", self.directory / "cases")
+        self.assertEqual((done.returncode, self.last_line(done)), (VERDICT, "1 passed, 3 failed"))
+
+    def test_what_is_not_implemented_is_counted_by_operator(self):
+        self.case("abs")
+        self.case("sequence_insert_at_back")
+        lines = self.succeed("verify", self.directory / "cases").splitlines()
+        self.assertEqual(lines, ["1 not implemented: SequenceInsert 1", "1 passed, 0 failed"])
+
+    def test_a_directory_without_cases(self):
+        self.refuse(IO, str(self.directory), "verify", self.directory)
+
+
+class Optimize(Case):
+    def test_the_optimized_model_gives_the_same_answer(self):
+        made = self.directory / "small.onnx"
+        for level in ("basic", "extended", "all"):
+            self.succeed("optimize", DIGITS, made, "--level", level)
+            before, after = (self.answer("run", m, "--input", f"image={DIGIT}")["outputs"][0] for m in (DIGITS, made))
+            np.testing.assert_allclose(before["first"], after["first"], rtol=1e-5)
+
+    def test_a_file_that_cannot_be_written(self):
+        self.refuse(IO, "nowhere", "optimize", DIGITS, self.directory / "nowhere" / "out.onnx")
+
+
+class Interrupt(Case):
+    def test_ctrl_c_ends_with_130(self):
+        for command in (["run", DIGITS, "--dim", "batch=64", "--repeat", "1000000"],
+                        ["bench", DIGITS, "--dim", "batch=1", "--seconds", "600"]):
+            process = subprocess.Popen([PLIMSOLL, *command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                       text=True)
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            out, errors = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, out, errors), (INTERRUPTED, "", "plimsoll: interrupted\n"))
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, verbosity=0).result
+    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped", flush=True)
+    sys.exit(1 if failed else 0)
