@@ -4,7 +4,7 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests tools_tests include_rule clang_format install)
+QUICK_STAGES=(build models goldens unit_tests tools_tests cli_tests conformance golden_verify include_rule clang_format install)
 FULL_STAGES=(asan tsan)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
@@ -59,6 +59,51 @@ run_ctest() {
 tools_tests() {
   need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
   /usr/bin/python3 tools/test_tools.py
+}
+
+# The command, as its users see it.
+cli_tests() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  /usr/bin/python3 tests/cli/test_cli.py
+}
+
+# verify_variants VARIANTS... -- ARGUMENTS: `plimsoll verify` once for each variant (a string of options), counts added
+# up. Failures are shown as they come, what is not implemented once.
+verify_variants() {
+  local variants=() variant log status wrong=0 passed=0 failed=0
+  while [[ $1 != -- ]]; do variants+=("$1") && shift; done
+  shift
+  log=$(mktemp)
+  for variant in "${variants[@]}"; do
+    status=0
+    # shellcheck disable=SC2086
+    build/plimsoll verify "$@" $variant >"$log" || status=$?
+    [[ $(tail -n 1 "$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]] || { cat "$log"; rm "$log"; return 1; }
+    ((passed += BASH_REMATCH[1], failed += BASH_REMATCH[2])) || true
+    ((status == 0)) || wrong=1
+    echo "verify ${variant:-(defaults)}: $(tail -n 1 "$log")"
+    if [[ $variant == "${variants[0]}" ]]; then head -n -1 "$log"; else grep '^failed ' "$log" || true; fi
+  done
+  rm "$log"
+  echo "$passed passed, $failed failed"
+  ((wrong == 0))
+}
+
+# Every case of Debian's libonnx-testdata whose operators are implemented, under several truths.
+conformance() {
+  need "${TEST_PACKAGES[@]}" || skip "no libonnx-testdata"
+  local data=/usr/share/libonnx-testdata/data
+  local variants=("" "--placer naive" --poison "--threads 1" "--threads 2" "--isa sse4" "--level none")
+  if grep -qw avx2 /proc/cpuinfo; then variants+=("--isa avx2"); fi
+  verify_variants "${variants[@]}" -- \
+    "$data"/node "$data"/pytorch-converted "$data"/pytorch-operator "$data"/simple
+}
+
+# ONNX Runtime's answers on the models of the benchmark set.
+golden_verify() {
+  [[ -d $CACHE/goldens ]] || skip "no goldens in $CACHE"
+  verify_variants "" "--level none" "--placer naive --poison --threads 2 --isa sse4" -- \
+    "$CACHE"/goldens --rtol 1e-3 --atol 1e-4
 }
 
 build() {

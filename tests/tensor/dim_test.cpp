@@ -68,7 +68,9 @@ TEST_F(DimTest, KnowsWhatDependsOnData) {
 // The canonical form computes what the operations say, at random points.
 TEST_F(DimTest, EvaluatesLikeIntegers) {
   std::mt19937 random(1);
-  auto pick = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+  auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
   for (int round = 0; round < 500; ++round) {
     const int64_t b = pick(1, 50), s = pick(1, 50);
     auto lookup = [&](std::string_view name) { return name == "b" ? b : s; };
@@ -80,11 +82,21 @@ TEST_F(DimTest, EvaluatesLikeIntegers) {
       const Dim other = symbol ? s_ : Dim(number);
       const int64_t other_value = symbol ? s : number;
       switch (pick(0, 4)) {
-        case 0: dim = dim + other, value += other_value; break;
-        case 1: dim = dim - other, value -= other_value; break;
-        case 2: dim = dim * other, value *= other_value; break;
-        case 3: dim = floor_div(dim, other), value = floor_div(value, other_value); break;
-        default: dim = max(dim, other), value = std::max(value, other_value); break;
+        case 0:
+          dim = dim + other, value += other_value;
+          break;
+        case 1:
+          dim = dim - other, value -= other_value;
+          break;
+        case 2:
+          dim = dim * other, value *= other_value;
+          break;
+        case 3:
+          dim = floor_div(dim, other), value = floor_div(value, other_value);
+          break;
+        default:
+          dim = max(dim, other), value = std::max(value, other_value);
+          break;
       }
       if (std::abs(value) > 1000000) break;
     }
