@@ -65,7 +65,8 @@ class Case:
 
     def bench(self, engine):
         return self._ort(self._seconds) if engine == "ort" else self._plimsoll("bench", [
-            f"--shape={i['name']}={','.join(map(str, i['dims']))}" for i in self._inputs])
+            f"--seconds={self._seconds}",
+            *(f"--shape={i['name']}={','.join(map(str, i['dims']))}" for i in self._inputs)])
 
     def once(self, engine):
         return self._ort(0) if engine == "ort" else self._plimsoll("run", [
@@ -193,7 +194,7 @@ def parse(benchmarks):
     parser.add_argument("models", nargs="*", metavar="MODEL", help=", ".join(benchmarks))
     parser.add_argument("--threads", default="1,2", type=lambda text: [int(t) for t in text.split(",")])
     parser.add_argument("--rounds", default=10, type=int, help="fresh processes of each engine per model (10)")
-    parser.add_argument("--seconds", default=1.0, type=float, help="how long an ONNX Runtime process repeats its run (1)")
+    parser.add_argument("--seconds", default=1.0, type=float, help="how long a process repeats its run (1)")
     parser.add_argument("--only", choices=ENGINES, help="measure one engine alone")
     parser.add_argument("--output", type=pathlib.Path,
                         help="JSON file (bench/results/DATE-CPU.json if both engines run the whole set)")

@@ -137,6 +137,7 @@ install() {
 asan() {
   cmake --preset asan >/dev/null
   cmake --build build/asan
+  PLIMSOLL=build/asan/plimsoll /usr/bin/python3 tests/cli/test_cli.py
   run_ctest build/asan
 }
 

@@ -4,12 +4,14 @@
 #include <plimsoll/error.h>
 
 #include <algorithm>
+#include <set>
 
 #include "command.h"
 #include "elements.h"
 #include "npy.h"
 #include "options.h"
 #include "random_value.h"
+#include "symbols.h"
 #include "tensor_pb.h"
 
 namespace plimsoll::cli {
@@ -35,6 +37,20 @@ void require_known(const std::vector<ValueInfo>& infos, const std::string& name)
   }
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("there is no input '{}'; the model has{}", name, names.empty() ? " none" : names));
+}
+
+void require_symbol(const std::vector<ValueInfo>& infos, const std::string& name) {
+  std::set<std::string> names;
+  for (const ValueInfo& info : infos) {
+    for (const std::string& expression : info.symbols) {
+      if (expression == name) return;
+      for (const std::string& symbol : symbols_in(expression)) names.insert(symbol);
+    }
+  }
+  if (names.count(name) == 0)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("no input has a dimension that is called '{}'; there are: {}", name,
+                            names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
 std::string example_shape(const ValueInfo& info) {
@@ -89,14 +105,7 @@ std::map<std::string, int64_t> Inputs::known_dims(const std::vector<ValueInfo>& 
 
 Shapes Inputs::shapes(const std::vector<ValueInfo>& infos) const {
   for (const auto& [name, shape] : shapes_) require_known(infos, name);
-  for (const auto& [symbol, size] : dims_) {
-    const bool used = std::any_of(infos.begin(), infos.end(), [&, &wanted = symbol](const ValueInfo& info) {
-      return std::find(info.symbols.begin(), info.symbols.end(), wanted) != info.symbols.end();
-    });
-    if (!used)
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("no input has a dimension that is called '{}'", symbol));
-  }
+  for (const auto& [symbol, size] : dims_) require_symbol(infos, symbol);
   const std::map<std::string, int64_t> dims = known_dims(infos);
   Shapes result = shapes_;
   for (const ValueInfo& info : infos) {
@@ -104,8 +113,7 @@ Shapes Inputs::shapes(const std::vector<ValueInfo>& infos) const {
     std::vector<int64_t> shape = info.dims;
     bool complete = true;
     for (size_t d = 0; d < shape.size(); ++d) {
-      const auto known = dims.find(info.symbols[d]);
-      if (shape[d] < 0 && known != dims.end()) shape[d] = known->second;
+      if (shape[d] < 0) shape[d] = evaluate(info.symbols[d], dims).value_or(-1);
       complete = complete && shape[d] >= 0;
     }
     if (complete) result[info.name] = std::move(shape);
@@ -119,9 +127,10 @@ Shapes Inputs::complete_shapes(const std::vector<ValueInfo>& infos) const {
   for (const ValueInfo& info : infos) {
     if (!is_wanted(info) || result.count(info.name) != 0) continue;
     std::string hint;
-    for (size_t d = 0; d < info.dims.size(); ++d) {
-      if (info.dims[d] < 0 && dims.count(info.symbols[d]) == 0)
-        hint = fmt::format("--dim {}=1 or ", info.symbols[d]);
+    for (const std::string& expression : info.symbols) {
+      for (const std::string& symbol : symbols_in(expression)) {
+        if (hint.empty() && dims.count(symbol) == 0) hint = fmt::format("--dim {}=1 or ", symbol);
+      }
     }
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("input '{}': its shape {} is not fixed; give {}--shape {}", info.name,

@@ -28,7 +28,28 @@ ONNX_CASES = pathlib.Path("/usr/share/libonnx-testdata/data/node")
 VERDICT, USAGE, INVALID_ARGUMENT, INVALID_MODEL, BUDGET, IO, INTERRUPTED = 1, 2, 3, 4, 6, 8, 130
 
 sys.path.insert(0, str(ROOT / "tools"))
-from tensor_proto import encode  # noqa: E402
+from tensor_proto import bytes_field, encode, integer_field  # noqa: E402
+
+
+def text(number, value):
+    return bytes_field(number, value.encode())
+
+
+def model(nodes, inputs, outputs):
+    """A ModelProto: nodes (operator, inputs, outputs, integer attributes), values {name: sizes, numbers or symbols}."""
+    def value(name, sizes):
+        dims = b"".join(bytes_field(1, integer_field(1, d) if isinstance(d, int) else text(2, d)) for d in sizes)
+        return text(1, name) + bytes_field(2, bytes_field(1, integer_field(1, 1) + bytes_field(2, dims)))
+
+    def node(operator, ins, outs, attributes):
+        made = [text(1, i) for i in ins] + [text(2, o) for o in outs] + [text(4, operator)]
+        made += [bytes_field(5, text(1, k) + integer_field(3, v) + integer_field(20, 2)) for k, v in attributes.items()]
+        return b"".join(made)
+
+    graph = b"".join([*(bytes_field(1, node(*n)) for n in nodes), text(2, "g"),
+                      *(bytes_field(11, value(*i)) for i in inputs.items()),
+                      *(bytes_field(12, value(*o)) for o in outputs.items())])
+    return integer_field(1, 8) + bytes_field(7, graph) + bytes_field(8, integer_field(2, 15))
 
 
 class Case(unittest.TestCase):
@@ -146,6 +167,15 @@ class Outputs(Case):
         path = self.file("digit.pb", encode("image", np.load(DIGIT)))
         first, second = (self.answer("run", DIGITS, "--input", f"image={p}")["outputs"] for p in (path, DIGIT))
         self.assertEqual(first, second)
+
+    def test_sizes_that_are_expressions(self):
+        path = self.file("concat.onnx", model([("Concat", ["a", "b"], ["ab"], {"axis": 0}), ("Add", ["ab", "c"], ["y"], {})],
+                                              {"a": ["new"], "b": ["past"], "c": ["past + new"]}, {"y": ["past + new"]}))
+        for sizes in (["--dim", "new=2", "--dim", "past=3"], ["--shape", "a=2", "--shape", "b=3"],
+                      ["--shape", "a=2", "--dim", "past=3"]):
+            self.assertEqual(self.answer("run", path, *sizes)["outputs"][0]["shape"], [5])
+        self.refuse(INVALID_ARGUMENT, "--dim past=1", "run", path, "--dim", "new=2")
+        self.refuse(INVALID_ARGUMENT, "there are: new, past", "run", path, "--dim", "old=2")
 
     def test_random_data_is_reproducible(self):
         run = ["run", DIGITS, "--dim", "batch=3"]
