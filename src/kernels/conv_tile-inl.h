@@ -170,7 +170,7 @@ HWY_INLINE void store_full(const ConvTile& t, int64_t shift,
         const int64_t lanes = v + 1 < kVecs ? kFloatLanes : last;
         FloatVec y = acc[g * kPixels + pixel][v];
         if (kAdd) y = hn::Add(y, load_lanes(addend + v * kFloatLanes, lanes));
-        if (kAdd && t.clamp) y = clamp(FloatTag(), y, t.low, t.high);
+        if (kAdd && t.clamp) y = v_clamp(FloatTag(), y, t.low, t.high);
         store_lanes(y, out + v * kFloatLanes, lanes);
       }
     }
@@ -191,7 +191,7 @@ HWY_INLINE void store_some(const ConvTile& t, int64_t shift,
       const int64_t lanes = t.cols - v * kFloatLanes;
       FloatVec y = acc[r][v];
       if (group.addend != nullptr) y = hn::Add(y, load_lanes(group.addend + at, lanes));
-      if (t.clamp) y = clamp(FloatTag(), y, t.low, t.high);
+      if (t.clamp) y = v_clamp(FloatTag(), y, t.low, t.high);
       store_lanes(y, group.out + at, lanes);
     }
   }
@@ -210,7 +210,7 @@ HWY_INLINE void store_tile(const ConvTile& t, int64_t shift, FloatVec (&acc)[kGr
     HWY_UNROLL(28)
     for (int r = 0; r < kGroups * kPixels; ++r) {
       HWY_UNROLL(2)
-      for (int v = 0; v < kVecs; ++v) acc[r][v] = clamp(FloatTag(), acc[r][v], t.low, t.high);
+      for (int v = 0; v < kVecs; ++v) acc[r][v] = v_clamp(FloatTag(), acc[r][v], t.low, t.high);
     }
   }
   return whole ? store_full<true, false, kGroups, kPixels, kVecs>(t, shift, acc)

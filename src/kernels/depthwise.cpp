@@ -53,7 +53,7 @@ HWY_INLINE void store_pixels(const DepthwiseTile& t, FloatVec (&acc)[kTilePixels
   }
   if (t.clamp) {
     HWY_UNROLL(7)
-    for (int r = 0; r < kTilePixels; ++r) acc[r] = clamp(FloatTag(), acc[r], t.low, t.high);
+    for (int r = 0; r < kTilePixels; ++r) acc[r] = v_clamp(FloatTag(), acc[r], t.low, t.high);
   }
   if (t.pixels == kTilePixels) {
     HWY_UNROLL(7)

@@ -138,7 +138,7 @@ void tile(const Tile& t) {
     HWY_UNROLL(14)
     for (int r = 0; r < kRows; ++r) {
       HWY_UNROLL(8)
-      for (int v = 0; v < kVecs; ++v) acc[r][v] = clamp(d, acc[r][v], t.low, t.high);
+      for (int v = 0; v < kVecs; ++v) acc[r][v] = v_clamp(d, acc[r][v], t.low, t.high);
     }
   }
   if (full) {

@@ -98,17 +98,34 @@ HWY_INLINE V v_expm1(D d, V x) {
   return hn::MulAdd(p, scale, hn::Sub(scale, hn::Set(d, 1.0f)));
 }
 
+// p / q for moderate q. A division of 16 lanes takes as long as 16 multiplications: one Newton step on the
+// 14-bit reciprocal and one correction of the quotient are faster and err by less than 2 units.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V quotient(D d, V p, V q) {
+#if HWY_TARGET == HWY_AVX3
+  V r = hn::ApproximateReciprocal(q);
+  r = hn::MulAdd(r, hn::NegMulAdd(q, r, hn::Set(d, 1.0f)), r);
+  const V x = hn::Mul(p, r);
+  return hn::MulAdd(r, hn::NegMulAdd(q, x, p), x);
+#else
+  (void)d;
+  return hn::Div(p, q);
+#endif
+}
+
+// Through e^-|x|, so that the divisor stays between 1 and 2 and both ends are exact.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_sigmoid(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  return hn::Div(one, hn::Add(one, v_exp(d, hn::Neg(x))));
+  const V e = v_exp(d, hn::Neg(hn::Abs(x)));
+  return quotient(d, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
 }
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_tanh(D d, V x) {
   const V magnitude = hn::Min(hn::Set(d, 9.02f), hn::Abs(x));  // the rest rounds to 1; NaN passes
   const V t = v_expm1(d, hn::Add(magnitude, magnitude));
-  return hn::CopySign(hn::Div(t, hn::Add(t, hn::Set(d, 2.0f))), x);
+  return hn::CopySign(quotient(d, t, hn::Add(t, hn::Set(d, 2.0f))), x);
 }
 
 // A rational function fitted on [0, 3.93], above which erf rounds to 1.
@@ -121,7 +138,7 @@ HWY_INLINE V v_erf(D d, V x) {
                          5.44354533e-2f, 1.83842283e-1f, 1.12837918f);
   const V q = polynomial(d, s, hn::Set(d, 6.64254965e-5f), 1.32034609e-3f, 1.54704336e-2f, 1.13660589e-1f,
                          4.96259634e-1f, 1.0f);
-  const V y = hn::Div(hn::Mul(x, p), q);
+  const V y = quotient(d, hn::Mul(x, p), q);
   return hn::IfThenElse(hn::Gt(hn::Abs(x), limit), hn::CopySign(one, x), y);
 }
 
