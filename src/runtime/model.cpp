@@ -56,7 +56,7 @@ Plan Model::MakePlan(const Shapes& shapes) const {
   const int64_t fixed = model.memory_bytes() + model.weights().weights_bytes() + model.weights().packed_bytes();
   plan.formula = (formula.run_bytes * Dim(model.options().concurrent_runs) + Dim(fixed)).to_string();
   plan.symbols = formula.symbols;
-  plan.depends_on_data |= formula.depends_on_data;
+  if (!plan.concrete) plan.depends_on_data = formula.depends_on_data;
   plan.threads = model.options().threads;
   plan.instruction_set = Env::GetInstructionSet();
   return plan;
