@@ -1,6 +1,16 @@
 #include "plimsoll/error.h"
 
+#include "base/fail.h"
+
 namespace plimsoll {
+
+std::string printable(std::string message) {
+  for (char& c : message) {
+    const auto code = static_cast<unsigned char>(c);
+    if ((code < 0x20 && c != '\n' && c != '\t') || code == 0x7f) c = '?';
+  }
+  return message;
+}
 
 const char* error_code_name(ErrorCode code) noexcept {
   switch (code) {

@@ -3,15 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 
 #include "plimsoll/error.h"
 
 namespace plimsoll {
 
+// `message` with '?' for control characters: names come from files and go to terminals.
+std::string printable(std::string message);
+
 template <typename... Args>
 [[noreturn]] void fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(code, fmt::format(format, std::forward<Args>(args)...));
+  throw Error(code, printable(fmt::format(format, std::forward<Args>(args)...)));
 }
 
 }  // namespace plimsoll

@@ -249,8 +249,8 @@ std::span<const std::byte> TensorReader::external_bytes(const Parts& parts, int6
   const auto size = static_cast<int64_t>(file.size());
   if (offset > size || length > size - offset)
     fail(ErrorCode::kInvalidModel,
-         "{}: expected bytes {} to {} of external data '{}', found a file of {} bytes", subject, offset,
-         checked_add(offset, length), parts.location, size);
+         "{}: expected {} bytes from byte {} of external data '{}', found a file of {} bytes", subject,
+         length, offset, parts.location, size);
   return file.subspan(static_cast<size_t>(offset), static_cast<size_t>(length));
 }
 

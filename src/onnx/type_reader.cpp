@@ -138,10 +138,14 @@ Dim TypeReader::named(std::string_view name) {
   return dim;
 }
 
-// `name`, marked if a symbol of another origin has it already.
-std::string TypeReader::unused(std::string name) {
-  while (!used_.insert(name).second) name += '\'';
-  return name;
+// `name`, numbered if a symbol of another origin has it already.
+std::string TypeReader::unused(const std::string& name) {
+  int& count = used_[name];
+  if (count++ == 0) return name;
+  for (;; ++count) {
+    std::string numbered = fmt::format("{}.{}", name, count);
+    if (used_.try_emplace(numbered, 1).second) return numbered;
+  }
 }
 
 }  // namespace plimsoll::onnx

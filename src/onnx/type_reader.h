@@ -3,7 +3,6 @@
 
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "onnx/message.h"
 #include "tensor/tensor.h"
@@ -23,12 +22,12 @@ class TypeReader {
   void read_shape(Message shape, std::string_view owner, TypeInfo& out);
   Dim read_dim(Message dim, std::string_view owner, size_t index);
   Dim named(std::string_view name);
-  std::string unused(std::string name);
+  std::string unused(const std::string& name);
 
   BumpArena& arena_;
   DimPool& dims_;
   std::unordered_map<std::string_view, Dim> named_;  // by the file's name
-  std::unordered_set<std::string> used_;             // names of symbols
+  std::unordered_map<std::string, int> used_;        // names of symbols, and how often they were wanted
 };
 
 }  // namespace plimsoll::onnx

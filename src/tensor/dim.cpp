@@ -15,8 +15,9 @@ struct DimAtom {
   uint32_t id;
   DimFunction function;
   bool depends_on_data;
-  std::string_view name;  // of a symbol
-  Dim a, b;               // arguments of a function
+  std::string_view name;          // of a symbol
+  Dim a, b;                       // arguments of a function
+  const DimAtom* next = nullptr;  // in its bucket
 };
 
 // One atom to a power.
@@ -56,18 +57,18 @@ int degree(const std::vector<DimFactor>& factors) {
 // Higher degrees first, then by the order in which symbols appeared; the constant comes last.
 bool factors_before(const std::vector<DimFactor>& a, const std::vector<DimFactor>& b) {
   if (degree(a) != degree(b)) return degree(a) > degree(b);
-  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
-                                      [](const DimFactor& x, const DimFactor& y) {
-                                        return x.atom->id != y.atom->id ? x.atom->id < y.atom->id
-                                                                        : x.power > y.power;
-                                      });
+  return std::lexicographical_compare(
+      a.begin(), a.end(), b.begin(), b.end(), [](const DimFactor& x, const DimFactor& y) {
+        return x.atom->id != y.atom->id ? x.atom->id < y.atom->id : x.power > y.power;
+      });
 }
 
 std::vector<DimFactor> multiply_factors(const std::vector<DimFactor>& a, const std::vector<DimFactor>& b) {
   std::vector<DimFactor> result = a;
   for (const DimFactor& f : b) {
-    auto at = std::lower_bound(result.begin(), result.end(), f,
-                               [](const DimFactor& x, const DimFactor& y) { return x.atom->id < y.atom->id; });
+    auto at = std::lower_bound(result.begin(), result.end(), f, [](const DimFactor& x, const DimFactor& y) {
+      return x.atom->id < y.atom->id;
+    });
     if (at != result.end() && at->atom == f.atom) {
       at->power += f.power;
     } else {
@@ -78,7 +79,8 @@ std::vector<DimFactor> multiply_factors(const std::vector<DimFactor>& a, const s
 }
 
 // a / b if b's factors all occur in a.
-std::optional<std::vector<DimFactor>> divide_factors(std::vector<DimFactor> a, const std::vector<DimFactor>& b) {
+std::optional<std::vector<DimFactor>> divide_factors(std::vector<DimFactor> a,
+                                                     const std::vector<DimFactor>& b) {
   for (const DimFactor& f : b) {
     auto at = std::find_if(a.begin(), a.end(), [&](const DimFactor& x) { return x.atom == f.atom; });
     if (at == a.end() || at->power < f.power) return std::nullopt;
@@ -156,15 +158,21 @@ struct DimPolynomial {
 };
 
 const DimAtom* DimPool::intern(const DimAtom& atom) {
-  for (const DimAtom* known : atoms_) {
-    if (known->function == atom.function && known->name == atom.name && known->a == atom.a && known->b == atom.b)
+  uint64_t hash = std::hash<std::string_view>()(atom.name);
+  for (Dim d : {atom.a, atom.b})
+    hash = mix(hash, static_cast<uint64_t>(d.value_) ^ reinterpret_cast<uintptr_t>(d.expr_));
+  const DimAtom*& bucket = atom_buckets_[hash % atom_buckets_.size()];
+  for (const DimAtom* known = bucket; known != nullptr; known = known->next) {
+    if (known->function == atom.function && known->name == atom.name && known->a == atom.a &&
+        known->b == atom.b)
       return known;
   }
   DimAtom* made = arena_->make<DimAtom>(atom);
   made->pool = this;
-  made->id = static_cast<uint32_t>(atoms_.size());
+  made->id = atoms_++;
   made->name = arena_->copy(atom.name);
-  atoms_.push_back(made);
+  made->next = bucket;
+  bucket = made;
   return made;
 }
 
@@ -172,7 +180,8 @@ const DimExpr* DimPool::intern(std::span<const DimTerm> terms) {
   uint64_t hash = 0;
   for (const DimTerm& t : terms) {
     hash = mix(hash, static_cast<uint64_t>(t.coefficient));
-    for (const DimFactor& f : t.factors) hash = mix(hash, f.atom->id * 64ull + static_cast<uint64_t>(f.power));
+    for (const DimFactor& f : t.factors)
+      hash = mix(hash, f.atom->id * 64ull + static_cast<uint64_t>(f.power));
   }
   auto equal = [&](const DimExpr* e) {
     return e->hash == hash && std::equal(e->terms.begin(), e->terms.end(), terms.begin(), terms.end(),
@@ -295,7 +304,8 @@ Dim floor_div(Dim a, Dim b) {
   }
   if (rest.terms.empty()) return quotient.finish();
   const Dim inside = rest.finish();
-  if (inside.is_constant() && b.is_constant()) return quotient.finish() + Dim(floor_div(inside.value(), b.value()));
+  if (inside.is_constant() && b.is_constant())
+    return quotient.finish() + Dim(floor_div(inside.value(), b.value()));
   return quotient.finish() + DimPolynomial::function(DimFunction::kFloorDiv, inside, b);
 }
 

@@ -67,7 +67,10 @@ Dim product(std::span<const Dim> dims);
 // thread-safe. Symbols are at least 1 for the comparison rules, at least 0 otherwise.
 class DimPool {
  public:
-  explicit DimPool(BumpArena& arena) : arena_(&arena), atoms_(arena), buckets_(arena.array<const DimExpr*>(64)) {}
+  explicit DimPool(BumpArena& arena)
+      : arena_(&arena),
+        atom_buckets_(arena.array<const DimAtom*>(256)),
+        buckets_(arena.array<const DimExpr*>(64)) {}
   DimPool(const DimPool&) = delete;
   DimPool& operator=(const DimPool&) = delete;
 
@@ -82,7 +85,8 @@ class DimPool {
   void rehash();
 
   BumpArena* arena_;
-  ArenaVector<const DimAtom*> atoms_;
+  uint32_t atoms_ = 0;
+  std::span<const DimAtom*> atom_buckets_;
   std::span<const DimExpr*> buckets_;
   size_t expressions_ = 0;
   int fresh_ = 0;
