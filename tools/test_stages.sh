@@ -4,8 +4,8 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests tools_tests cli_tests conformance golden_verify include_rule clang_format install)
-FULL_STAGES=(asan tsan)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests conformance golden_verify include_rule clang_format install)
+FULL_STAGES=(asan mutations_full tsan)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
 
@@ -39,6 +39,23 @@ goldens() {
 unit_tests() {
   need "${TEST_PACKAGES[@]}" || echo "some tests will skip"
   run_ctest build
+}
+
+# mutate PROGRAM N SEED: models with faults, made from ONNX's own small ones, are read, written and run.
+mutate() {
+  local models
+  mapfile -t models < <(find /usr/share/libonnx-testdata -name model.onnx -size -64k 2>/dev/null | sort)
+  ((${#models[@]})) || skip "no libonnx-testdata"
+  "$1" "$2" "$3" "${models[@]}"
+}
+
+mutations() {
+  mutate build/tests/plimsoll_mutate 5000 1
+}
+
+# Under the address and undefined sanitizers.
+mutations_full() {
+  mutate build/asan/tests/plimsoll_mutate 100000 1
 }
 
 # Every case of ctest counts.

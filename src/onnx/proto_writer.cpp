@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kExternalFrom = 1024;  // smaller tensors stay in the model
 constexpr uint64_t kExternalAlignment = 4096;
+constexpr int kIdentityOpset = 13;  // for a model that imports no ai.onnx
 
 protozero::data_view view(std::string_view text) {
   return {text.data(), text.size()};
@@ -114,12 +115,12 @@ Rope ProtoWriter::write_model() {
   add_text(out, model_field::kDomain, root_.domain);
   if (root_.model_version != 0) add_integer(out, model_field::kModelVersion, root_.model_version);
   add_text(out, model_field::kDocString, root_.doc_string);
-  write_opsets(root_.opsets, root_, model_field::kOpsetImport, out);
   for (const NameValue& entry : root_.metadata)
     out.message(model_field::kMetadata, write_entry(entry.name, entry.value));
   for (const Function& function : root_.functions)
     out.message(model_field::kFunctions, write_function(function));
   out.message(model_field::kGraph, write_graph(root_));
+  write_opsets(root_.opsets, root_, model_field::kOpsetImport, out);
   return out;
 }
 
@@ -152,6 +153,8 @@ void ProtoWriter::write_opsets(std::span<const OpsetImport> imports, const Graph
                                Rope& out) {
   std::map<std::string_view, int> missing;
   collect_domains(graph, missing);
+  if (has_identity_) missing.try_emplace("", kIdentityOpset);
+  has_identity_ = false;
   const auto write = [&](std::string_view domain, int64_t version) {
     Rope opset;
     add_text(opset, opset_field::kDomain, domain);
@@ -188,6 +191,7 @@ std::string_view ProtoWriter::output_name(const Graph& graph, size_t index, Rope
   node.fields().add_bytes(node_field::kInput, view(names_[edge]));
   node.fields().add_bytes(node_field::kOutput, view(name));
   add_text(node, node_field::kOpType, "Identity");
+  has_identity_ = true;
   nodes.message(graph_field::kNode, node);
   return name;
 }

@@ -31,12 +31,14 @@ class ProtoWriter {
   Rope write_value(const Edge* edge, std::string_view name);
   // The name of an output; one that ONNX does not allow as it is gets an Identity node.
   std::string_view output_name(const Graph& graph, size_t index, Rope& nodes);
+  // Imports, with those of the nodes that were written since the last call.
   void write_opsets(std::span<const OpsetImport> imports, const Graph& graph, uint32_t field, Rope& out);
   int64_t ir_version() const;
 
   const Graph& root_;
   EdgeNames names_;
   ExternalTensors* external_;
+  bool has_identity_ = false;  // an Identity was added and needs its domain
 };
 
 }  // namespace plimsoll::onnx

@@ -404,7 +404,8 @@ std::string arguments_text(const DimAtom& atom) {
   std::string text;
   for (const Dim argument : {atom.a, atom.b}) {
     const DimAtom* inner = DimPolynomial::lone_max(argument);
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", inner ? arguments_text(*inner) : argument.to_string());
+    text +=
+        fmt::format("{}{}", text.empty() ? "" : ", ", inner ? arguments_text(*inner) : argument.to_string());
   }
   return text;
 }

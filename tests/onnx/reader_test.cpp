@@ -177,6 +177,19 @@ TEST(Writer, RepeatedAndForeignOutputsGetAnIdentity) {
   EXPECT_EQ(then_body->nodes[0]->inputs[0], second.graph.inputs[0]);
 }
 
+TEST(Writer, AnIdentityBringsItsDomain) {
+  Loaded first, second;
+  first.read_bytes(
+      Proto()
+          .number(1, 8)
+          .message(8, opset("other", 1))
+          .message(7, graph({node("Op", {"x"}, {"y"}, {}, "other")}, {value("x")}, {value("y"), value("y")}))
+          .bytes);
+  second.read_bytes(write_model_bytes(first.graph));
+  EXPECT_EQ(second.graph.nodes[1]->op_type, "Identity");
+  EXPECT_EQ(second.graph.nodes[1]->opset, 13);
+}
+
 TEST(Writer, RenamesOnlyWhatClashesAndImportsDomains) {
   Loaded first, second;
   first.read_bytes(model(graph({node("Relu", {"x"}, {"y"})}, {value("x")}, {value("y")})).bytes);
