@@ -310,9 +310,16 @@ class Analysis {
       return found != result_.locations.end() && found->second.where == Where::kArena &&
              found->second.index == buffer;
     };
+    // The same value a second time is no obstacle only where either place may be overwritten (Add(x, x)).
+    auto may_overwrite = [&](size_t i) {
+      return std::any_of(aliases(node).begin(), aliases(node).end(), [&](const Alias& alias) {
+        return alias.kind == AliasKind::kOverwrite && alias.input == i;
+      });
+    };
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Edge* edge = node.inputs[i];
-      if (i != input && edge != nullptr && edge != node.inputs[input] && in_buffer(edge)) return true;
+      if (i == input || edge == nullptr || !in_buffer(edge)) continue;
+      if (edge != node.inputs[input] || !may_overwrite(i)) return true;
     }
     return std::any_of(node.outputs.begin(), node.outputs.end(),
                        [&](const Edge* edge) { return edge != nullptr && in_buffer(edge); });
