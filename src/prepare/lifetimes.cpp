@@ -338,15 +338,19 @@ class Analysis {
     }
     nested = nested + carried_bytes(node);
     if (nested == Dim(0)) return;
-    result_.steps[static_cast<size_t>(step)].nested = new_buffer(node.outputs[0], nested, step);
+    // Named after a result, if the node has any.
+    const auto named = std::find_if(node.outputs.begin(), node.outputs.end(), [](const Edge* e) { return e != nullptr; });
+    result_.steps[static_cast<size_t>(step)].nested =
+        new_buffer(named == node.outputs.end() ? nullptr : *named, nested, step);
   }
 
   // A Loop keeps two copies of its carried values: what an iteration reads and what it writes.
   Dim carried_bytes(const Node& node) const {
     if (node.op_type != "Loop") return 0;
     Dim sum = 0;
-    for (size_t i = 2; i < node.inputs.size(); ++i) {
-      const Facts& facts = facts_[node.outputs[i - 2]];
+    const Graph& body = *bodies_of(node)[0];
+    for (size_t i = 2; i < body.inputs.size(); ++i) {
+      const Facts& facts = facts_[body.inputs[i]];
       if (is_static(facts)) sum = sum + Dim(2) * ceil_div(value_bytes(facts), Dim(64)) * Dim(64);
     }
     return sum;

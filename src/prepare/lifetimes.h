@@ -32,7 +32,7 @@ struct Location {
 struct BufferInfo {
   Dim size = 0;
   int64_t lower = 0, upper = 0;  // half-open range of steps
-  const Edge* edge = nullptr;    // the value that gives it its size
+  const Edge* edge = nullptr;    // the value that gives it its size; null: memory of bodies without results
   bool live = true;              // false once merged into another buffer or moved to an output
 };
 

@@ -259,7 +259,7 @@ class ProgramBuilder {
     std::span<int64_t> offsets = arena_.array<int64_t>(carried * 2);
     int64_t next = round_up(body->arena_bytes, 64);
     for (size_t i = 0; i < carried; ++i) {
-      const Facts& facts = facts_[step.node->outputs[i]];
+      const Facts& facts = facts_[body->graph->inputs[i + 2]];
       const int64_t bytes = is_static(facts) ? round_up(value_bytes(facts).value(), 64) : 0;
       for (size_t copy = 0; copy < 2; ++copy, next += bytes) offsets[i * 2 + copy] = next;
     }

@@ -138,7 +138,8 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   for (const BufferInfo& buffer : lifetimes.buffers) {
     if (!buffer.live) continue;
     const Node* producer = lifetimes.steps[static_cast<size_t>(buffer.lower)].node;
-    buffers_.push_back({std::string(buffer.edge->name), std::string(producer->name), placement.offsets[next++],
+    const std::string_view name = buffer.edge != nullptr ? buffer.edge->name : producer->name;
+    buffers_.push_back({std::string(name), std::string(producer->name), placement.offsets[next++],
                         buffer.size.value(), buffer.lower, buffer.upper});
   }
   prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

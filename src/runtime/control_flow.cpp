@@ -137,6 +137,7 @@ class LoopRun {
   uint32_t body_input(size_t i) const { return static_cast<uint32_t>(i); }
 
   void iterate() {
+    executor_.check_stop();  // the body may have no step that would
     int64_t number = iteration_;
     bool condition = condition_;
     std::vector<TensorView> inputs;

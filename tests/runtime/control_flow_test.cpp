@@ -137,6 +137,110 @@ TEST(Loop, GrowthIsRefusedBeforeItCrossesTheLine) {
   EXPECT_NO_THROW(session.Run({}, {"count", "x"}, {count_of(2), numbers({1})}, {name}));
 }
 
+// The first carried value's result is left out.
+TEST(Loop, ResultsMayBeAbsent) {
+  ModelBuilder model;
+  Edge* count = model.input("count", ElementType::kInt64, {});
+  Edge* x = model.input("x", ElementType::kFloat, {"n"});
+  Graph* body = model.new_body();
+  model.body_input(*body, "i", ElementType::kInt64, {});
+  Edge* go_on = model.body_input(*body, "cond", ElementType::kBool, {});
+  Edge* a = model.body_input(*body, "a", ElementType::kFloat, {"n"});
+  Edge* b = model.body_input(*body, "b", ElementType::kFloat, {"n"});
+  body->outputs.push_back(go_on);
+  body->outputs.push_back(b);  // inputs straight to outputs, and crosswise
+  body->outputs.push_back(model.node_in(*body, "Add", {a, b})[0]);
+  Edge* y = model.graph().add_edge("y");
+  Edge* inputs[] = {count, nullptr, x, x};
+  Edge* outputs[] = {nullptr, y};
+  const Attribute attributes[] = {ModelBuilder::body("body", body)};
+  model.graph().add_node("", "Loop", "loop", inputs, outputs, attributes);
+  model.output(y);
+  const std::string bytes = model.bytes();
+  Session session = open(bytes);
+  const auto result = session.Run({}, {"count", "x"}, {count_of(5), numbers({1, 2})}, {"y"});
+  EXPECT_EQ(result[0].GetTensorData<float>()[1], 26);  // 2, 4, 6, 10, 16, 26
+}
+
+// A body that has nothing to do: only its values pass through.
+std::string idle_loop_model() {
+  ModelBuilder model;
+  Edge* count = model.input("count", ElementType::kInt64, {});
+  Edge* x = model.input("x", ElementType::kFloat, {"n"});
+  Graph* body = model.new_body();
+  model.body_input(*body, "i", ElementType::kInt64, {});
+  Edge* go_on = model.body_input(*body, "cond", ElementType::kBool, {});
+  Edge* state = model.body_input(*body, "state", ElementType::kFloat, {"n"});
+  body->outputs.push_back(go_on);
+  body->outputs.push_back(state);
+  model.output(model.node("Loop", {count, nullptr, x}, 1, {ModelBuilder::body("body", body)})[0]);
+  return model.bytes();
+}
+
+TEST(Loop, StopsEvenWithoutWork) {
+  const std::string bytes = idle_loop_model();
+  Session session = open(bytes);
+  RunOptions options;
+  options.SetDeadline(std::chrono::steady_clock::now() + std::chrono::milliseconds(20));
+  try {
+    session.Run(options, {"count", "x"}, {count_of(20'000'000), numbers({1})}, {session.GetOutputs()[0].name});
+    FAIL() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
+  }
+}
+
+TEST(Loop, AnEmptyConditionIsAnError) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"n"});
+  Edge* count = model.constant<int64_t>("count", {}, {3});
+  Edge* empty = model.constant<bool>("empty", {0}, {});
+  Graph* body = model.new_body();
+  model.body_input(*body, "i", ElementType::kInt64, {});
+  model.body_input(*body, "cond", ElementType::kBool, {});
+  body->outputs.push_back(empty);
+  body->outputs.push_back(model.node_in(*body, "Neg", {x})[0]);
+  model.output(model.node("Loop", {count, empty}, 1, {ModelBuilder::body("body", body)})[0]);
+  const std::string bytes = model.bytes();
+  EXPECT_THROW(
+      {
+        Session session = open(bytes);
+        session.Run({}, {"x"}, {numbers({1})}, {session.GetOutputs()[0].name});
+      },
+      Error);
+}
+
+// If in If in Loop, each seeing values of the outermost graph, one of them through a view.
+TEST(If, SeesThroughTwoLevels) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"n"});
+  Edge* condition = model.input("c", ElementType::kBool, {});
+  Edge* made = model.node("Neg", {x})[0];
+  Edge* seven = model.constant<float>("seven", {1}, {7});
+  auto two = [&](Graph& where, Graph* yes, Graph* no) {
+    return model.node_in(where, "If", {condition}, 1,
+                         {ModelBuilder::body("then_branch", yes), ModelBuilder::body("else_branch", no)})[0];
+  };
+  Graph* outer_yes = model.new_body();
+  Graph* outer_no = model.new_body();
+  Graph* inner_yes = model.graph().arena().make<Graph>(*outer_yes);
+  Graph* inner_no = model.graph().arena().make<Graph>(*outer_yes);
+  Edge* axes = model.constant<int64_t>("axes", {1}, {0});
+  inner_yes->outputs.push_back(model.node_in(*inner_yes, "Unsqueeze", {made, axes})[0]);  // a view from outside
+  inner_no->outputs.push_back(model.node_in(*inner_no, "Unsqueeze", {seven, axes})[0]);
+  outer_yes->outputs.push_back(two(*outer_yes, inner_yes, inner_no));
+  outer_no->outputs.push_back(model.node_in(*outer_no, "Unsqueeze", {x, axes})[0]);
+  Edge* y = two(model.graph(), outer_yes, outer_no);
+  model.output(model.node("Add", {y, made})[0]);
+  const std::string bytes = model.bytes();
+  Session session = open(bytes);
+  const std::string name = session.GetOutputs()[0].name;
+  const auto taken = session.Run({}, {"x", "c"}, {numbers({1, 2}), boolean(true)}, {name});
+  EXPECT_EQ(taken[0].GetTensorData<float>()[1], -4);
+  const auto other = session.Run({}, {"x", "c"}, {numbers({1, 2}), boolean(false)}, {name});
+  EXPECT_EQ(other[0].GetTensorData<float>()[1], 0);
+}
+
 TEST(NonZero, ShapeComesFromTheData) {
   ModelBuilder model;
   Edge* x = model.input("x", ElementType::kFloat, {"n"});
