@@ -55,7 +55,8 @@ void DynamicMemory::free_block(std::byte* block) noexcept {
 TensorView DynamicMemory::allocate_tensor(ElementType type, std::span<const int64_t> dims) {
   TensorView view{nullptr, type, false, dims};
   const int64_t header = round_up(static_cast<int64_t>(dims.size() * sizeof(int64_t)), 64);
-  std::byte* block = allocate_block(checked_add(header, view.bytes()));
+  // At least a byte of its own: the address tells whose block it is.
+  std::byte* block = allocate_block(checked_add(header, std::max<int64_t>(view.bytes(), 1)));
   auto* own_dims = reinterpret_cast<int64_t*>(block);
   std::copy(dims.begin(), dims.end(), own_dims);
   view.dims = {own_dims, dims.size()};
