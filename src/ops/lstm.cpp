@@ -152,6 +152,7 @@ void packs(PackContext& c) {
   for (size_t i : {kW, kR}) {
     const Facts& facts = c.input(i);
     if (facts.constant == nullptr || c.node().inputs[i]->data == nullptr || c.type(i) != ElementType::kFloat) continue;
+    if (facts.constant->rank() != 3) continue;  // not checked yet where X has no rank
     const int64_t gates = facts.constant->dims[1], k = facts.constant->dims[2];
     c.request(i, checked_mul(facts.constant->dims[0], static_cast<int64_t>(kernels::packed_b_bytes(k, gates))));
   }

@@ -12,6 +12,15 @@
 namespace plimsoll {
 namespace {
 
+// Whatever is computed from a shape that passes (elements, bits, strides) fits 63 bits.
+void check_size(const Edge& edge, const std::vector<int64_t>& shape) {
+  int64_t bits = std::max(element_bits(edge.facts.type.type), 8);
+  for (int64_t d : shape) {
+    if (__builtin_mul_overflow(bits, std::max<int64_t>(d, 1), &bits))
+      fail(ErrorCode::kInvalidArgument, "input '{}': no memory holds shape {}", edge.name, to_string(shape));
+  }
+}
+
 // Puts the caller's shapes into the table, checked against what the model declares.
 void bind_inputs(const Graph& graph, const std::vector<std::vector<int64_t>>& shapes, FactsTable& facts,
                  BumpArena& arena) {
@@ -44,7 +53,7 @@ void bind_inputs(const Graph& graph, const std::vector<std::vector<int64_t>>& sh
     }
     Facts known;
     known.type = {ValueKind::kTensor, declared.type, ElementType::kUndefined, true, dims, nullptr};
-    element_bytes(declared.type, product(dims).value());  // throws if it overflows
+    check_size(edge, shape);
     facts[&edge] = known;
   }
 }
@@ -130,9 +139,12 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   if (!lifetimes.steps.empty()) node_at_peak_ = lifetimes.steps[peak_step].node->name;
   planned_bytes_ = round_up(program_->arena_bytes, page_bytes());
   scratch_bytes_ = round_up(lifetimes.scratch_bytes().value(), page_bytes());
-  for (const Edge* edge : graph.inputs) bound_bytes_ += value_bytes(facts[edge]).value();
+  auto add_bound = [&](const Edge* edge) {
+    bound_bytes_ = checked_add(bound_bytes_, value_bytes(facts[edge]).value());
+  };
+  for (const Edge* edge : graph.inputs) add_bound(edge);
   for (const Edge* edge : graph.outputs) {
-    if (facts[edge].is_concrete()) bound_bytes_ += value_bytes(facts[edge]).value();
+    if (facts[edge].is_concrete()) add_bound(edge);
   }
   size_t next = 0;
   for (const BufferInfo& buffer : lifetimes.buffers) {

@@ -40,7 +40,7 @@ class Weights {
     size_t input;
     int64_t offset;
   };
-  static uint64_t key(const Node& node, size_t input) { return (uint64_t{node.id} << 8) | input; }
+  static uint64_t key(const Node& node, size_t input) { return (uint64_t{node.id} << 32) | input; }
   void collect_packed(const Node& node);
   void collect_raw(Graph& root);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/checked.h"
 #include "ops/registry.h"
 #include "plimsoll/env.h"
 
@@ -91,10 +92,10 @@ Requirement requirement(const PreparedModel& model, const ShapePlan& shape) {
   account(Account::kSession) = model.memory_bytes() + shape.memory_bytes();
   account(Account::kWeights) = model.weights().weights_bytes();
   account(Account::kPacked) = model.weights().packed_bytes();
-  account(Account::kPlanned) = runs * shape.planned_bytes();
-  account(Account::kScratch) = runs * shape.scratch_bytes();
-  account(Account::kBound) = runs * shape.bound_bytes();
-  for (int64_t bytes : need.accounts) need.run_peak_bytes += bytes;
+  account(Account::kPlanned) = checked_mul(runs, shape.planned_bytes());
+  account(Account::kScratch) = checked_mul(runs, shape.scratch_bytes());
+  account(Account::kBound) = checked_mul(runs, shape.bound_bytes());
+  for (int64_t bytes : need.accounts) need.run_peak_bytes = checked_add(need.run_peak_bytes, bytes);
   need.load_peak_bytes = model.memory_bytes() + model.weights().weights_bytes() + model.weights().packed_bytes() +
                          model.weights().largest_raw_bytes();
   return need;

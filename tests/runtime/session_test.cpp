@@ -206,4 +206,48 @@ TEST(Session, PlanCacheIsBounded) {
   EXPECT_LE(session.GetMemoryReport()[Account::kSession].now_bytes, 1 << 20);
 }
 
+// Sizes that no memory holds are an Error of the shape, not a wrong figure.
+TEST(Session, RejectsShapesThatOverflow) {
+  const std::string bytes = product_model();
+  Session session = open(bytes, SessionOptions().SetMaxConcurrentRuns(1024));
+  EXPECT_THROW(session.Prepare({{"x", {int64_t{1} << 50, 64}}}), Error);
+  ModelBuilder model;
+  model.output(model.node("Neg", {model.input("x", ElementType::kFloat, {"a", "b", "c"})})[0]);
+  const std::string cube = model.bytes();
+  Session other = open(cube);
+  EXPECT_EQ(code_of([&] {
+              other.Prepare({{"x", {0, int64_t{1} << 40, int64_t{1} << 40}}});
+            }),
+            ErrorCode::kInvalidArgument);
+}
+
+// Many inputs: none of them may be taken for another node's packed weight.
+TEST(Session, ANodeMayHaveHundredsOfInputs) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"batch", "4"});
+  Edge* w = model.constant<float>("w", {4, 4}, std::vector<float>(16, 1.0f));
+  Edge* w2 = model.constant<float>("w2", {1200, 4}, std::vector<float>(4800, 1.0f));
+  Edge* product = model.node("MatMul", {model.node("Neg", {x})[0], w})[0];
+  Edge* wide =
+      model.node("Concat", std::vector<Edge*>(300, product), 1, {ModelBuilder::integer("axis", 1)})[0];
+  model.output(model.node("MatMul", {wide, w2})[0]);
+  const std::string bytes = model.bytes();
+  Session session =
+      open(bytes, SessionOptions().SetGraphOptimizationLevel(GraphOptimizationLevel::kDisableAll));
+  const auto y = session.Run({}, {"x"}, {floats({1, 4}, {1, 1, 1, 1})}, {session.GetOutputs()[0].name});
+  EXPECT_EQ(to_floats(y[0])[0], -4800.0f);
+}
+
+// X has no rank, so that only the constants can be looked at before a run.
+TEST(Lstm, WeightsOfAWrongRankAreAnError) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {});
+  x->facts.type.ranked = false;
+  Edge* w = model.constant<float>("w", {8}, std::vector<float>(8, 1.0f));
+  Edge* r = model.constant<float>("r", {}, {1.0f});
+  model.output(model.node("LSTM", {x, w, r}, 1, {ModelBuilder::integer("hidden_size", 2)})[0]);
+  const std::string bytes = model.bytes();
+  EXPECT_EQ(code_of([&] { open(bytes).Prepare({{"x", {3, 1, 2}}}); }), ErrorCode::kInvalidModel);
+}
+
 }  // namespace plimsoll
