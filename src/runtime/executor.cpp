@@ -47,9 +47,9 @@ void Executor::refresh_arguments(Frame& frame, const Step& step) {
   for (uint32_t i : step.outputs) *argument++ = i == kNoValue ? TensorView{} : frame.values[i];
 }
 
-void Executor::check_stop() const {
-  if (context_.options->terminate()) fail(ErrorCode::kCancelled, "the run was cancelled");
-  const auto deadline = context_.options->deadline();
+void check_stop(const RunOptions& options) {
+  if (options.terminate()) fail(ErrorCode::kCancelled, "the run was cancelled");
+  const auto deadline = options.deadline();
   if (deadline && std::chrono::steady_clock::now() >= *deadline)
     fail(ErrorCode::kDeadlineExceeded, "the run did not finish by its deadline");
 }

@@ -22,6 +22,9 @@ struct Profile {
   std::vector<Entry> entries;  // by node id
 };
 
+// Throws kCancelled or kDeadlineExceeded.
+void check_stop(const RunOptions& options);
+
 // One run. Not thread-safe; programs are shared, frames are not.
 class Executor {
  public:
@@ -44,7 +47,7 @@ class Executor {
  private:
   void bind(Frame& frame, std::byte* arena, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
             const Frame* outer);
-  void check_stop() const;
+  void check_stop() const { plimsoll::check_stop(*context_.options); }
   void run_step(Frame& frame, const Step& step, std::byte* arena);
   void run_dynamic(Frame& frame, const Step& step);
   void refresh_arguments(Frame& frame, const Step& step);

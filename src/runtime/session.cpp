@@ -38,6 +38,7 @@ std::vector<Value> Session::Run(const RunOptions& options, const std::vector<std
 
 void Session::Run(const RunOptions& options, IoBinding& binding) {
   IoBinding::Impl& io = *binding.impl_;
+  if (io.session != impl_.get()) fail(ErrorCode::kInvalidArgument, "the binding belongs to another session");
   std::copy(io.bound.begin(), io.bound.end(), io.results.begin());
   impl_->run(options, {io.inputs, io.results});
 }
@@ -61,13 +62,13 @@ void Session::ReleaseMemory() {
 }
 
 void Session::EnableProfiling(bool on) {
-  impl_->profiling = on;
-  impl_->profile.entries.assign(on ? impl_->model->graph().node_count() : 0, {});
+  impl_->enable_profiling(on);
 }
 
 std::vector<Session::ProfileEntry> Session::GetProfile() const {
   std::vector<ProfileEntry> result;
-  for (const Profile::Entry& entry : impl_->profile.entries) {
+  const Profile profile = impl_->profile();
+  for (const Profile::Entry& entry : profile.entries) {
     if (entry.count == 0) continue;
     result.push_back({std::string(entry.node->name), std::string(entry.node->op_type), entry.count,
                       static_cast<double>(entry.nanoseconds) * 1e-6, entry.operations});

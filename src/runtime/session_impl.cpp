@@ -64,7 +64,9 @@ size_t Session::Impl::output_index(std::string_view name) const {
 std::shared_ptr<ShapePlan> Session::Impl::find_plan(const std::vector<std::vector<int64_t>>& shapes) const {
   const std::shared_ptr<const PlanTable> table = plans_.load();
   for (size_t i = table->size(); i-- > 0;) {
-    if ((*table)[i]->shapes() == shapes) return (*table)[i];
+    if ((*table)[i]->shapes() != shapes) continue;
+    (*table)[i]->last_use = ++uses_;
+    return (*table)[i];
   }
   return nullptr;
 }
@@ -73,36 +75,61 @@ std::shared_ptr<ShapePlan> Session::Impl::prepare(const std::vector<std::vector<
   if (auto known = find_plan(shapes)) return known;
   const std::lock_guard lock(prepare_mutex_);
   if (auto known = find_plan(shapes)) return known;
-  auto plan = std::make_shared<ShapePlan>(*model, shapes, budget);
+  const std::shared_ptr<CachedPlan> plan = make_plan(shapes);
   check_fits(*model, *plan, options.memory_limit_bytes);
   auto table = std::make_shared<PlanTable>(*plans_.load());
   table->push_back(plan);
-  // The oldest go first; the newest always stays. With a limit, only what fits beside it stays.
-  int64_t bytes = 0;
-  for (const auto& entry : *table) bytes += entry->memory_bytes();
-  const Requirement need = requirement(*model, *plan);
-  auto too_many = [&] {
-    const int64_t others = bytes - plan->memory_bytes();
-    return bytes > options.plan_cache_bytes ||
-           (options.memory_limit_bytes > 0 && need.peak_bytes() + others > options.memory_limit_bytes);
-  };
-  while (table->size() > 1 && too_many()) {
-    bytes -= table->front()->memory_bytes();
-    table->erase(table->begin());
-  }
+  plan->last_use = ++uses_;
+  evict(*table, *plan);
   plans_.store(std::move(table));
   return plan;
+}
+
+// What other shapes left behind makes room if there is too little.
+std::shared_ptr<CachedPlan> Session::Impl::make_plan(const std::vector<std::vector<int64_t>>& shapes) {
+  try {
+    return std::make_shared<CachedPlan>(*model, shapes, budget);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBudgetExceeded) throw;
+  }
+  release_memory();
+  plans_.store(std::make_shared<const PlanTable>());
+  return std::make_shared<CachedPlan>(*model, shapes, budget);
+}
+
+// The least recently used go first; `keep` stays. With a limit, only what fits beside it stays.
+void Session::Impl::evict(PlanTable& table, const CachedPlan& keep) const {
+  int64_t others = 0;
+  for (const auto& entry : table) others += entry->memory_bytes();
+  others -= keep.memory_bytes();
+  const int64_t peak = requirement(*model, keep).peak_bytes();
+  auto too_many = [&] {
+    return others + keep.memory_bytes() > options.plan_cache_bytes ||
+           (options.memory_limit_bytes > 0 && peak + others > options.memory_limit_bytes);
+  };
+  while (table.size() > 1 && too_many()) {
+    auto oldest = table.end();
+    for (auto entry = table.begin(); entry != table.end(); ++entry) {
+      if (entry->get() != &keep && (oldest == table.end() || (*entry)->last_use < (*oldest)->last_use))
+        oldest = entry;
+    }
+    others -= (*oldest)->memory_bytes();
+    table.erase(oldest);
+  }
 }
 
 // A slot that goes back when the run ends, however it ends.
 class Session::Impl::Slot {
  public:
-  explicit Slot(Impl& session) : session_(session) {
+  Slot(Impl& session, const RunOptions& run) : session_(session) {
     std::unique_lock lock(session.slots_mutex_);
     if (session.idle_.empty() && session.options.when_busy == BusyPolicy::kError)
       fail(ErrorCode::kBusy, "{} runs are under way, as many as max_concurrent_runs allows",
            session.options.max_concurrent_runs);
-    session.slot_free_.wait(lock, [&] { return !session.idle_.empty(); });
+    // Nobody is woken by the flag of the options, so it is looked at now and then.
+    while (!session.slot_free_.wait_for(lock, std::chrono::milliseconds(10),
+                                        [&] { return !session.idle_.empty(); }))
+      check_stop(run);
     slot_ = std::move(session.idle_.back());
     session.idle_.pop_back();
   }
@@ -136,6 +163,29 @@ void Session::Impl::map_arenas(RunSlot& slot, const ShapePlan& plan) {
   }
 }
 
+// The arenas and the charge for inputs and outputs. What other shapes left behind makes room if there is
+// too little.
+Charge Session::Impl::take_memory(RunSlot& slot, const std::shared_ptr<ShapePlan>& plan, Budget& run_budget) {
+  try {
+    map_arenas(slot, *plan);
+    return Charge(run_budget, Account::kBound, plan->bound_bytes());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBudgetExceeded) throw;
+  }
+  slot.release();
+  release_memory();
+  {
+    const std::lock_guard lock(prepare_mutex_);
+    auto table = std::make_shared<PlanTable>(*plans_.load());
+    table->erase(
+        std::remove_if(table->begin(), table->end(), [&](const auto& entry) { return entry != plan; }),
+        table->end());
+    plans_.store(std::move(table));
+  }
+  map_arenas(slot, *plan);
+  return Charge(run_budget, Account::kBound, plan->bound_bytes());
+}
+
 void Session::Impl::check_inputs(std::span<const Value> values) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = values[i];
@@ -151,9 +201,12 @@ std::shared_ptr<ShapePlan> Session::Impl::plan_for(std::span<const Value> values
   const std::shared_ptr<const PlanTable> table = plans_.load();
   for (size_t i = table->size(); i-- > 0;) {
     const auto& known = (*table)[i]->shapes();
-    if (std::equal(known.begin(), known.end(), values.begin(), values.end(),
-                   [](const std::vector<int64_t>& shape, const Value& value) { return shape == value.GetShape(); }))
-      return (*table)[i];
+    if (!std::equal(
+            known.begin(), known.end(), values.begin(), values.end(),
+            [](const std::vector<int64_t>& shape, const Value& value) { return shape == value.GetShape(); }))
+      continue;
+    (*table)[i]->last_use = ++uses_;
+    return (*table)[i];
   }
   std::vector<std::vector<int64_t>> shapes;
   for (const Value& value : values) shapes.push_back(value.GetShape());
@@ -181,15 +234,19 @@ void Session::Impl::make_outputs(const ShapePlan& plan, std::span<Value> values,
 }
 
 // Outputs that could not be written in place, and those whose shape only the run could tell.
-void Session::Impl::finish_outputs(const Frame& frame, std::span<Value> results) {
+void Session::Impl::finish_outputs(const Frame& frame, std::span<Value> results, Charge& bound_charge) {
   const Program& program = *frame.program;
+  auto copy = [&](const TensorView& value) {
+    bound_charge.grow(value_copy_bytes(value));
+    return copy_to_value(value);
+  };
   for (size_t i = 0; i < results.size(); ++i) {
     const TensorView& value = frame.values[program.outputs[i]];
     if (value.type == ElementType::kString) {
-      results[i] = copy_to_value(value);
+      results[i] = copy(value);
     } else if (!program.values[program.outputs[i]].is_static) {
       if (!results[i]) {
-        results[i] = copy_to_value(value);
+        results[i] = copy(value);
         continue;
       }
       const Value& bound = results[i];
@@ -207,8 +264,7 @@ void Session::Impl::finish_outputs(const Frame& frame, std::span<Value> results)
 void Session::Impl::run(const RunOptions& run_options, const Io& io) {
   check_inputs(io.inputs);
   const std::shared_ptr<ShapePlan> plan = plan_for(io.inputs);
-  Slot slot(*this);
-  map_arenas(*slot, *plan);
+  Slot slot(*this, run_options);
 
   Budget run_budget("run", 0, &budget);
   const int64_t run_limit = run_options.memory_limit_bytes();
@@ -219,7 +275,7 @@ void Session::Impl::run(const RunOptions& run_options, const Io& io) {
            run_limit, fixed);
     run_budget.set_limit_bytes(run_limit - plan->planned_bytes() - plan->scratch_bytes());
   }
-  const Charge bound(run_budget, Account::kBound, plan->bound_bytes());
+  Charge bound = take_memory(*slot, plan, run_budget);
   std::vector<TensorView>& input_views = (*slot).inputs;
   std::vector<TensorView>& output_views = (*slot).outputs;
   input_views.clear();
@@ -242,10 +298,37 @@ void Session::Impl::run(const RunOptions& run_options, const Io& io) {
   context.dynamic = &dynamic;
   context.budget = &run_budget;
   context.poison = options.poison;
-  context.profile = profiling ? &profile : nullptr;
+  Profile own_profile;
+  if (profiling_) own_profile.entries.resize(model->graph().node_count());
+  context.profile = own_profile.entries.empty() ? nullptr : &own_profile;
   Frame& frame = plan->frame((*slot).index);
   Executor(context).run(frame, (*slot).planned.data(), input_views, output_views);
-  finish_outputs(frame, io.outputs);
+  finish_outputs(frame, io.outputs, bound);
+  if (context.profile != nullptr) add_to_profile(own_profile);
+}
+
+void Session::Impl::enable_profiling(bool on) {
+  const std::lock_guard lock(slots_mutex_);
+  profile_.entries.assign(on ? model->graph().node_count() : 0, {});
+  profiling_ = on;
+}
+
+Profile Session::Impl::profile() const {
+  const std::lock_guard lock(slots_mutex_);
+  return profile_;
+}
+
+void Session::Impl::add_to_profile(const Profile& run) {
+  const std::lock_guard lock(slots_mutex_);
+  if (profile_.entries.size() != run.entries.size()) return;  // turned off meanwhile
+  for (size_t i = 0; i < run.entries.size(); ++i) {
+    const Profile::Entry& from = run.entries[i];
+    Profile::Entry& to = profile_.entries[i];
+    if (from.node != nullptr) to.node = from.node;
+    to.count += from.count;
+    to.nanoseconds += from.nanoseconds;
+    to.operations += from.operations;
+  }
 }
 
 void Session::Impl::release_memory() {

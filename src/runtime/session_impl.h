@@ -28,6 +28,12 @@ struct RunSlot {
   }
 };
 
+// A prepared shape and when it was last asked for.
+struct CachedPlan : ShapePlan {
+  using ShapePlan::ShapePlan;
+  std::atomic<uint64_t> last_use{0};
+};
+
 struct Session::Impl {
   Impl(const Env& env, const std::string& path, const SessionOptions& options);
   Impl(const Env& env, std::span<const std::byte> bytes, const SessionOptions& options);
@@ -50,24 +56,32 @@ struct Session::Impl {
   Budget budget;
   std::unique_ptr<PreparedModel> model;
   std::vector<ValueInfo> inputs, outputs;
-  bool profiling = false;
-  Profile profile;  // guarded by slots_mutex
+  void enable_profiling(bool on);
+  Profile profile() const;  // a copy
 
  private:
-  using PlanTable = std::vector<std::shared_ptr<ShapePlan>>;
+  using PlanTable = std::vector<std::shared_ptr<CachedPlan>>;
   class Slot;
   void initialize();
   std::shared_ptr<ShapePlan> find_plan(const std::vector<std::vector<int64_t>>& shapes) const;
   std::shared_ptr<ShapePlan> plan_for(std::span<const Value> values);
   void check_inputs(std::span<const Value> values) const;
+  std::shared_ptr<CachedPlan> make_plan(const std::vector<std::vector<int64_t>>& shapes);
+  void evict(PlanTable& table, const CachedPlan& keep) const;
   void map_arenas(RunSlot& slot, const ShapePlan& plan);
+  Charge take_memory(RunSlot& slot, const std::shared_ptr<ShapePlan>& plan, Budget& run_budget);
+  void add_to_profile(const Profile& run);
   void make_outputs(const ShapePlan& plan, std::span<Value> values, std::vector<TensorView>& views);
-  void finish_outputs(const Frame& frame, std::span<Value> values);
+  // `bound` grows by what is made here.
+  void finish_outputs(const Frame& frame, std::span<Value> values, Charge& bound);
 
   std::mutex prepare_mutex_;
-  // Newest use last; replaced as a whole, so that readers need no lock.
+  // Replaced as a whole, so that readers need no lock.
   std::atomic<std::shared_ptr<const PlanTable>> plans_;
-  std::mutex slots_mutex_;
+  mutable std::atomic<uint64_t> uses_{0};
+  std::atomic<bool> profiling_{false};
+  Profile profile_;  // guarded by slots_mutex_
+  mutable std::mutex slots_mutex_;
   std::condition_variable slot_free_;
   std::vector<std::unique_ptr<RunSlot>> idle_;
 };

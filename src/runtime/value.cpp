@@ -54,16 +54,21 @@ Value Value::CreateStrings(const std::vector<std::string>& strings, std::vector<
   return copy_to_value({reinterpret_cast<std::byte*>(handles.data()), ElementType::kString, false, shape});
 }
 
+int64_t value_copy_bytes(const TensorView& view) {
+  int64_t total = view.bytes();
+  const int64_t count = view.type == ElementType::kString ? view.elements() : 0;
+  for (int64_t i = 0; i < count; ++i)
+    total = checked_add(total, static_cast<int64_t>(view.as<StringRef>()[i].size));
+  return total;
+}
+
 Value copy_to_value(const TensorView& view) {
   auto impl = std::make_shared<Value::Impl>();
   impl->type = view.type;
   impl->shape.assign(view.dims.begin(), view.dims.end());
   impl->bytes = view.bytes();
-  int64_t total = impl->bytes;
-  const bool strings = view.type == ElementType::kString;
-  const int64_t count = strings ? view.elements() : 0;
-  for (int64_t i = 0; i < count; ++i) total = checked_add(total, static_cast<int64_t>(view.as<StringRef>()[i].size));
-  impl->owned = Mapping(total);
+  const int64_t count = view.type == ElementType::kString ? view.elements() : 0;
+  impl->owned = Mapping(value_copy_bytes(view));
   impl->data = impl->owned.data();
   if (impl->bytes > 0) std::memcpy(impl->data, view.data, static_cast<size_t>(impl->bytes));
   auto* text = reinterpret_cast<char*>(impl->data) + impl->bytes;

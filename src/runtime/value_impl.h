@@ -19,6 +19,8 @@ struct Value::Impl {
 
 // The bytes of a tensor; throws kInvalidArgument on a negative dimension or overflow.
 int64_t tensor_bytes(ElementType type, const std::vector<int64_t>& shape);
+// What an owned copy of a tensor takes, the characters of strings included.
+int64_t value_copy_bytes(const TensorView& view);
 // An owned copy of a tensor, with the characters of strings.
 Value copy_to_value(const TensorView& view);
 

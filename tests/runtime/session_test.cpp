@@ -206,6 +206,151 @@ TEST(Session, PlanCacheIsBounded) {
   EXPECT_LE(session.GetMemoryReport()[Account::kSession].now_bytes, 1 << 20);
 }
 
+// The least recently used shape goes first, not the oldest.
+TEST(Session, PlanCacheKeepsWhatIsUsed) {
+  const std::string bytes = chain_model(20);
+  Session probe = open(bytes);
+  const int64_t before = probe.GetMemoryReport()[Account::kSession].now_bytes;
+  const Value input = Value::CreateTensor(ElementType::kFloat, {1, 64});
+  probe.Prepare({{"x", {1, 64}}});
+  SessionOptions options;
+  options.plan_cache_bytes = 2 * (probe.GetMemoryReport()[Account::kSession].now_bytes - before);
+  Session session = open(bytes, options);
+  const double first = session.Prepare({{"x", {1, 64}}}).prepare_ms;
+  session.Prepare({{"x", {2, 64}}});
+  session.Run({}, {"x"}, {input}, {session.GetOutputs()[0].name});
+  session.Prepare({{"x", {3, 64}}});
+  EXPECT_EQ(session.Prepare({{"x", {1, 64}}}).prepare_ms, first);
+}
+
+// A limit that holds each of two shapes holds them one after the other.
+TEST(Session, ShapesTakeTurnsUnderALimit) {
+  for (const bool wide_first : {true, false}) {
+    ModelBuilder model;
+    Edge* x = model.input("x", ElementType::kFloat, {"rows", "columns"});
+    Edge* e = model.node("Exp", {x})[0];
+    Edge* axes = model.constant<int64_t>("axes", {1}, {1});
+    model.output(model.node("ReduceSum", {model.node("Softmax", {model.node("Neg", {e})[0]})[0], axes})[0]);
+    const std::string bytes = model.bytes();
+    const std::vector<int64_t> wide = {3, 100'000}, small = {2, 10};
+    const int64_t minimum = open(bytes).Prepare({{"x", wide}}).minimum_limit_bytes;
+    Session session = open(bytes, SessionOptions().SetMemoryLimit(minimum));
+    const std::string output = session.GetOutputs()[0].name;
+    for (int i = 0; i < 3; ++i) {
+      for (const auto& shape : {wide_first ? wide : small, wide_first ? small : wide})
+        EXPECT_NO_THROW(session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, shape)}, {output}));
+    }
+    for (int64_t rows = 1; rows < 20; ++rows) EXPECT_NO_THROW(session.Prepare({{"x", {rows, 7}}}));
+    EXPECT_NO_THROW(session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, wide)}, {output}));
+    EXPECT_LE(session.GetMemoryReport().peak_bytes, minimum);
+  }
+}
+
+TEST(Session, ProfileCountsConcurrentRuns) {
+  const std::string bytes = chain_model(50);
+  Session session = open(bytes, SessionOptions().SetMaxConcurrentRuns(4));
+  const std::string output = session.GetOutputs()[0].name;
+  session.EnableProfiling(true);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 500; ++i)
+        session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {1, 64})}, {output});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Session::ProfileEntry& entry : session.GetProfile()) EXPECT_EQ(entry.count, 2000) << entry.node;
+}
+
+TEST(Session, RefusesTheBindingOfAnother) {
+  const std::string bytes = chain_model(1);
+  ModelBuilder none;
+  none.output(none.constant<float>("c", {1}, {1}));
+  const std::string empty = none.bytes();
+  Session session = open(bytes), other = open(empty);
+  IoBinding binding(other);
+  EXPECT_EQ(code_of([&] { session.Run({}, binding); }), ErrorCode::kInvalidArgument);
+  IoBinding own(session);
+  own.BindInput("x", Value::CreateTensor(ElementType::kFloat, {1, 64}));
+  own.BindOutput(session.GetOutputs()[0].name);
+  Session moved = std::move(session);
+  EXPECT_NO_THROW(moved.Run({}, own));
+}
+
+// A run that is cancelled or late while it waits for its turn ends at once.
+TEST(Session, StopsWhileWaiting) {
+  ModelBuilder model;
+  Edge* count = model.input("count", ElementType::kInt64, {});
+  Edge* x = model.input("x", ElementType::kFloat, {"n"});
+  Graph* body = model.new_body();
+  model.body_input(*body, "i", ElementType::kInt64, {});
+  Edge* go_on = model.body_input(*body, "cond", ElementType::kBool, {});
+  Edge* state = model.body_input(*body, "state", ElementType::kFloat, {"n"});
+  body->outputs.push_back(go_on);
+  body->outputs.push_back(model.node_in(*body, "Neg", {state})[0]);
+  model.output(model.node("Loop", {count, nullptr, x}, 1, {ModelBuilder::body("body", body)})[0]);
+  const std::string bytes = model.bytes();
+  Session session = open(bytes);
+  const std::string output = session.GetOutputs()[0].name;
+  Value forever = Value::CreateTensor(ElementType::kInt64, {});
+  *forever.GetTensorMutableData<int64_t>() = int64_t{1} << 60;
+  const std::vector<Value> inputs = {forever, floats({1}, {1})};
+  RunOptions first;
+  std::thread runner([&] { code_of([&] { session.Run(first, {"count", "x"}, inputs, {output}); }); });
+  std::thread rescue([&] {
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    first.SetTerminate();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  const auto start = std::chrono::steady_clock::now();
+  RunOptions late;
+  late.SetDeadline(start + std::chrono::milliseconds(20));
+  EXPECT_EQ(code_of([&] {
+              session.Run(late, {"count", "x"}, inputs, {output});
+            }),
+            ErrorCode::kDeadlineExceeded);
+  RunOptions cancelled;
+  cancelled.SetTerminate();
+  EXPECT_EQ(code_of([&] {
+              session.Run(cancelled, {"count", "x"}, inputs, {output});
+            }),
+            ErrorCode::kCancelled);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1500));
+  first.SetTerminate();
+  runner.join();
+  rescue.join();
+}
+
+TEST(Session, ARunsLimitIsCheckedBeforeMemoryIsTaken) {
+  const std::string bytes = product_model();
+  Session session = open(bytes);
+  EXPECT_EQ(code_of([&] {
+              session.Run(RunOptions().SetMemoryLimit(1), {"x"},
+                          {Value::CreateTensor(ElementType::kFloat, {4000, 64})},
+                          {session.GetOutputs()[0].name});
+            }),
+            ErrorCode::kBudgetExceeded);
+  EXPECT_EQ(session.GetMemoryReport()[Account::kPlanned].peak_bytes, 0);
+}
+
+// What a run makes for the caller counts, even where only the data tells its size.
+TEST(Session, OutputsWhoseSizeTheDataTellsAreCharged) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"n"});
+  model.output(model.node("NonZero", {x})[0], ElementType::kInt64);
+  const std::string bytes = model.bytes();
+  const int64_t count = 100'000;
+  const Value ones = floats({count}, std::vector<float>(static_cast<size_t>(count), 1.0f));
+  Session session = open(bytes);
+  const std::string name = session.GetOutputs()[0].name;
+  session.Run({}, {"x"}, {ones}, {name});
+  EXPECT_EQ(session.GetMemoryReport()[Account::kBound].peak_bytes, count * 4 + count * 8);
+  SessionOptions options;
+  options.memory_limit_bytes = session.GetMemoryReport().peak_bytes - 1;
+  Session tight(Env(), bytes.data(), bytes.size(), options.SetIntraOpNumThreads(1));
+  EXPECT_EQ(code_of([&] { tight.Run({}, {"x"}, {ones}, {name}); }), ErrorCode::kBudgetExceeded);
+}
+
 // Sizes that no memory holds are an Error of the shape, not a wrong figure.
 TEST(Session, RejectsShapesThatOverflow) {
   const std::string bytes = product_model();
