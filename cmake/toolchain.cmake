@@ -1,7 +1,5 @@
 # Compiler settings and third-party packages, all from Debian.
 find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
-find_package(dnnl REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_library(HWY_LIBRARY hwy REQUIRED)

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2034
 
 BUILD_PACKAGES=(g++ cmake ninja-build ccache python3
-  libprotozero-dev libdnnl-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
+  libprotozero-dev libdnnl-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev
   libgtest-dev libgmock-dev libbenchmark-dev)
 TEST_PACKAGES=(libonnx-testdata python3-numpy)
 MODEL_PACKAGES=(python3-numpy python3-torch python3-torchvision)
