@@ -26,7 +26,8 @@ int main(int argc, char** argv) {
       std::printf("digit %td; told %lld bytes, took %lld\n", digit, static_cast<long long>(plan.peak_bytes),
                   static_cast<long long>(session.GetMemoryReport().peak_bytes));
     }
-    std::printf("held after the session: %lld bytes\n", static_cast<long long>(env.GetMemoryReport().now_bytes));
+    std::printf("held after the session: %lld bytes\n",
+                static_cast<long long>(env.GetMemoryReport().now_bytes));
     return env.GetMemoryReport().now_bytes == 0 ? 0 : 1;
   } catch (const plimsoll::Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -11,15 +11,15 @@
 namespace plimsoll {
 
 enum class ErrorCode {
-  kInvalidArgument = 3,   // a wrong input, shape, option or name given by the caller
-  kInvalidModel = 4,      // the bytes of a model, or what they say, are wrong
-  kNotImplemented = 5,    // valid ONNX that this version cannot run; the message names it
-  kBudgetExceeded = 6,    // would cross a memory limit; raised before the memory is taken
-  kOutOfMemory = 7,       // the operating system refused memory below the limit
-  kIo = 8,                // a file could not be opened, read or written
-  kCancelled = 9,         // the run was cancelled by its caller
-  kDeadlineExceeded = 10, // the run did not finish by its deadline
-  kBusy = 11,             // max_concurrent_runs are under way and the caller asked not to wait
+  kInvalidArgument = 3,    // a wrong input, shape, option or name given by the caller
+  kInvalidModel = 4,       // the bytes of a model, or what they say, are wrong
+  kNotImplemented = 5,     // valid ONNX that this version cannot run; the message names it
+  kBudgetExceeded = 6,     // would cross a memory limit; raised before the memory is taken
+  kOutOfMemory = 7,        // the operating system refused memory below the limit
+  kIo = 8,                 // a file could not be opened, read or written
+  kCancelled = 9,          // the run was cancelled by its caller
+  kDeadlineExceeded = 10,  // the run did not finish by its deadline
+  kBusy = 11,              // max_concurrent_runs are under way and the caller asked not to wait
 };
 
 class Error : public std::exception {

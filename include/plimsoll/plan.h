@@ -18,8 +18,8 @@ using Shapes = std::map<std::string, std::vector<int64_t>>;
 
 // One piece of the planned arena, for pictures and for checking from outside.
 struct PlannedBuffer {
-  std::string name;      // the value that gives it its size
-  std::string node;      // who writes it first
+  std::string name;  // the value that gives it its size
+  std::string node;  // who writes it first
   int64_t offset = 0;
   int64_t size_bytes = 0;
   int64_t first_step = 0;  // half-open lifetime [first_step, end_step)
@@ -42,7 +42,7 @@ struct Plan {
   std::string instruction_set;
   std::array<int64_t, kAccounts> accounts{};  // bytes at the end of preparation plus one run's needs
   std::vector<PlannedBuffer> buffers;
-  std::vector<std::string> steps;   // the nodes in their order
+  std::vector<std::string> steps;  // the nodes in their order
   double prepare_ms = 0;
 };
 

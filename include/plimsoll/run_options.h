@@ -14,12 +14,24 @@ namespace plimsoll {
 class RunOptions {
  public:
   // The run stops before its next operator with kCancelled.
-  RunOptions& SetTerminate() { terminate_->store(true); return *this; }
-  RunOptions& UnsetTerminate() { terminate_->store(false); return *this; }
+  RunOptions& SetTerminate() {
+    terminate_->store(true);
+    return *this;
+  }
+  RunOptions& UnsetTerminate() {
+    terminate_->store(false);
+    return *this;
+  }
   // The run stops before its next operator with kDeadlineExceeded once `deadline` has passed.
-  RunOptions& SetDeadline(std::chrono::steady_clock::time_point deadline) { deadline_ = deadline; return *this; }
+  RunOptions& SetDeadline(std::chrono::steady_clock::time_point deadline) {
+    deadline_ = deadline;
+    return *this;
+  }
   // A line for this run's own memory (planned, dynamic, scratch, bound), below the session's; 0: none.
-  RunOptions& SetMemoryLimit(int64_t bytes) { memory_limit_bytes_ = bytes; return *this; }
+  RunOptions& SetMemoryLimit(int64_t bytes) {
+    memory_limit_bytes_ = bytes;
+    return *this;
+  }
 
   bool terminate() const { return terminate_->load(std::memory_order_relaxed); }
   std::optional<std::chrono::steady_clock::time_point> deadline() const { return deadline_; }

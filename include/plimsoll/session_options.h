@@ -23,17 +23,41 @@ struct SessionOptions {
   bool keep_arena = true;    // false: planned memory goes back to the operating system after every run
   bool read_model_into_memory = false;  // instead of mapping it: immune to truncation of the file
   Placer placer = Placer::kGreedy;
-  bool poison = false;  // fill arenas with NaN before use and values with NaN after their last use
+  bool poison = false;       // fill arenas with NaN before use and values with NaN after their last use
   bool guard_pages = false;  // an inaccessible page behind every arena
 
-  SessionOptions& SetIntraOpNumThreads(int threads) { intra_op_threads = threads; return *this; }
-  SessionOptions& SetGraphOptimizationLevel(GraphOptimizationLevel level) { optimization_level = level; return *this; }
-  SessionOptions& SetMemoryLimit(int64_t bytes) { memory_limit_bytes = bytes; return *this; }
-  SessionOptions& SetMaxConcurrentRuns(int runs) { max_concurrent_runs = runs; return *this; }
-  SessionOptions& EnableCpuMemArena() { keep_arena = true; return *this; }
-  SessionOptions& DisableCpuMemArena() { keep_arena = false; return *this; }
-  SessionOptions& EnableMemPattern() { placer = Placer::kGreedy; return *this; }
-  SessionOptions& DisableMemPattern() { placer = Placer::kNaive; return *this; }
+  SessionOptions& SetIntraOpNumThreads(int threads) {
+    intra_op_threads = threads;
+    return *this;
+  }
+  SessionOptions& SetGraphOptimizationLevel(GraphOptimizationLevel level) {
+    optimization_level = level;
+    return *this;
+  }
+  SessionOptions& SetMemoryLimit(int64_t bytes) {
+    memory_limit_bytes = bytes;
+    return *this;
+  }
+  SessionOptions& SetMaxConcurrentRuns(int runs) {
+    max_concurrent_runs = runs;
+    return *this;
+  }
+  SessionOptions& EnableCpuMemArena() {
+    keep_arena = true;
+    return *this;
+  }
+  SessionOptions& DisableCpuMemArena() {
+    keep_arena = false;
+    return *this;
+  }
+  SessionOptions& EnableMemPattern() {
+    placer = Placer::kGreedy;
+    return *this;
+  }
+  SessionOptions& DisableMemPattern() {
+    placer = Placer::kNaive;
+    return *this;
+  }
 };
 
 }  // namespace plimsoll

@@ -90,17 +90,50 @@ class Value {
 namespace detail {
 template <typename T>
 struct ElementTypeOf;
-template <> struct ElementTypeOf<float> { static constexpr ElementType value = ElementType::kFloat; };
-template <> struct ElementTypeOf<double> { static constexpr ElementType value = ElementType::kDouble; };
-template <> struct ElementTypeOf<int8_t> { static constexpr ElementType value = ElementType::kInt8; };
-template <> struct ElementTypeOf<int16_t> { static constexpr ElementType value = ElementType::kInt16; };
-template <> struct ElementTypeOf<int32_t> { static constexpr ElementType value = ElementType::kInt32; };
-template <> struct ElementTypeOf<int64_t> { static constexpr ElementType value = ElementType::kInt64; };
-template <> struct ElementTypeOf<uint8_t> { static constexpr ElementType value = ElementType::kUint8; };
-template <> struct ElementTypeOf<uint16_t> { static constexpr ElementType value = ElementType::kUint16; };
-template <> struct ElementTypeOf<uint32_t> { static constexpr ElementType value = ElementType::kUint32; };
-template <> struct ElementTypeOf<uint64_t> { static constexpr ElementType value = ElementType::kUint64; };
-template <> struct ElementTypeOf<bool> { static constexpr ElementType value = ElementType::kBool; };
+template <>
+struct ElementTypeOf<float> {
+  static constexpr ElementType value = ElementType::kFloat;
+};
+template <>
+struct ElementTypeOf<double> {
+  static constexpr ElementType value = ElementType::kDouble;
+};
+template <>
+struct ElementTypeOf<int8_t> {
+  static constexpr ElementType value = ElementType::kInt8;
+};
+template <>
+struct ElementTypeOf<int16_t> {
+  static constexpr ElementType value = ElementType::kInt16;
+};
+template <>
+struct ElementTypeOf<int32_t> {
+  static constexpr ElementType value = ElementType::kInt32;
+};
+template <>
+struct ElementTypeOf<int64_t> {
+  static constexpr ElementType value = ElementType::kInt64;
+};
+template <>
+struct ElementTypeOf<uint8_t> {
+  static constexpr ElementType value = ElementType::kUint8;
+};
+template <>
+struct ElementTypeOf<uint16_t> {
+  static constexpr ElementType value = ElementType::kUint16;
+};
+template <>
+struct ElementTypeOf<uint32_t> {
+  static constexpr ElementType value = ElementType::kUint32;
+};
+template <>
+struct ElementTypeOf<uint64_t> {
+  static constexpr ElementType value = ElementType::kUint64;
+};
+template <>
+struct ElementTypeOf<bool> {
+  static constexpr ElementType value = ElementType::kBool;
+};
 }  // namespace detail
 
 template <typename T>

@@ -10,7 +10,8 @@ namespace plimsoll {
 
 inline int64_t checked_add(int64_t a, int64_t b) {
   int64_t sum;
-  if (__builtin_add_overflow(a, b, &sum)) fail(ErrorCode::kInvalidModel, "size {} + {} overflows 64 bits", a, b);
+  if (__builtin_add_overflow(a, b, &sum))
+    fail(ErrorCode::kInvalidModel, "size {} + {} overflows 64 bits", a, b);
   return sum;
 }
 

@@ -29,7 +29,13 @@ std::string Node::label() const {
 }
 
 Graph::Graph(BumpArena& arena, DimPool& dims)
-    : nodes(arena), inputs(arena), outputs(arena), initializers(arena), arena_(&arena), dims_(&dims), root_(this) {}
+    : nodes(arena),
+      inputs(arena),
+      outputs(arena),
+      initializers(arena),
+      arena_(&arena),
+      dims_(&dims),
+      root_(this) {}
 
 Graph::Graph(Graph& outer)
     : nodes(*outer.arena_),
@@ -63,7 +69,8 @@ Node* Graph::add_node(std::string_view domain_name, std::string_view op_type, st
   node->id = root_->next_node_++;
   node->domain = arena_->copy(domain_name);
   node->op_type = arena_->copy(op_type);
-  node->name = node_name.empty() ? arena_->copy(fmt::format("{}_{}", op_type, node->id)) : arena_->copy(node_name);
+  node->name =
+      node_name.empty() ? arena_->copy(fmt::format("{}_{}", op_type, node->id)) : arena_->copy(node_name);
   node->opset = opset(node->domain);
   node->graph = this;
   node->inputs = arena_->copy(node_inputs);
@@ -118,7 +125,8 @@ void collect_dependencies(const Node& node, const Graph* graph, std::vector<Edge
 }  // namespace
 
 void Graph::sort() {
-  std::unordered_map<const Node*, size_t> position;  // of this graph's own: a model may have many small bodies
+  std::unordered_map<const Node*, size_t>
+      position;  // of this graph's own: a model may have many small bodies
   for (size_t i = 0; i < nodes.size(); ++i) position[nodes[i]] = i;
   std::vector<int> waiting(nodes.size(), 0);
   std::vector<std::vector<int>> users(nodes.size());
@@ -148,7 +156,8 @@ void Graph::sort() {
   if (sorted.size() != nodes.size()) {
     for (size_t i = 0; i < nodes.size(); ++i) {
       if (waiting[i] > 0)
-        fail(ErrorCode::kInvalidModel, "{}: expected an acyclic graph, found a cycle through it", nodes[i]->label());
+        fail(ErrorCode::kInvalidModel, "{}: expected an acyclic graph, found a cycle through it",
+             nodes[i]->label());
     }
   }
   std::copy(sorted.begin(), sorted.end(), nodes.begin());

@@ -39,17 +39,29 @@ struct Edge {
   uint32_t id = 0;  // unique in the model, bodies included
   std::string_view name;
   Graph* graph = nullptr;
-  Node* producer = nullptr;  // null for inputs and initializers
-  const TensorData* data = nullptr;  // of an initializer
+  Node* producer = nullptr;              // null for inputs and initializers
+  const TensorData* data = nullptr;      // of an initializer
   const TensorView* constant = nullptr;  // data as a view; set with set_data
-  Facts facts;  // with symbolic dimensions
+  Facts facts;                           // with symbolic dimensions
 
   void set_data(BumpArena& arena, const TensorData& tensor);
 };
 
 enum class AttributeType : uint8_t {
-  kUndefined = 0, kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kGraph = 5, kFloats = 6, kInts = 7,
-  kStrings = 8, kTensors = 9, kGraphs = 10, kSparseTensor = 11, kSparseTensors = 12, kTypeProto = 13,
+  kUndefined = 0,
+  kFloat = 1,
+  kInt = 2,
+  kString = 3,
+  kTensor = 4,
+  kGraph = 5,
+  kFloats = 6,
+  kInts = 7,
+  kStrings = 8,
+  kTensors = 9,
+  kGraphs = 10,
+  kSparseTensor = 11,
+  kSparseTensors = 12,
+  kTypeProto = 13,
   kTypeProtos = 14,
 };
 
@@ -75,15 +87,15 @@ struct Attribute {
 
 struct Node {
   uint32_t id = 0;
-  std::string_view name;  // never empty: made from the operator and its place if the file has none
+  std::string_view name;    // never empty: made from the operator and its place if the file has none
   std::string_view domain;  // "" for ai.onnx
   std::string_view op_type;
   int opset = 0;  // version of its domain that the model imports
   Graph* graph = nullptr;
-  const OpDef* op = nullptr;  // null until resolve()
+  const OpDef* op = nullptr;    // null until resolve()
   const void* attrs = nullptr;  // what op->attrs made
-  std::span<Edge*> inputs;  // null pointers are absent optional inputs
-  std::span<Edge*> outputs;  // likewise
+  std::span<Edge*> inputs;      // null pointers are absent optional inputs
+  std::span<Edge*> outputs;     // likewise
   std::span<const Attribute> attributes;
   std::string_view overload;  // tells local functions of one name apart
 
@@ -105,7 +117,7 @@ struct NameValue {
 struct Function {
   std::string_view domain, name;
   std::span<const OpsetImport> opsets;
-  std::span<const std::string_view> attributes;      // names without a default
+  std::span<const std::string_view> attributes;  // names without a default
   std::span<const Attribute> attribute_defaults;
   Graph* body = nullptr;
   std::string_view overload;
@@ -142,7 +154,7 @@ class Graph {
   DimPool& dims() const { return *dims_; }
   uint32_t edge_count() const { return root_->next_edge_; }  // ids are below this
   uint32_t node_count() const { return root_->next_node_; }  // likewise
-  int opset(std::string_view domain) const;  // version imported, 0 if none
+  int opset(std::string_view domain) const;                  // version imported, 0 if none
 
   std::string_view name;
   ArenaVector<Node*> nodes;

@@ -147,8 +147,8 @@ void InferContext::expect_same_type(size_t i, size_t j) const {
 
 void InferContext::expect_rank(size_t i, size_t least, size_t most) const {
   if (ranked(i) && (rank(i) < least || rank(i) > most))
-    reject("input {} ('{}'): expected a rank from {} to {}, found shape {}", i, node_.inputs[i]->name, least, most,
-           to_string(dims(i)));
+    reject("input {} ('{}'): expected a rank from {} to {}, found shape {}", i, node_.inputs[i]->name, least,
+           most, to_string(dims(i)));
 }
 
 int64_t InferContext::axis(int64_t axis, size_t rank) const {
@@ -159,7 +159,8 @@ int64_t InferContext::axis(int64_t axis, size_t rank) const {
 
 void InferContext::set_output(size_t i, ElementType type, std::span<const Dim> dims) {
   if (!has_output(i)) return;
-  if (dims.size() > kMaxRank) reject("output {} would have {} dimensions, more than {}", i, dims.size(), kMaxRank);
+  if (dims.size() > kMaxRank)
+    reject("output {} would have {} dimensions, more than {}", i, dims.size(), kMaxRank);
   // Whatever is computed from a shape that passed here (elements, bits, strides) fits 63 bits.
   int64_t bits = std::max(element_bits(type), 8);
   for (Dim d : dims) {
@@ -189,7 +190,8 @@ void InferContext::set_values(size_t i, std::span<const Dim> values) {
 Dim InferContext::broadcast(Dim a, Dim b) const {
   if (a == b || b == Dim(1)) return a;
   if (a == Dim(1)) return b;
-  if (a.is_constant() && b.is_constant()) reject("dimensions {} and {} cannot be broadcast", a.value(), b.value());
+  if (a.is_constant() && b.is_constant())
+    reject("dimensions {} and {} cannot be broadcast", a.value(), b.value());
   // One of the two is 1 or both are equal, so a constant above 1 decides, and otherwise the larger.
   if (a.is_constant()) return a;
   if (b.is_constant()) return b;

@@ -42,8 +42,8 @@ class AttrContext {
   std::span<const int64_t> integers(std::string_view name);  // empty if absent
   std::span<const float> reals(std::string_view name);       // empty if absent
   std::span<const std::string_view> texts(std::string_view name);
-  const TensorData* tensor(std::string_view name);  // null if absent
-  Graph* body(std::string_view name);               // throws if absent
+  const TensorData* tensor(std::string_view name);                   // null if absent
+  Graph* body(std::string_view name);                                // throws if absent
   const Attribute* find(std::string_view name, AttributeType type);  // null if absent
   void ignore(std::string_view name) { has(name); }
 
@@ -78,12 +78,12 @@ template <typename... Types>
 constexpr TypeSet types(Types... list) {
   return {((1u << static_cast<int>(list)) | ...)};
 }
-inline constexpr TypeSet kFloatTypes = types(ElementType::kFloat, ElementType::kDouble, ElementType::kFloat16,
-                                             ElementType::kBFloat16);
-inline constexpr TypeSet kSignedTypes = types(ElementType::kInt8, ElementType::kInt16, ElementType::kInt32,
-                                              ElementType::kInt64);
-inline constexpr TypeSet kUnsignedTypes = types(ElementType::kUint8, ElementType::kUint16, ElementType::kUint32,
-                                                ElementType::kUint64);
+inline constexpr TypeSet kFloatTypes =
+    types(ElementType::kFloat, ElementType::kDouble, ElementType::kFloat16, ElementType::kBFloat16);
+inline constexpr TypeSet kSignedTypes =
+    types(ElementType::kInt8, ElementType::kInt16, ElementType::kInt32, ElementType::kInt64);
+inline constexpr TypeSet kUnsignedTypes =
+    types(ElementType::kUint8, ElementType::kUint16, ElementType::kUint32, ElementType::kUint64);
 inline constexpr TypeSet kIntegerTypes = kSignedTypes | kUnsignedTypes;
 inline constexpr TypeSet kNumericTypes = kFloatTypes | kIntegerTypes;
 inline constexpr TypeSet kIndexTypes = types(ElementType::kInt32, ElementType::kInt64);
@@ -149,7 +149,7 @@ class InferContext : public NodeContext {
   // The elements of a constant float tensor.
   std::optional<std::vector<float>> reals(size_t i);
 
-  void expect_type(size_t i, TypeSet set) const;       // throws naming the input and its type
+  void expect_type(size_t i, TypeSet set) const;  // throws naming the input and its type
   void expect_same_type(size_t i, size_t j) const;
   void expect_rank(size_t i, size_t least, size_t most) const;  // an unknown rank passes
   // -rank..rank-1 -> 0..rank-1; throws otherwise.
@@ -322,7 +322,7 @@ struct OpDef {
   const void* (*bind)(BindContext&) = nullptr;
   void (*run)(const RunContext&) = nullptr;
   int64_t (*cost)(const NodeContext&) = nullptr;  // arithmetic operations; facts are concrete
-  bool control_flow = false;  // has bodies: the runtime runs it (see runtime/control_flow.cpp)
+  bool control_flow = false;      // has bodies: the runtime runs it (see runtime/control_flow.cpp)
   uint32_t optional_inputs = 0;   // bit i: input i, below inputs.least, may be absent
   uint32_t unaligned_inputs = 0;  // bit i: run reads input i bytewise, so a weight at any address will do
 };

@@ -31,7 +31,8 @@ bool Budget::try_charge(Account account, int64_t bytes) noexcept {
     if (limit > 0 && bytes > limit - now) return false;
   } while (!total_.now.compare_exchange_weak(now, now + bytes, std::memory_order_relaxed));
   int64_t seen = total_.peak.load(std::memory_order_relaxed);
-  while (now + bytes > seen && !total_.peak.compare_exchange_weak(seen, now + bytes, std::memory_order_relaxed)) {
+  while (now + bytes > seen &&
+         !total_.peak.compare_exchange_weak(seen, now + bytes, std::memory_order_relaxed)) {
   }
   accounts_[static_cast<size_t>(account)].add(bytes);
   return true;

@@ -17,7 +17,8 @@ namespace plimsoll {
 // Objects made here must not need destruction. Every chunk is charged before it is mapped.
 class BumpArena {
  public:
-  explicit BumpArena(Budget& budget, Account account = Account::kSession) : budget_(&budget), account_(account) {}
+  explicit BumpArena(Budget& budget, Account account = Account::kSession)
+      : budget_(&budget), account_(account) {}
 
   void* allocate(size_t size, size_t alignment = alignof(std::max_align_t));
 

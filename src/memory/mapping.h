@@ -37,7 +37,8 @@ class Arena {
  public:
   Arena() = default;
   Arena(Budget& budget, Account account, int64_t size, bool guard = false)
-      : charge_(budget, account, (size + page_bytes() - 1) / page_bytes() * page_bytes()), mapping_(size, guard) {}
+      : charge_(budget, account, (size + page_bytes() - 1) / page_bytes() * page_bytes()),
+        mapping_(size, guard) {}
   std::byte* data() const { return mapping_.data(); }
   int64_t size() const { return mapping_.size(); }
   void discard() noexcept { mapping_.discard(); }

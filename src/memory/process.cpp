@@ -13,7 +13,8 @@ ProcessMemory read_process_memory() {
   auto read = [&](const char* key, int64_t& bytes) {
     const size_t length = std::strlen(key);
     long long kib = 0;
-    if (std::strncmp(line, key, length) == 0 && std::sscanf(line + length, "%lld", &kib) == 1) bytes = kib * 1024;
+    if (std::strncmp(line, key, length) == 0 && std::sscanf(line + length, "%lld", &kib) == 1)
+      bytes = kib * 1024;
   };
   int64_t shared = 0;
   while (std::fgets(line, sizeof line, file) != nullptr) {

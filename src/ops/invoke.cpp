@@ -12,8 +12,8 @@ Facts facts_of(const TensorView& view, BumpArena& arena) {
   return facts;
 }
 
-std::vector<Facts> infer_node(const Node& node, std::span<const Facts> inputs, BumpArena& arena, DimPool& pool,
-                              BodyInferrer* bodies) {
+std::vector<Facts> infer_node(const Node& node, std::span<const Facts> inputs, BumpArena& arena,
+                              DimPool& pool, BodyInferrer* bodies) {
   std::vector<Facts> outputs(node.outputs.size());
   InferContext context(node, inputs, outputs, arena, pool, bodies);
   node.op->infer(context);
@@ -36,8 +36,8 @@ TensorView allocate_output(const Node& node, size_t i, const Facts& facts, BumpA
 
 }  // namespace
 
-std::vector<TensorView> invoke(const Node& node, std::span<const TensorView> inputs, BumpArena& arena, DimPool& pool,
-                               int threads) {
+std::vector<TensorView> invoke(const Node& node, std::span<const TensorView> inputs, BumpArena& arena,
+                               DimPool& pool, int threads) {
   if (node.op->control_flow)
     fail(ErrorCode::kNotImplemented, "{}: an operator with bodies cannot run by itself", node.label());
   std::vector<Facts> facts;
@@ -55,7 +55,8 @@ std::vector<TensorView> invoke(const Node& node, std::span<const TensorView> inp
   if (node.op->select != nullptr) {
     SelectContext select(node, facts, output_facts, {}, threads);
     node.op->select(select);
-    run.scratch = static_cast<std::byte*>(arena.allocate(static_cast<size_t>(select.scratch_bytes.value()) + 64, 64));
+    run.scratch =
+        static_cast<std::byte*>(arena.allocate(static_cast<size_t>(select.scratch_bytes.value()) + 64, 64));
   }
   if (node.op->bind != nullptr) {
     BindContext bind(node, facts, output_facts, threads, arena);

@@ -13,12 +13,12 @@ namespace plimsoll {
 Facts facts_of(const TensorView& view, BumpArena& arena);
 
 // Infers the outputs of `node` from facts of its inputs. Absent inputs have default facts.
-std::vector<Facts> infer_node(const Node& node, std::span<const Facts> inputs, BumpArena& arena, DimPool& pool,
-                              BodyInferrer* bodies = nullptr);
+std::vector<Facts> infer_node(const Node& node, std::span<const Facts> inputs, BumpArena& arena,
+                              DimPool& pool, BodyInferrer* bodies = nullptr);
 
 // Runs a resolved node on tensors at hand; the results live in `arena`, so does the scratch. Inputs
 // must be aligned to their element. Throws kNotImplemented for operators with bodies.
-std::vector<TensorView> invoke(const Node& node, std::span<const TensorView> inputs, BumpArena& arena, DimPool& pool,
-                               int threads = 1);
+std::vector<TensorView> invoke(const Node& node, std::span<const TensorView> inputs, BumpArena& arena,
+                               DimPool& pool, int threads = 1);
 
 }  // namespace plimsoll

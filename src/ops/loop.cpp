@@ -47,7 +47,9 @@ bool generalize(InferContext& c, Facts& before, const Facts& after) {
 // The number of iterations, where M alone decides it: the body's condition is a constant true.
 Dim trip_count(InferContext& c, const Facts& body_condition) {
   const auto most = c.has_input(0) ? c.values(0) : std::nullopt;
-  auto is_true = [](const TensorView* view) { return view != nullptr && view->elements() == 1 && *view->as<bool>(); };
+  auto is_true = [](const TensorView* view) {
+    return view != nullptr && view->elements() == 1 && *view->as<bool>();
+  };
   const bool starts = !c.has_input(1) || is_true(c.constant(1));
   const bool goes_on = is_true(body_condition.constant);
   if (!most || most->size() != 1 || !starts || !goes_on) return c.unknown("");

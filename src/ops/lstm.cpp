@@ -12,7 +12,17 @@ namespace plimsoll {
 namespace {
 
 enum class Gate : uint8_t {
-  kSigmoid, kTanh, kRelu, kAffine, kLeakyRelu, kThresholdedRelu, kScaledTanh, kHardSigmoid, kElu, kSoftsign, kSoftplus
+  kSigmoid,
+  kTanh,
+  kRelu,
+  kAffine,
+  kLeakyRelu,
+  kThresholdedRelu,
+  kScaledTanh,
+  kHardSigmoid,
+  kElu,
+  kSoftsign,
+  kSoftplus
 };
 
 struct GateFunction {
@@ -38,11 +48,16 @@ struct GateName {
   float alpha, beta;  // defaults of the specification
 };
 constexpr GateName kGates[] = {
-    {"sigmoid", Gate::kSigmoid, 0, 0},        {"tanh", Gate::kTanh, 0, 0},
-    {"relu", Gate::kRelu, 0, 0},              {"affine", Gate::kAffine, 1, 0},
-    {"leakyrelu", Gate::kLeakyRelu, 0.01f, 0}, {"thresholdedrelu", Gate::kThresholdedRelu, 1, 0},
-    {"scaledtanh", Gate::kScaledTanh, 1, 1},  {"hardsigmoid", Gate::kHardSigmoid, 0.2f, 0.5f},
-    {"elu", Gate::kElu, 1, 0},                {"softsign", Gate::kSoftsign, 0, 0},
+    {"sigmoid", Gate::kSigmoid, 0, 0},
+    {"tanh", Gate::kTanh, 0, 0},
+    {"relu", Gate::kRelu, 0, 0},
+    {"affine", Gate::kAffine, 1, 0},
+    {"leakyrelu", Gate::kLeakyRelu, 0.01f, 0},
+    {"thresholdedrelu", Gate::kThresholdedRelu, 1, 0},
+    {"scaledtanh", Gate::kScaledTanh, 1, 1},
+    {"hardsigmoid", Gate::kHardSigmoid, 0.2f, 0.5f},
+    {"elu", Gate::kElu, 1, 0},
+    {"softsign", Gate::kSoftsign, 0, 0},
     {"softplus", Gate::kSoftplus, 0, 0},
 };
 
@@ -64,7 +79,8 @@ void read_functions(AttrContext& c, LstmAttrs& a) {
   for (size_t i = 0; i < count; ++i) {
     std::string name(names.empty() ? (i % 3 == 0 ? "sigmoid" : "tanh") : names[i]);
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char ch) { return std::tolower(ch); });
-    const auto* found = std::find_if(std::begin(kGates), std::end(kGates), [&](const GateName& g) { return name == g.name; });
+    const auto* found =
+        std::find_if(std::begin(kGates), std::end(kGates), [&](const GateName& g) { return name == g.name; });
     if (found == std::end(kGates)) c.reject("activations: '{}' is not known", name);
     a.functions[i] = {found->kind, found->alpha, found->beta};
     if (takes_alpha(found->kind) && next_alpha < alphas.size()) a.functions[i].alpha = alphas[next_alpha++];
@@ -124,25 +140,37 @@ void infer(InferContext& c) {
                                                : std::vector<Dim>{directions, batch, hidden};
   expect_dims(c, kInitialH, state);
   expect_dims(c, kInitialC, state);
-  c.set_output(0, c.type(kX), a.batch_first ? std::vector<Dim>{batch, steps, directions, hidden}
-                                            : std::vector<Dim>{steps, directions, batch, hidden});
+  c.set_output(0, c.type(kX),
+               a.batch_first ? std::vector<Dim>{batch, steps, directions, hidden}
+                             : std::vector<Dim>{steps, directions, batch, hidden});
   c.set_output(1, c.type(kX), state);
   c.set_output(2, c.type(kX), state);
 }
 
 float apply(const GateFunction& f, float x) {
   switch (f.kind) {
-    case Gate::kSigmoid: return 1.0f / (1.0f + std::exp(-x));
-    case Gate::kTanh: return std::tanh(x);
-    case Gate::kRelu: return std::max(x, 0.0f);
-    case Gate::kAffine: return f.alpha * x + f.beta;
-    case Gate::kLeakyRelu: return x < 0 ? f.alpha * x : x;
-    case Gate::kThresholdedRelu: return x >= f.alpha ? x : 0.0f;
-    case Gate::kScaledTanh: return f.alpha * std::tanh(f.beta * x);
-    case Gate::kHardSigmoid: return std::clamp(f.alpha * x + f.beta, 0.0f, 1.0f);
-    case Gate::kElu: return x >= 0 ? x : f.alpha * (std::exp(x) - 1.0f);
-    case Gate::kSoftsign: return x / (1.0f + std::fabs(x));
-    case Gate::kSoftplus: return std::log1p(std::exp(x));
+    case Gate::kSigmoid:
+      return 1.0f / (1.0f + std::exp(-x));
+    case Gate::kTanh:
+      return std::tanh(x);
+    case Gate::kRelu:
+      return std::max(x, 0.0f);
+    case Gate::kAffine:
+      return f.alpha * x + f.beta;
+    case Gate::kLeakyRelu:
+      return x < 0 ? f.alpha * x : x;
+    case Gate::kThresholdedRelu:
+      return x >= f.alpha ? x : 0.0f;
+    case Gate::kScaledTanh:
+      return f.alpha * std::tanh(f.beta * x);
+    case Gate::kHardSigmoid:
+      return std::clamp(f.alpha * x + f.beta, 0.0f, 1.0f);
+    case Gate::kElu:
+      return x >= 0 ? x : f.alpha * (std::exp(x) - 1.0f);
+    case Gate::kSoftsign:
+      return x / (1.0f + std::fabs(x));
+    case Gate::kSoftplus:
+      return std::log1p(std::exp(x));
   }
   return x;
 }
@@ -151,10 +179,12 @@ float apply(const GateFunction& f, float x) {
 void packs(PackContext& c) {
   for (size_t i : {kW, kR}) {
     const Facts& facts = c.input(i);
-    if (facts.constant == nullptr || c.node().inputs[i]->data == nullptr || c.type(i) != ElementType::kFloat) continue;
+    if (facts.constant == nullptr || c.node().inputs[i]->data == nullptr || c.type(i) != ElementType::kFloat)
+      continue;
     if (facts.constant->rank() != 3) continue;  // not checked yet where X has no rank
     const int64_t gates = facts.constant->dims[1], k = facts.constant->dims[2];
-    c.request(i, checked_mul(facts.constant->dims[0], static_cast<int64_t>(kernels::packed_b_bytes(k, gates))));
+    c.request(i,
+              checked_mul(facts.constant->dims[0], static_cast<int64_t>(kernels::packed_b_bytes(k, gates))));
   }
 }
 
@@ -189,7 +219,8 @@ Sizes sizes(const NodeContext& c) {
 Dim product_scratch(const NodeContext& c) {
   if (!c.input(kX).is_concrete() || !c.input(kR).is_concrete()) return 0;
   const int64_t rows = c.dims(kX)[0].value() * c.dims(kX)[1].value(), input = c.dims(kX)[2].value();
-  const int64_t hidden = c.dims(kR)[2].value(), batch = c.dims(kX)[c.attrs<LstmAttrs>().batch_first ? 0 : 1].value();
+  const int64_t hidden = c.dims(kR)[2].value(),
+                batch = c.dims(kX)[c.attrs<LstmAttrs>().batch_first ? 0 : 1].value();
   const size_t first = kernels::gemm_scratch_bytes({rows, input, 4 * hidden}, input, 1, 1);
   const size_t second = kernels::gemm_scratch_bytes({batch, hidden, 4 * hidden}, hidden, 1, 1);
   return static_cast<int64_t>(std::max(first, second));
@@ -215,7 +246,8 @@ const void* bind(BindContext& c) {
 struct FloatAccess {
   const TensorView& view;
   float get(int64_t i) const {
-    return visit_float(view.type, [&](auto tag) { return static_cast<float>(view.as<typename decltype(tag)::type>()[i]); });
+    return visit_float(
+        view.type, [&](auto tag) { return static_cast<float>(view.as<typename decltype(tag)::type>()[i]); });
   }
   void set(int64_t i, float value) const {
     visit_float(view.type, [&](auto tag) {
@@ -277,8 +309,9 @@ class LstmRun {
     if (matrix != nullptr) {
       kernels::GemmEpilogue epilogue;
       if (add) epilogue.addend = out, epilogue.addend_stride = gates;
-      kernels::gemm_packed({m, k, gates}, {left, k, 1}, matrix + d * static_cast<int64_t>(kernels::packed_b_bytes(k, gates)),
-                           {out, gates}, epilogue, rows_, 1);
+      kernels::gemm_packed({m, k, gates}, {left, k, 1},
+                           matrix + d * static_cast<int64_t>(kernels::packed_b_bytes(k, gates)), {out, gates},
+                           epilogue, rows_, 1);
       return;
     }
     const FloatAccess values{c_.inputs[weight]};
@@ -302,7 +335,8 @@ class LstmRun {
   void run_direction(int64_t d) {
     for (int64_t b = 0; b < batch_; ++b) {
       for (int64_t j = 0; j < hidden_; ++j) {
-        h_[b * hidden_ + j] = c_.has_input(kInitialH) ? FloatAccess{c_.inputs[kInitialH]}.get(state_index(d, b) + j) : 0;
+        h_[b * hidden_ + j] =
+            c_.has_input(kInitialH) ? FloatAccess{c_.inputs[kInitialH]}.get(state_index(d, b) + j) : 0;
         cell_[b * hidden_ + j] =
             c_.has_input(kInitialC) ? FloatAccess{c_.inputs[kInitialC]}.get(state_index(d, b) + j) : 0;
       }
@@ -328,7 +362,8 @@ class LstmRun {
   float bias(int64_t d, int64_t gate, int64_t j) const {
     if (!c_.has_input(kB)) return 0;
     const FloatAccess values{c_.inputs[kB]};
-    return values.get(d * 8 * hidden_ + gate * hidden_ + j) + values.get(d * 8 * hidden_ + (4 + gate) * hidden_ + j);
+    return values.get(d * 8 * hidden_ + gate * hidden_ + j) +
+           values.get(d * 8 * hidden_ + (4 + gate) * hidden_ + j);
   }
   float peephole(int64_t d, int64_t gate, int64_t j) const {
     return c_.has_input(kPeephole) ? FloatAccess{c_.inputs[kPeephole]}.get((d * 3 + gate) * hidden_ + j) : 0;
@@ -347,8 +382,9 @@ class LstmRun {
       if (active) {
         const float i = apply(f[0], clipped(gates[j] + bias(d, 0, j) + peephole(d, 0, j) * cell));
         const float forget_gate =
-            a_.input_forget ? 1 - i
-                            : apply(f[0], clipped(gates[2 * hidden_ + j] + bias(d, 2, j) + peephole(d, 2, j) * cell));
+            a_.input_forget
+                ? 1 - i
+                : apply(f[0], clipped(gates[2 * hidden_ + j] + bias(d, 2, j) + peephole(d, 2, j) * cell));
         const float candidate = apply(f[1], clipped(gates[3 * hidden_ + j] + bias(d, 3, j)));
         cell = forget_gate * cell + i * candidate;
         const float o = apply(f[0], clipped(gates[hidden_ + j] + bias(d, 1, j) + peephole(d, 1, j) * cell));

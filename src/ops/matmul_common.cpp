@@ -11,7 +11,8 @@ namespace plimsoll {
 namespace {
 
 // Dimensions as the product sees them: permuted, swapped, with a vector made a matrix.
-std::vector<Dim> seen(std::span<const Dim> dims, std::span<const int64_t> perm, bool transposed, bool vector_is_row) {
+std::vector<Dim> seen(std::span<const Dim> dims, std::span<const int64_t> perm, bool transposed,
+                      bool vector_is_row) {
   std::vector<Dim> result(dims.begin(), dims.end());
   if (perm.size() == dims.size()) {
     for (size_t i = 0; i < dims.size(); ++i) result[i] = dims[static_cast<size_t>(perm[i])];
@@ -53,7 +54,8 @@ void infer_matmul(InferContext& c) {
   c.expect_type(kMatMulA, allowed);
   c.expect_same_type(kMatMulA, kMatMulB);
   if (!c.ranked(kMatMulA) || !c.ranked(kMatMulB)) return c.set_unranked_output(0, c.type(0));
-  if (c.rank(kMatMulA) == 0 || c.rank(kMatMulB) == 0) c.reject("expected operands of rank 1 or more, found a scalar");
+  if (c.rank(kMatMulA) == 0 || c.rank(kMatMulB) == 0)
+    c.reject("expected operands of rank 1 or more, found a scalar");
   check_perm(c, a.perm_a, c.rank(kMatMulA));
   check_perm(c, a.perm_b, c.rank(kMatMulB));
   const std::vector<Dim> left = seen(c.dims(kMatMulA), a.perm_a, a.trans_a, true);
@@ -134,12 +136,14 @@ struct Operand {
   std::vector<int64_t> strides;
 };
 
-Operand operand(std::span<const Dim> dims, std::span<const int64_t> perm, bool transposed, bool vector_is_row) {
+Operand operand(std::span<const Dim> dims, std::span<const int64_t> perm, bool transposed,
+                bool vector_is_row) {
   Operand o;
   o.dims = seen(dims, perm, transposed, vector_is_row);
   o.strides = strides_seen(dims, perm);
   if (dims.size() == 1) o.strides.insert(vector_is_row ? o.strides.begin() : o.strides.end(), 1);
-  if (transposed && o.strides.size() >= 2) std::swap(o.strides[o.strides.size() - 1], o.strides[o.strides.size() - 2]);
+  if (transposed && o.strides.size() >= 2)
+    std::swap(o.strides[o.strides.size() - 1], o.strides[o.strides.size() - 2]);
   return o;
 }
 
@@ -185,7 +189,8 @@ Geometry geometry(const NodeContext& c) {
   if (!attrs.perm_y.empty()) {
     // Position of each dimension of the product in the output.
     std::vector<int64_t> place(attrs.perm_y.size());
-    for (size_t i = 0; i < place.size(); ++i) place[static_cast<size_t>(attrs.perm_y[i])] = static_cast<int64_t>(i);
+    for (size_t i = 0; i < place.size(); ++i)
+      place[static_cast<size_t>(attrs.perm_y[i])] = static_cast<int64_t>(i);
     const std::vector<int64_t> dense = strides_seen(c.output(0).type.dims, {});
     for (size_t i = 0; i < batch_rank; ++i) g.y_batch.push_back(dense[static_cast<size_t>(place[i])]);
     g.y_row = dense[static_cast<size_t>(place[batch_rank])];
@@ -207,10 +212,10 @@ Geometry geometry(const NodeContext& c) {
 
 int64_t matrix_scratch(const Geometry& g, bool packed, int threads) {
   const kernels::GemmShape shape{g.m, g.k, g.n};
-  return round_up(static_cast<int64_t>(packed
-                                           ? kernels::gemm_scratch_bytes(shape, g.a_row, g.a_col, threads)
-                                           : kernels::gemm_dynamic_scratch_bytes(shape, g.a_row, g.a_col, threads)),
-                  64);
+  return round_up(
+      static_cast<int64_t>(packed ? kernels::gemm_scratch_bytes(shape, g.a_row, g.a_col, threads)
+                                  : kernels::gemm_dynamic_scratch_bytes(shape, g.a_row, g.a_col, threads)),
+      64);
 }
 
 // Batches are shared out among the threads if there are enough of them; otherwise each product is.
@@ -365,8 +370,9 @@ void run_reference(const RunContext& c, const MatMulAttrs& attrs, const MatMulGe
           if (c.has_input(kMatMulBias)) {
             const BiasStrides strides = bias_strides(c.inputs[kMatMulBias]);
             const T bias = c.inputs[kMatMulBias].as<T>()[i * strides.row + j * strides.col];
-            y[index] = static_cast<T>(static_cast<double>(attrs.alpha) * static_cast<double>(static_cast<T>(sum)) +
-                                      static_cast<double>(attrs.beta) * static_cast<double>(bias));
+            y[index] =
+                static_cast<T>(static_cast<double>(attrs.alpha) * static_cast<double>(static_cast<T>(sum)) +
+                               static_cast<double>(attrs.beta) * static_cast<double>(bias));
           } else {
             y[index] = attrs.alpha == 1 ? static_cast<T>(sum)
                                         : static_cast<T>(static_cast<double>(attrs.alpha) *
@@ -396,14 +402,22 @@ void run_matmul(const RunContext& c) {
   const auto& bound = c.bound_as<BoundMatMul>();
   if (c.outputs[0].elements() == 0) return;
   switch (c.inputs[kMatMulA].type) {
-    case ElementType::kFloat: return run_float(c, attrs, bound);
-    case ElementType::kDouble: return run_reference<double>(c, attrs, bound.g);
-    case ElementType::kFloat16: return run_reference<Float16>(c, attrs, bound.g);
-    case ElementType::kBFloat16: return run_reference<BFloat16>(c, attrs, bound.g);
-    case ElementType::kInt32: return run_reference<int32_t>(c, attrs, bound.g);
-    case ElementType::kUint32: return run_reference<uint32_t>(c, attrs, bound.g);
-    case ElementType::kUint64: return run_reference<uint64_t>(c, attrs, bound.g);
-    default: return run_reference<int64_t>(c, attrs, bound.g);
+    case ElementType::kFloat:
+      return run_float(c, attrs, bound);
+    case ElementType::kDouble:
+      return run_reference<double>(c, attrs, bound.g);
+    case ElementType::kFloat16:
+      return run_reference<Float16>(c, attrs, bound.g);
+    case ElementType::kBFloat16:
+      return run_reference<BFloat16>(c, attrs, bound.g);
+    case ElementType::kInt32:
+      return run_reference<int32_t>(c, attrs, bound.g);
+    case ElementType::kUint32:
+      return run_reference<uint32_t>(c, attrs, bound.g);
+    case ElementType::kUint64:
+      return run_reference<uint64_t>(c, attrs, bound.g);
+    default:
+      return run_reference<int64_t>(c, attrs, bound.g);
   }
 }
 

@@ -8,7 +8,7 @@ namespace plimsoll {
 
 struct MatMulAttrs {
   float alpha = 1;
-  float beta = 1;  // of the bias
+  float beta = 1;                         // of the bias
   bool trans_a = false, trans_b = false;  // swap the last two dimensions, after the permutation
   // A and B are seen through Transpose(perm); Y is Transpose(perm_y) of the product. Empty: as they are.
   std::span<const int64_t> perm_a, perm_b, perm_y;

@@ -20,8 +20,8 @@ namespace {
 
 void check_arity(const Node& node, const char* what, size_t count, Arity arity) {
   if (count < arity.least || count > arity.most)
-    fail(ErrorCode::kInvalidModel, "{}: expected {} to {} {}, found {}", node.label(), arity.least, arity.most, what,
-         count);
+    fail(ErrorCode::kInvalidModel, "{}: expected {} to {} {}, found {}", node.label(), arity.least,
+         arity.most, what, count);
 }
 
 }  // namespace
@@ -29,8 +29,8 @@ void check_arity(const Node& node, const char* what, size_t count, Arity arity) 
 void resolve(Node& node, BumpArena& arena) {
   node.op = find_op(node.domain, node.op_type);
   if (node.op == nullptr)
-    fail(ErrorCode::kNotImplemented, "node '{}': operator {}{}{} (opset {}) is not implemented", node.name, node.domain,
-         node.domain.empty() ? "" : ".", node.op_type, node.opset);
+    fail(ErrorCode::kNotImplemented, "node '{}': operator {}{}{} (opset {}) is not implemented", node.name,
+         node.domain, node.domain.empty() ? "" : ".", node.op_type, node.opset);
   check_arity(node, "inputs", node.inputs.size(), node.op->inputs);
   check_arity(node, "outputs", node.outputs.size(), node.op->outputs);
   for (size_t i = 0; i < node.op->inputs.least; ++i) {

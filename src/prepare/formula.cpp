@@ -11,9 +11,11 @@ namespace {
 Dim most(const std::vector<Dim>& expressions) {
   std::vector<Dim> candidates;
   for (Dim e : expressions) {
-    if (std::any_of(candidates.begin(), candidates.end(), [&](Dim c) { return known_at_least(c, e); })) continue;
-    candidates.erase(std::remove_if(candidates.begin(), candidates.end(), [&](Dim c) { return known_at_least(e, c); }),
-                     candidates.end());
+    if (std::any_of(candidates.begin(), candidates.end(), [&](Dim c) { return known_at_least(c, e); }))
+      continue;
+    candidates.erase(
+        std::remove_if(candidates.begin(), candidates.end(), [&](Dim c) { return known_at_least(e, c); }),
+        candidates.end());
     candidates.push_back(e);
   }
   Dim result = 0;

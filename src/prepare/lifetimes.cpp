@@ -13,7 +13,8 @@ Dim value_bytes(const Facts& facts) {
 
 bool is_static(const Facts& facts) {
   if (!facts.type.ranked || facts.type.kind != ValueKind::kTensor) return false;
-  return std::none_of(facts.type.dims.begin(), facts.type.dims.end(), [](Dim d) { return d.depends_on_data(); });
+  return std::none_of(facts.type.dims.begin(), facts.type.dims.end(),
+                      [](Dim d) { return d.depends_on_data(); });
 }
 
 bool is_known(const Facts& facts) {
@@ -150,9 +151,9 @@ class Analysis {
            std::any_of(node.outputs.begin(), node.outputs.end(), moves);
   }
   bool is_constant(const Node& node) const {
-    return !node.op->control_flow && std::all_of(node.outputs.begin(), node.outputs.end(), [&](const Edge* edge) {
-      return edge == nullptr || is_known(facts_[edge]);
-    });
+    return !node.op->control_flow &&
+           std::all_of(node.outputs.begin(), node.outputs.end(),
+                       [&](const Edge* edge) { return edge == nullptr || is_known(facts_[edge]); });
   }
   bool is_view(const Node& node) {
     if (node.op->control_flow || is_constant(node) || is_dynamic(node)) return false;
@@ -264,7 +265,8 @@ class Analysis {
     if (claims_.count(piece->id) > 0 || last_use(piece) >= kForever) return false;
     if (std::count(node.inputs.begin(), node.inputs.end(), piece) != 1) return false;
     const Node& producer = *piece->producer;
-    return !is_known(facts_[piece]) && !is_dynamic(producer) && !is_view(producer) && !producer.op->control_flow;
+    return !is_known(facts_[piece]) && !is_dynamic(producer) && !is_view(producer) &&
+           !producer.op->control_flow;
   }
 
   // The buffer and offset that `edge` has because it is a piece of something, or holds pieces itself.
@@ -339,7 +341,8 @@ class Analysis {
     nested = nested + carried_bytes(node);
     if (nested == Dim(0)) return;
     // Named after a result, if the node has any.
-    const auto named = std::find_if(node.outputs.begin(), node.outputs.end(), [](const Edge* e) { return e != nullptr; });
+    const auto named =
+        std::find_if(node.outputs.begin(), node.outputs.end(), [](const Edge* e) { return e != nullptr; });
     result_.steps[static_cast<size_t>(step)].nested =
         new_buffer(named == node.outputs.end() ? nullptr : *named, nested, step);
   }
@@ -357,9 +360,8 @@ class Analysis {
   }
 
   bool was_inferred(const Graph& body) const {
-    return std::all_of(body.outputs.begin(), body.outputs.end(), [&](const Edge* edge) {
-      return facts_[edge].type.type != ElementType::kUndefined;
-    });
+    return std::all_of(body.outputs.begin(), body.outputs.end(),
+                       [&](const Edge* edge) { return facts_[edge].type.type != ElementType::kUndefined; });
   }
 
   // Uses were collected by position of the node; lifetimes count steps.
@@ -375,8 +377,8 @@ class Analysis {
       const int64_t last = buffer_last_use_[b];
       BufferInfo& buffer = result_.buffers[b];
       if (last < 0) continue;
-      const int64_t end = last >= kForever ? static_cast<int64_t>(result_.steps.size())
-                                           : step_at[static_cast<size_t>(last)];
+      const int64_t end =
+          last >= kForever ? static_cast<int64_t>(result_.steps.size()) : step_at[static_cast<size_t>(last)];
       buffer.upper = std::max(buffer.upper, end);
     }
   }
@@ -408,17 +410,17 @@ class Analysis {
   const LifetimeOptions& options_;
   const bool is_root_;
   Lifetimes result_;
-  std::unordered_map<uint32_t, int64_t> last_use_;   // by edge id: position of the last node that reads it
-  std::unordered_map<uint32_t, int64_t> position_;   // by node id
-  std::unordered_map<uint32_t, int64_t> step_of_;    // by node id
+  std::unordered_map<uint32_t, int64_t> last_use_;  // by edge id: position of the last node that reads it
+  std::unordered_map<uint32_t, int64_t> position_;  // by node id
+  std::unordered_map<uint32_t, int64_t> step_of_;   // by node id
   std::unordered_map<uint32_t, std::vector<Alias>> aliases_;  // by node id
   struct Claim {
     const Edge* whole;
     Dim offset;
   };
-  std::unordered_map<uint32_t, Claim> claims_;           // by edge id of the piece
+  std::unordered_map<uint32_t, Claim> claims_;            // by edge id of the piece
   std::unordered_map<uint32_t, uint32_t> whole_buffers_;  // by edge id of the whole
-  std::vector<int64_t> buffer_last_use_;             // by buffer, as a node position
+  std::vector<int64_t> buffer_last_use_;                  // by buffer, as a node position
 };
 
 }  // namespace

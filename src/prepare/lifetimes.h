@@ -39,7 +39,7 @@ struct BufferInfo {
 // A node that runs. Nodes that are views or whose results are constants do not.
 struct StepInfo {
   const Node* node = nullptr;
-  bool dynamic = false;    // its shapes are inferred during the run
+  bool dynamic = false;  // its shapes are inferred during the run
   Dim scratch_bytes = 0;
   uint32_t nested = kNone;  // buffer for the memory of its bodies
   static constexpr uint32_t kNone = ~0u;

@@ -31,8 +31,8 @@ void PreparedModel::prepare() {
   drop_defaulted_inputs(graph_);
   for (const Edge* input : graph_.inputs) {
     if (input->facts.type.kind != ValueKind::kTensor)
-      fail(ErrorCode::kNotImplemented, "input '{}': type {} is not implemented; only tensors are", input->name,
-           to_string(input->facts.type));
+      fail(ErrorCode::kNotImplemented, "input '{}': type {} is not implemented; only tensors are",
+           input->name, to_string(input->facts.type));
   }
   resolve(graph_);
   infer_graph(graph_);

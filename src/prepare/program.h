@@ -9,11 +9,11 @@ namespace plimsoll {
 struct ProgramValue {
   const Edge* edge = nullptr;
   Where where = Where::kDynamic;
-  bool is_static = true;   // dims and bytes are known
-  uint32_t index = 0;      // kInput, kOutput: of the graph; kOuter: of the enclosing program's values
-  int64_t offset = 0;      // into the arena, input or output
+  bool is_static = true;      // dims and bytes are known
+  uint32_t index = 0;         // kInput, kOutput: of the graph; kOuter: of the enclosing program's values
+  int64_t offset = 0;         // into the arena, input or output
   std::byte* data = nullptr;  // kConstant
-  TensorView view;         // everything but the address
+  TensorView view;            // everything but the address
   int64_t bytes = 0;
 };
 
@@ -23,16 +23,16 @@ struct Program;
 
 struct Step {
   const Node* node = nullptr;
-  std::span<const uint32_t> inputs;   // indices of values; kNoValue where absent
+  std::span<const uint32_t> inputs;  // indices of values; kNoValue where absent
   std::span<const uint32_t> outputs;
-  std::span<Program* const> bodies;   // null where a body is never taken
+  std::span<Program* const> bodies;  // null where a body is never taken
   const void* bound = nullptr;
   bool dynamic = false;
-  int64_t nested_offset = 0;          // arena offset for the memory of its bodies
-  uint32_t first_body = 0;            // in the frame's array of bodies
-  uint32_t first_argument = 0;        // inputs then outputs, in the frame's array of arguments
-  int64_t operations = 0;             // arithmetic, where the operator tells it
-  std::span<const uint32_t> frees;    // dynamic values that nobody needs after this step
+  int64_t nested_offset = 0;        // arena offset for the memory of its bodies
+  uint32_t first_body = 0;          // in the frame's array of bodies
+  uint32_t first_argument = 0;      // inputs then outputs, in the frame's array of arguments
+  int64_t operations = 0;           // arithmetic, where the operator tells it
+  std::span<const uint32_t> frees;  // dynamic values that nobody needs after this step
 };
 
 // A range of the arena that is dead after a step; the poison mode fills it.
@@ -44,10 +44,10 @@ struct Program {
   const Graph* graph = nullptr;
   std::span<Step> steps;
   std::span<ProgramValue> values;
-  std::span<const uint32_t> outputs;        // indices of values
-  std::span<const bool> output_copied;      // copied to the caller's memory at the end
-  std::span<const DeadRange> dead;          // sorted by step
-  std::span<const int64_t> carried_offsets; // of a Loop's body: from nested_offset, two per carried value
+  std::span<const uint32_t> outputs;         // indices of values
+  std::span<const bool> output_copied;       // copied to the caller's memory at the end
+  std::span<const DeadRange> dead;           // sorted by step
+  std::span<const int64_t> carried_offsets;  // of a Loop's body: from nested_offset, two per carried value
   uint32_t argument_count = 0;
   uint32_t body_count = 0;
   int64_t arena_bytes = 0;

@@ -19,7 +19,8 @@ TensorView materialize(const Facts& facts, BumpArena& arena) {
   }
   auto write = [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (size_t i = 0; i < facts.values->size(); ++i) view.as<T>()[i] = static_cast<T>((*facts.values)[i].value());
+    for (size_t i = 0; i < facts.values->size(); ++i)
+      view.as<T>()[i] = static_cast<T>((*facts.values)[i].value());
   };
   if (view.type == ElementType::kBool) {
     write(TypeTag<bool>{});
@@ -37,9 +38,15 @@ TensorView materialize(const Facts& facts, BumpArena& arena) {
 
 class ProgramBuilder {
  public:
-  ProgramBuilder(const Graph& graph, FactsTable& facts, const Lifetimes& lifetimes, const plan::Placement& placement,
-                 const PreparedModel& model, const Program* outer, BumpArena& arena)
-      : graph_(graph), facts_(facts), lifetimes_(lifetimes), placement_(placement), model_(model), outer_(outer),
+  ProgramBuilder(const Graph& graph, FactsTable& facts, const Lifetimes& lifetimes,
+                 const plan::Placement& placement, const PreparedModel& model, const Program* outer,
+                 BumpArena& arena)
+      : graph_(graph),
+        facts_(facts),
+        lifetimes_(lifetimes),
+        placement_(placement),
+        model_(model),
+        outer_(outer),
         arena_(arena) {}
 
   Program* build() {
@@ -232,7 +239,8 @@ class ProgramBuilder {
       const bool to_the_end = buffer.upper == static_cast<int64_t>(lifetimes_.steps.size());
       if (buffer.live && !to_the_end) dead.push_back({buffer.upper - 1, offsets_[b], buffer.size.value()});
     }
-    std::sort(dead.begin(), dead.end(), [](const DeadRange& a, const DeadRange& b) { return a.step < b.step; });
+    std::sort(dead.begin(), dead.end(),
+              [](const DeadRange& a, const DeadRange& b) { return a.step < b.step; });
     program_->dead = arena_.copy(dead);
   }
 

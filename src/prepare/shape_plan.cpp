@@ -30,8 +30,8 @@ void bind_inputs(const Graph& graph, const std::vector<std::vector<int64_t>>& sh
     const TypeInfo& declared = edge.facts.type;
     const std::vector<int64_t>& shape = shapes[i];
     if (declared.ranked && declared.rank() != shape.size())
-      fail(ErrorCode::kInvalidArgument, "input '{}': expected {}, found shape {}", edge.name, to_string(declared),
-           to_string(shape));
+      fail(ErrorCode::kInvalidArgument, "input '{}': expected {}, found shape {}", edge.name,
+           to_string(declared), to_string(shape));
     std::span<Dim> dims = arena.array<Dim>(shape.size());
     for (size_t d = 0; d < shape.size(); ++d) {
       dims[d] = shape[d];
@@ -41,13 +41,13 @@ void bind_inputs(const Graph& graph, const std::vector<std::vector<int64_t>>& sh
       if (!declared.ranked) continue;
       const Dim expected = declared.dims[d];
       if (expected.is_constant() && expected.value() != shape[d])
-        fail(ErrorCode::kInvalidArgument, "input '{}': dimension {} is {} in the model, found {}", edge.name, d,
-             expected.value(), shape[d]);
+        fail(ErrorCode::kInvalidArgument, "input '{}': dimension {} is {} in the model, found {}", edge.name,
+             d, expected.value(), shape[d]);
       if (expected.is_constant()) continue;
       for (const auto& [symbol, value] : symbols) {
         if (symbol == expected && value != shape[d])
-          fail(ErrorCode::kInvalidArgument, "input '{}': dimension {} ('{}') is {}, but {} elsewhere", edge.name, d,
-               expected.to_string(), shape[d], value);
+          fail(ErrorCode::kInvalidArgument, "input '{}': dimension {} ('{}') is {}, but {} elsewhere",
+               edge.name, d, expected.to_string(), shape[d], value);
       }
       symbols.emplace_back(expected, shape[d]);
     }

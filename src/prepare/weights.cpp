@@ -107,8 +107,9 @@ void Weights::load(Budget& budget, const Drop& drop) {
 }
 
 std::byte* Weights::packed(const Node& node, size_t input) const {
-  return packed_arena_.data() == nullptr ? nullptr
-                                         : packed_arena_.data() + packed_[packed_at_.at(key(node, input))].offset;
+  return packed_arena_.data() == nullptr
+             ? nullptr
+             : packed_arena_.data() + packed_[packed_at_.at(key(node, input))].offset;
 }
 
 std::byte* Weights::raw(const Edge& edge) const {

@@ -29,7 +29,7 @@ class Weights {
   std::byte* packed(const Node& node, size_t input) const;
   std::byte* raw(const Edge& edge) const;
 
-  int64_t packed_bytes() const { return packed_bytes_; }    // of the arena, whole pages
+  int64_t packed_bytes() const { return packed_bytes_; }  // of the arena, whole pages
   int64_t weights_bytes() const { return mapped_bytes_ + copied_bytes_; }
   // The most that loading holds beyond the final state: the largest raw tensor that is packed.
   int64_t largest_raw_bytes() const { return largest_raw_; }
@@ -45,8 +45,8 @@ class Weights {
   void collect_raw(Graph& root);
 
   std::vector<Packed> packed_;
-  std::unordered_map<uint64_t, size_t> packed_at_;        // index into packed_
-  std::unordered_map<uint32_t, int64_t> copied_at_;       // edge id -> offset in copied_arena_
+  std::unordered_map<uint64_t, size_t> packed_at_;   // index into packed_
+  std::unordered_map<uint32_t, int64_t> copied_at_;  // edge id -> offset in copied_arena_
   std::vector<const Edge*> copied_;
   int64_t packed_bytes_ = 0, mapped_bytes_ = 0, copied_bytes_ = 0, largest_raw_ = 0;
   Arena packed_arena_, copied_arena_;

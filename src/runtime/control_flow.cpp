@@ -49,7 +49,8 @@ void Executor::set_result(Frame& frame, const Step& step, size_t output, const T
 
 void Executor::free_outputs(Frame& body) {
   for (uint32_t index : body.program->outputs) {
-    if (body.program->values[index].where == Where::kDynamic) context_.dynamic->free_tensor(body.values[index]);
+    if (body.program->values[index].where == Where::kDynamic)
+      context_.dynamic->free_tensor(body.values[index]);
   }
 }
 
@@ -59,7 +60,8 @@ void Executor::run_if(Frame& frame, const Step& step, std::byte* arena) {
   const Graph* branch = condition ? attrs.then_branch : attrs.else_branch;
   Frame* body = nullptr;
   for (size_t b = 0; b < step.bodies.size(); ++b) {
-    if (step.bodies[b] != nullptr && step.bodies[b]->graph == branch) body = frame.bodies[step.first_body + b];
+    if (step.bodies[b] != nullptr && step.bodies[b]->graph == branch)
+      body = frame.bodies[step.first_body + b];
   }
   if (body == nullptr)
     fail(ErrorCode::kInvalidArgument, "{}: the branch '{}' is taken, but these input shapes do not fit it",
@@ -95,7 +97,7 @@ class LoopRun {
  private:
   // Scan outputs grow by doubling, so that n iterations copy O(n) bytes.
   struct Scan {
-    TensorView block;   // of bytes
+    TensorView block;  // of bytes
     int64_t used = 0;
     std::vector<int64_t> element_dims;
     ElementType type = ElementType::kUndefined;

@@ -27,7 +27,8 @@ PrepareOptions prepare_options(const SessionOptions& options) {
     fail(ErrorCode::kInvalidArgument, "max_concurrent_runs: expected 1 to 1024, found {}",
          options.max_concurrent_runs);
   if (options.memory_limit_bytes < 0)
-    fail(ErrorCode::kInvalidArgument, "memory limit: expected 0 or more bytes, found {}", options.memory_limit_bytes);
+    fail(ErrorCode::kInvalidArgument, "memory limit: expected 0 or more bytes, found {}",
+         options.memory_limit_bytes);
   PrepareOptions result;
   result.threads = options.intra_op_threads > 0 ? options.intra_op_threads : usable_cpus();
   result.concurrent_runs = options.max_concurrent_runs;
@@ -68,7 +69,8 @@ ModelInfo describe_model(Graph& graph) {
   std::set<std::string> missing;
   graph.for_each_graph([&](Graph& inner) {
     for (const Node* node : inner.nodes) {
-      const std::string name = fmt::format("{}{}{}", node->domain, node->domain.empty() ? "" : ".", node->op_type);
+      const std::string name =
+          fmt::format("{}{}{}", node->domain, node->domain.empty() ? "" : ".", node->op_type);
       ++info.operators[name];
       ++info.node_count;
       const bool local = std::any_of(graph.functions.begin(), graph.functions.end(), [&](const Function& f) {
@@ -96,8 +98,8 @@ Requirement requirement(const PreparedModel& model, const ShapePlan& shape) {
   account(Account::kScratch) = checked_mul(runs, shape.scratch_bytes());
   account(Account::kBound) = checked_mul(runs, shape.bound_bytes());
   for (int64_t bytes : need.accounts) need.run_peak_bytes = checked_add(need.run_peak_bytes, bytes);
-  need.load_peak_bytes = model.memory_bytes() + model.weights().weights_bytes() + model.weights().packed_bytes() +
-                         model.weights().largest_raw_bytes();
+  need.load_peak_bytes = model.memory_bytes() + model.weights().weights_bytes() +
+                         model.weights().packed_bytes() + model.weights().largest_raw_bytes();
   return need;
 }
 
@@ -105,7 +107,8 @@ void check_fits(const PreparedModel& model, const ShapePlan& shape, int64_t limi
   const Requirement need = requirement(model, shape);
   if (limit_bytes == 0 || need.peak_bytes() <= limit_bytes) return;
   fail(ErrorCode::kBudgetExceeded,
-       "the limit of {} bytes is too small: these shapes need {} bytes, most of the activations at node '{}'; the "
+       "the limit of {} bytes is too small: these shapes need {} bytes, most of the activations at node "
+       "'{}'; the "
        "smallest limit that would do is {}",
        limit_bytes, need.peak_bytes(), shape.node_at_peak(), need.peak_bytes());
 }

@@ -33,7 +33,8 @@ Env::Env(const EnvOptions& options) : impl_(std::make_shared<Impl>(options.memor
     hwy::SetSupportedTargetsForTest(usable);
     return;
   }
-  fail(ErrorCode::kInvalidArgument, "instruction set '{}': expected sse4, avx2 or avx512", options.instruction_set);
+  fail(ErrorCode::kInvalidArgument, "instruction set '{}': expected sse4, avx2 or avx512",
+       options.instruction_set);
 }
 
 MemoryReport Env::GetMemoryReport() const {

@@ -112,8 +112,8 @@ void Executor::run_dynamic(Frame& frame, const Step& step) {
   for (size_t i = 0; i < results.size(); ++i) {
     if (step.outputs[i] == kNoValue) continue;
     if (!results[i].is_concrete())
-      fail(ErrorCode::kInvalidModel, "{}: the shape of output {} cannot be told from the data: {}", node.label(), i,
-           to_string(results[i].type));
+      fail(ErrorCode::kInvalidModel, "{}: the shape of output {} cannot be told from the data: {}",
+           node.label(), i, to_string(results[i].type));
     std::vector<int64_t> dims;
     for (Dim d : results[i].type.dims) dims.push_back(d.value());
     TensorView& value = frame.values[step.outputs[i]];
@@ -134,7 +134,8 @@ void Executor::run_dynamic(Frame& frame, const Step& step) {
   if (node.op->select != nullptr) {
     SelectContext select(node, facts, results, {packed.get(), inputs.size()}, context_.threads);
     node.op->select(select);
-    run.scratch = static_cast<std::byte*>(temporary.allocate(static_cast<size_t>(select.scratch_bytes.value()), 64));
+    run.scratch =
+        static_cast<std::byte*>(temporary.allocate(static_cast<size_t>(select.scratch_bytes.value()), 64));
   }
   if (node.op->bind != nullptr) {
     BindContext bind_context(node, facts, results, context_.threads, temporary);

@@ -41,12 +41,12 @@ class Executor {
 
   // Runs a frame's program in `arena`. `outputs` are the memory of outputs that are not copied;
   // afterwards values of the outputs are in frame.values. `outer` is the enclosing frame of a body.
-  void run(Frame& frame, std::byte* arena, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
-           const Frame* outer = nullptr);
+  void run(Frame& frame, std::byte* arena, std::span<const TensorView> inputs,
+           std::span<const TensorView> outputs, const Frame* outer = nullptr);
 
  private:
-  void bind(Frame& frame, std::byte* arena, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
-            const Frame* outer);
+  void bind(Frame& frame, std::byte* arena, std::span<const TensorView> inputs,
+            std::span<const TensorView> outputs, const Frame* outer);
   void check_stop() const { plimsoll::check_stop(*context_.options); }
   void run_step(Frame& frame, const Step& step, std::byte* arena);
   void run_dynamic(Frame& frame, const Step& step);

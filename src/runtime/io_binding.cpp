@@ -22,7 +22,8 @@ void IoBinding::BindInput(const std::string& name, const Value& value) {
 
 void IoBinding::BindOutput(const std::string& name, const Value& value) {
   const size_t index = impl_->session->output_index(name);
-  if (std::find(impl_->order.begin(), impl_->order.end(), index) == impl_->order.end()) impl_->order.push_back(index);
+  if (std::find(impl_->order.begin(), impl_->order.end(), index) == impl_->order.end())
+    impl_->order.push_back(index);
   impl_->bound[index] = value;
 }
 

@@ -8,7 +8,10 @@ namespace plimsoll {
 
 struct Model::Impl {
   Impl(const Env& environment, const std::string& model_path, const SessionOptions& session_options)
-      : env(environment.impl()), path(model_path), options(session_options), budget("model", 0, &env->budget) {
+      : env(environment.impl()),
+        path(model_path),
+        options(session_options),
+        budget("model", 0, &env->budget) {
     // Described as it is in the file, before anything is rewritten.
     BumpArena arena(budget);
     DimPool dims(arena);
@@ -53,7 +56,8 @@ Plan Model::MakePlan(const Shapes& shapes) const {
   Budget planning("planning", 0);
   PreparedModel copy(impl_->path, prepare_options(impl_->options), planning);
   const Formula formula = make_formula(copy);
-  const int64_t fixed = model.memory_bytes() + model.weights().weights_bytes() + model.weights().packed_bytes();
+  const int64_t fixed =
+      model.memory_bytes() + model.weights().weights_bytes() + model.weights().packed_bytes();
   plan.formula = (formula.run_bytes * Dim(model.options().concurrent_runs) + Dim(fixed)).to_string();
   plan.symbols = formula.symbols;
   if (!plan.concrete) plan.depends_on_data = formula.depends_on_data;

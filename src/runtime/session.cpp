@@ -14,8 +14,9 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
-std::vector<Value> Session::Run(const RunOptions& options, const char* const* input_names, const Value* inputs,
-                                size_t input_count, const char* const* output_names, size_t output_count) {
+std::vector<Value> Session::Run(const RunOptions& options, const char* const* input_names,
+                                const Value* inputs, size_t input_count, const char* const* output_names,
+                                size_t output_count) {
   std::vector<Value> given(impl_->inputs.size()), made(impl_->outputs.size());
   for (size_t i = 0; i < input_count; ++i) given[impl_->input_index(input_names[i])] = inputs[i];
   std::vector<size_t> wanted;
@@ -27,7 +28,8 @@ std::vector<Value> Session::Run(const RunOptions& options, const char* const* in
 }
 
 std::vector<Value> Session::Run(const RunOptions& options, const std::vector<std::string>& input_names,
-                                const std::vector<Value>& inputs, const std::vector<std::string>& output_names) {
+                                const std::vector<Value>& inputs,
+                                const std::vector<std::string>& output_names) {
   if (input_names.size() != inputs.size())
     fail(ErrorCode::kInvalidArgument, "{} input names for {} inputs", input_names.size(), inputs.size());
   std::vector<const char*> in, out;

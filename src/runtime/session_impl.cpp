@@ -13,7 +13,8 @@ Session::Impl::Impl(const Env& environment, const std::string& path, const Sessi
   initialize();
 }
 
-Session::Impl::Impl(const Env& environment, std::span<const std::byte> bytes, const SessionOptions& session_options)
+Session::Impl::Impl(const Env& environment, std::span<const std::byte> bytes,
+                    const SessionOptions& session_options)
     : env(environment.impl()),
       options(session_options),
       budget("session", session_options.memory_limit_bytes, &env->budget),
@@ -158,8 +159,10 @@ void Session::Impl::map_arenas(RunSlot& slot, const ShapePlan& plan) {
     slot.scratch = Arena(budget, Account::kScratch, plan.scratch_bytes(), options.guard_pages);
   }
   if (options.poison) {
-    if (slot.planned.size() > 0) std::memset(slot.planned.data(), 0xff, static_cast<size_t>(slot.planned.size()));
-    if (slot.scratch.size() > 0) std::memset(slot.scratch.data(), 0xff, static_cast<size_t>(slot.scratch.size()));
+    if (slot.planned.size() > 0)
+      std::memset(slot.planned.data(), 0xff, static_cast<size_t>(slot.planned.size()));
+    if (slot.scratch.size() > 0)
+      std::memset(slot.scratch.data(), 0xff, static_cast<size_t>(slot.scratch.size()));
   }
 }
 
@@ -213,7 +216,8 @@ std::shared_ptr<ShapePlan> Session::Impl::plan_for(std::span<const Value> values
   return prepare(shapes);
 }
 
-void Session::Impl::make_outputs(const ShapePlan& plan, std::span<Value> values, std::vector<TensorView>& views) {
+void Session::Impl::make_outputs(const ShapePlan& plan, std::span<Value> values,
+                                 std::vector<TensorView>& views) {
   const Program& program = plan.program();
   for (size_t i = 0; i < values.size(); ++i) {
     const ProgramValue& value = program.values[program.outputs[i]];
@@ -250,8 +254,8 @@ void Session::Impl::finish_outputs(const Frame& frame, std::span<Value> results,
         continue;
       }
       const Value& bound = results[i];
-      if (bound.GetElementType() != value.type || !std::equal(value.dims.begin(), value.dims.end(),
-                                                              bound.GetShape().begin(), bound.GetShape().end()))
+      if (bound.GetElementType() != value.type ||
+          !std::equal(value.dims.begin(), value.dims.end(), bound.GetShape().begin(), bound.GetShape().end()))
         fail(ErrorCode::kInvalidArgument, "output '{}': bound to shape {}, the run made {}", outputs[i].name,
              to_string(bound.GetShape()), to_string(value.dims));
       if (value.bytes() > 0) std::memcpy(bound.impl()->data, value.data, static_cast<size_t>(value.bytes()));

@@ -47,7 +47,7 @@ struct Session::Impl {
   void run(const RunOptions& options, const Io& io);
 
   std::shared_ptr<ShapePlan> prepare(const std::vector<std::vector<int64_t>>& shapes);
-  size_t input_index(std::string_view name) const;   // throws kInvalidArgument
+  size_t input_index(std::string_view name) const;  // throws kInvalidArgument
   size_t output_index(std::string_view name) const;
   void release_memory();
 
@@ -88,10 +88,10 @@ struct Session::Impl {
 
 struct IoBinding::Impl {
   Session::Impl* session = nullptr;
-  std::vector<Value> inputs;       // by input
-  std::vector<size_t> order;       // outputs in the order of binding
-  std::vector<Value> bound;        // by output; empty: made by each run
-  std::vector<Value> results;      // by output, of the last run
+  std::vector<Value> inputs;   // by input
+  std::vector<size_t> order;   // outputs in the order of binding
+  std::vector<Value> bound;    // by output; empty: made by each run
+  std::vector<Value> results;  // by output, of the last run
 };
 
 }  // namespace plimsoll

@@ -33,7 +33,8 @@ Value Value::CreateTensor(ElementType type, std::vector<int64_t> shape, void* da
   if (static_cast<int64_t>(bytes) < needed)
     fail(ErrorCode::kInvalidArgument, "shape {} of {} needs {} bytes, found {}", to_string(shape),
          element_type_name(type), needed, bytes);
-  if (data == nullptr && needed > 0) fail(ErrorCode::kInvalidArgument, "a tensor of {} bytes has no data", needed);
+  if (data == nullptr && needed > 0)
+    fail(ErrorCode::kInvalidArgument, "a tensor of {} bytes has no data", needed);
   const auto width = static_cast<uintptr_t>(std::max(1, std::min(element_bits(type), 64) / 8));
   if (reinterpret_cast<uintptr_t>(data) % width != 0)
     fail(ErrorCode::kInvalidArgument, "tensor data must be aligned to {} bytes", width);

@@ -79,24 +79,36 @@ constexpr ElementType element_type_of() {
 template <typename F>
 decltype(auto) visit_float(ElementType type, F&& f) {
   switch (type) {
-    case ElementType::kDouble: return f(TypeTag<double>{});
-    case ElementType::kFloat16: return f(TypeTag<Float16>{});
-    case ElementType::kBFloat16: return f(TypeTag<BFloat16>{});
-    default: return f(TypeTag<float>{});
+    case ElementType::kDouble:
+      return f(TypeTag<double>{});
+    case ElementType::kFloat16:
+      return f(TypeTag<Float16>{});
+    case ElementType::kBFloat16:
+      return f(TypeTag<BFloat16>{});
+    default:
+      return f(TypeTag<float>{});
   }
 }
 
 template <typename F>
 decltype(auto) visit_integer(ElementType type, F&& f) {
   switch (type) {
-    case ElementType::kInt8: return f(TypeTag<int8_t>{});
-    case ElementType::kInt16: return f(TypeTag<int16_t>{});
-    case ElementType::kInt32: return f(TypeTag<int32_t>{});
-    case ElementType::kUint8: return f(TypeTag<uint8_t>{});
-    case ElementType::kUint16: return f(TypeTag<uint16_t>{});
-    case ElementType::kUint32: return f(TypeTag<uint32_t>{});
-    case ElementType::kUint64: return f(TypeTag<uint64_t>{});
-    default: return f(TypeTag<int64_t>{});
+    case ElementType::kInt8:
+      return f(TypeTag<int8_t>{});
+    case ElementType::kInt16:
+      return f(TypeTag<int16_t>{});
+    case ElementType::kInt32:
+      return f(TypeTag<int32_t>{});
+    case ElementType::kUint8:
+      return f(TypeTag<uint8_t>{});
+    case ElementType::kUint16:
+      return f(TypeTag<uint16_t>{});
+    case ElementType::kUint32:
+      return f(TypeTag<uint32_t>{});
+    case ElementType::kUint64:
+      return f(TypeTag<uint64_t>{});
+    default:
+      return f(TypeTag<int64_t>{});
   }
 }
 
@@ -112,11 +124,16 @@ struct Bytes16 {
 template <typename F>
 decltype(auto) visit_width(ElementType type, F&& f) {
   switch (element_bits(type)) {
-    case 16: return f(TypeTag<uint16_t>{});
-    case 32: return f(TypeTag<uint32_t>{});
-    case 64: return f(TypeTag<uint64_t>{});
-    case 128: return f(TypeTag<Bytes16>{});
-    default: return f(TypeTag<uint8_t>{});
+    case 16:
+      return f(TypeTag<uint16_t>{});
+    case 32:
+      return f(TypeTag<uint32_t>{});
+    case 64:
+      return f(TypeTag<uint64_t>{});
+    case 128:
+      return f(TypeTag<Bytes16>{});
+    default:
+      return f(TypeTag<uint8_t>{});
   }
 }
 

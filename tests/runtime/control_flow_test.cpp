@@ -183,7 +183,8 @@ TEST(Loop, StopsEvenWithoutWork) {
   RunOptions options;
   options.SetDeadline(std::chrono::steady_clock::now() + std::chrono::milliseconds(20));
   try {
-    session.Run(options, {"count", "x"}, {count_of(20'000'000), numbers({1})}, {session.GetOutputs()[0].name});
+    session.Run(options, {"count", "x"}, {count_of(20'000'000), numbers({1})},
+                {session.GetOutputs()[0].name});
     FAIL() << "expected an Error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kDeadlineExceeded);
@@ -226,7 +227,8 @@ TEST(If, SeesThroughTwoLevels) {
   Graph* inner_yes = model.graph().arena().make<Graph>(*outer_yes);
   Graph* inner_no = model.graph().arena().make<Graph>(*outer_yes);
   Edge* axes = model.constant<int64_t>("axes", {1}, {0});
-  inner_yes->outputs.push_back(model.node_in(*inner_yes, "Unsqueeze", {made, axes})[0]);  // a view from outside
+  inner_yes->outputs.push_back(
+      model.node_in(*inner_yes, "Unsqueeze", {made, axes})[0]);  // a view from outside
   inner_no->outputs.push_back(model.node_in(*inner_no, "Unsqueeze", {seven, axes})[0]);
   outer_yes->outputs.push_back(two(*outer_yes, inner_yes, inner_no));
   outer_no->outputs.push_back(model.node_in(*outer_no, "Unsqueeze", {x, axes})[0]);
