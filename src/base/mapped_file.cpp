@@ -36,7 +36,8 @@ void read_all(int fd, std::byte* data, size_t size, const std::string& path) {
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path, Access access) : path_(path), access_(access) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // Without waiting: opening a pipe would, for somebody who writes to it.
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) fail(ErrorCode::kIo, "file '{}': cannot be opened: {}", path, std::strerror(errno));
   struct stat info;
   if (::fstat(file.fd, &info) != 0) fail(ErrorCode::kIo, "file '{}': {}", path, std::strerror(errno));

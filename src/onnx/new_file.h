@@ -6,7 +6,8 @@
 
 namespace plimsoll::onnx {
 
-// Writes beside `path`; commit() renames into place. Without commit nothing is left. Throws kIo.
+// Writes beside `path`; commit() renames into place. Without commit nothing is left. A target that is no
+// regular file (a pipe, /dev/null) is written in place. Throws kIo.
 class NewFile {
  public:
   explicit NewFile(const std::string& path);
@@ -21,6 +22,7 @@ class NewFile {
   [[noreturn]] void fail_with(const char* action, int error) const;
   std::string path_, partial_;
   int fd_ = -1;
+  bool is_special_ = false;
 };
 
 }  // namespace plimsoll::onnx

@@ -1,0 +1,69 @@
+#include "plimsoll/model.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "plimsoll/error.h"
+#include "support/model_builder.h"
+
+namespace plimsoll {
+namespace {
+
+class ModelFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "plimsoll.XXXXXX").string();
+    room_ = ::mkdtemp(name.data());
+    ModelBuilder model;
+    Edge* x = model.input("x", ElementType::kFloat, {"2", "512"});
+    Edge* w = model.constant<float>("w", {512, 512}, std::vector<float>(512 * 512, 0.5f));
+    model.output(model.node("MatMul", {model.node("Exp", {x})[0], w})[0]);
+    path_ = room_ / "model.onnx";
+    std::ofstream(path_) << model.bytes();
+  }
+  void TearDown() override { std::filesystem::remove_all(room_); }
+  std::string pipe() const {
+    const std::string name = room_ / "pipe";
+    ::mkfifo(name.c_str(), 0600);
+    return name;
+  }
+  std::filesystem::path room_, path_;
+};
+
+}  // namespace
+
+// With fixed shapes the formula is a number. Here loading, which holds the raw weight too, decides.
+TEST_F(ModelFiles, FormulaCoversLoading) {
+  const Plan plan = Model(Env(), path_, SessionOptions().SetIntraOpNumThreads(1)).MakePlan();
+  EXPECT_EQ(plan.formula, std::to_string(plan.lower_bound_bytes));
+}
+
+TEST_F(ModelFiles, APipeIsNoModel) {
+  try {
+    const Model model(Env(), pipe());
+    FAIL() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kIo);
+  }
+}
+
+// What is not a regular file is written to, never replaced by one.
+TEST_F(ModelFiles, SavesIntoAPipe) {
+  const std::string to = pipe();
+  size_t bytes = 0;
+  std::thread reader([&] {
+    std::ifstream stream(to, std::ios::binary);
+    bytes = std::string(std::istreambuf_iterator<char>(stream), {}).size();
+  });
+  Model(Env(), path_).Save(to);
+  EXPECT_TRUE(std::filesystem::is_fifo(to));
+  if (!std::filesystem::is_fifo(to)) reader.detach();  // it waits for ever
+  if (reader.joinable()) reader.join();
+  EXPECT_GT(bytes, 512u * 512 * 4);
+}
+
+}  // namespace plimsoll
