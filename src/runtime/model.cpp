@@ -58,7 +58,9 @@ Plan Model::MakePlan(const Shapes& shapes) const {
   const Formula formula = make_formula(copy);
   const int64_t fixed =
       model.memory_bytes() + model.weights().weights_bytes() + model.weights().packed_bytes();
-  plan.formula = (formula.run_bytes * Dim(model.options().concurrent_runs) + Dim(fixed)).to_string();
+  // Small shapes need less than loading does.
+  const Dim run_bytes = formula.run_bytes * Dim(model.options().concurrent_runs) + Dim(fixed);
+  plan.formula = max(run_bytes, Dim(fixed + model.weights().largest_raw_bytes())).to_string();
   plan.symbols = formula.symbols;
   if (!plan.concrete) plan.depends_on_data = formula.depends_on_data;
   plan.threads = model.options().threads;
