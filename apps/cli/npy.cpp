@@ -100,7 +100,10 @@ Value read_strings(const HeaderReader& header, char kind, size_t width, std::vec
                    std::string_view data) {
   const auto count = count_elements(shape);
   const size_t step = kind == 'U' ? 4 * width : width;
-  if (!count || width > data.size() || static_cast<uint64_t>(*count) * step != data.size())
+  // Strings of no width would be as many as the header likes, out of no data at all.
+  size_t needed = 0;
+  if (!count || __builtin_mul_overflow(static_cast<size_t>(*count), step, &needed) || needed != data.size() ||
+      (step == 0 && *count > 0))
     header.reject(fmt::format("{} bytes for {} strings", data.size(), shape_text(shape)));
   std::vector<std::string> strings;
   for (int64_t i = 0; i < *count; ++i) {

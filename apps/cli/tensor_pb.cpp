@@ -34,8 +34,8 @@ class Parser {
  public:
   explicit Parser(const std::string& path) : path_(path) {}
 
-  NamedValue parse(const std::string& bytes) {
-    protozero::pbf_reader message(bytes);
+  NamedValue parse(const std::string& contents) {
+    protozero::pbf_reader message(contents);
     while (message.next()) read_field(message);
     return {name_, make_value()};
   }
@@ -45,10 +45,25 @@ class Parser {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", path_, what));
   }
 
+  // protozero takes the type of what it reads on trust.
+  void require(const protozero::pbf_reader& message, pbf_wire_type type) const {
+    if (message.wire_type() != type)
+      reject(fmt::format("field {} has another type than a TensorProto's", message.tag()));
+  }
+  std::string bytes(protozero::pbf_reader& message) const {
+    require(message, pbf_wire_type::length_delimited);
+    return message.get_string();
+  }
+  int64_t integer(protozero::pbf_reader& message) const {
+    require(message, pbf_wire_type::varint);
+    return message.get_int64();
+  }
+
   // Numbers of a typed field, packed or one by one.
   template <typename Integer>
   void integers(protozero::pbf_reader& message, Integer&& add) {
     if (message.wire_type() == pbf_wire_type::varint) return add(message.get_int64());
+    require(message, pbf_wire_type::length_delimited);
     for (int64_t value : message.get_packed_int64()) add(value);
   }
   void fixed(protozero::pbf_reader& message, size_t width) {
@@ -57,8 +72,10 @@ class Parser {
       if (view.size() % width != 0) reject("a packed field ends in the middle of a number");
       typed_.append(view.data(), view.size());
     } else if (width == 4) {
+      require(message, pbf_wire_type::fixed32);
       append(message.get_fixed32());
     } else {
+      require(message, pbf_wire_type::fixed64);
       append(message.get_fixed64());
     }
   }
@@ -72,7 +89,7 @@ class Parser {
       case kDims:
         return integers(message, [this](int64_t size) { shape_.push_back(size); });
       case kDataType:
-        type_ = message.get_int64();
+        type_ = integer(message);
         return;
       case kSegment:
         // SequenceProto and OptionalProto have their elements here.
@@ -86,16 +103,17 @@ class Parser {
       case kUint64Data:
         return integers(message, [this](int64_t value) { numbers_.push_back(value); });
       case kStringData:
-        strings_.push_back(message.get_string());
+        strings_.push_back(bytes(message));
         return;
       case kName:
-        name_ = message.get_string();
+        name_ = bytes(message);
         return;
       case kRawData:
+        require(message, pbf_wire_type::length_delimited);
         raw_ = message.get_view();
         return;
       case kDataLocation:
-        if (message.get_int64() == 1)
+        if (integer(message) == 1)
           throw Error(ErrorCode::kNotImplemented, fmt::format("{}: external data is not read here", path_));
         return;
       default:

@@ -145,11 +145,19 @@ class BadFiles(Case):
             self.refuse(INVALID_ARGUMENT, "lies.npy", "run", DIGITS, "--input",
                         f"image={self.file('lies.npy', whole.replace(before, after))}")
 
+    def test_strings_without_width(self):
+        header = b"{'descr': '<U0', 'fortran_order': False, 'shape': (99999999999,), }\n"
+        path = self.file("many.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header)
+        self.refuse(INVALID_ARGUMENT, "0 bytes for [99999999999] strings", "run", DIGITS, "--input", f"image={path}")
+
     def test_tensor_that_lies(self):
         whole = encode("image", np.load(DIGIT))
         for size in range(len(whole)):
             self.refuse(INVALID_ARGUMENT, "cut.pb", "run", DIGITS, "--input",
                         f"image={self.file('cut.pb', whole[:size])}") if size % 16 == 0 or size < 24 else None
+        for wrong in (b"\x12\x01\x01", b"\x48\x01", b"\x40\x01", b"\x25\x00\x00\x00\x00\x50\x01"):  # other wire types
+            self.refuse(INVALID_ARGUMENT, "another type", "run", DIGITS, "--input",
+                        f"image={self.file('wire.pb', whole + wrong)}")
         huge = b"\x08" + b"\xff" * 8 + b"\x7f" + b"\x08" + b"\xff" * 8 + b"\x7f" + b"\x10\x01"
         self.refuse(INVALID_ARGUMENT, "huge.pb", "run", DIGITS, "--input", f"image={self.file('huge.pb', huge)}")
 
