@@ -1,6 +1,9 @@
-// plimsoll_mutate N SEED FILES...: reads N models with faults made from FILES; what is accepted must survive
-// being written and read again. Last line: N mutated, E errors, S accepted. Status 1 if anything but an Error
-// was thrown. plimsoll_mutate --only INDEX SEED FILES... leaves that one mutant in mutant.onnx and tries it.
+// plimsoll_mutate [--read] [--from INDEX] N SEED FILES...: models with faults made from FILES, numbers INDEX
+// (or 0) to N. What is accepted must survive being written and read again, and is then run, unless --read.
+// Last line: N mutated, E errors, S accepted. Status 1 if anything but an Error was thrown.
+//
+// plimsoll_mutate [--read] --only INDEX SEED FILES... leaves that one mutant in mutant.onnx and tries it.
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +26,13 @@ uint64_t current_seed, current_index;  // for the message of a crash
 void tell_mutant() {
   std::fprintf(stderr, "crashed on: plimsoll_mutate --only %llu %llu FILES...\n",
                static_cast<unsigned long long>(current_index), static_cast<unsigned long long>(current_seed));
+}
+
+// Without a sanitizer: says which mutant it was, then dies as it would have.
+void on_signal(int number) {
+  tell_mutant();
+  std::signal(number, SIG_DFL);
+  std::raise(number);
 }
 
 constexpr int64_t kBudget = 256 << 20;
@@ -96,23 +106,30 @@ int run(const Job& job, char** files, size_t count) {
 
 int main(int argc, char** argv) {
   using namespace plimsoll;
-  if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(tell_mutant);
+  if (__sanitizer_set_death_callback != nullptr) {
+    __sanitizer_set_death_callback(tell_mutant);
+  } else {
+    for (int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(number, on_signal);
+  }
   Job job;
   int at = 1;
   for (; at < argc && argv[at][0] == '-'; ++at) {
     job.only = job.only || std::strcmp(argv[at], "--only") == 0;
+    if (std::strcmp(argv[at], "--from") == 0 && at + 1 < argc)
+      job.begin = std::strtoull(argv[++at], nullptr, 10);
     job.read_only = job.read_only || std::strcmp(argv[at], "--read") == 0;
   }
   if (argc < at + 3) {
     std::fprintf(stderr,
-                 "usage: plimsoll_mutate [--read] N SEED FILES...\n       plimsoll_mutate [--read] --only "
+                 "usage: plimsoll_mutate [--read] [--from INDEX] N SEED FILES...\n       plimsoll_mutate "
+                 "[--read] --only "
                  "INDEX SEED FILES...\n");
     return 2;
   }
   try {
     const uint64_t n = std::strtoull(argv[at], nullptr, 10);
     job.seed = std::strtoull(argv[at + 1], nullptr, 10);
-    job.begin = job.only ? n : 0;
+    if (job.only) job.begin = n;
     job.end = job.only ? n + 1 : n;
     return run(job, argv + at + 2, static_cast<size_t>(argc - at - 2));
   } catch (const std::exception& e) {
