@@ -1,4 +1,6 @@
 // What the passes make of MatMul and its neighbours. See MatMulAttrs.
+#include <algorithm>
+
 #include "ops/activation_attr.h"
 #include "ops/matmul_common.h"
 
@@ -17,6 +19,25 @@ const void* attrs(AttrContext& c) {
   return a;
 }
 
+// Throws unless input i is absent or has exactly these dimensions, as far as both are known.
+void expect_dims(const InferContext& c, size_t i, std::span<const Dim> expected) {
+  if (!c.has_input(i) || !c.ranked(i)) return;
+  const auto found = c.dims(i);
+  const bool fits = std::equal(found.begin(), found.end(), expected.begin(), expected.end(),
+                               [](Dim a, Dim b) { return !a.is_constant() || !b.is_constant() || a == b; });
+  if (!fits) c.reject("input {}: expected shape {}, found {}", i, to_string(expected), to_string(found));
+}
+
+void infer(InferContext& c) {
+  infer_matmul(c);
+  if (!c.output(0).type.ranked || (!c.has_input(kMatMulBias) && !c.has_input(kMatMulAddend))) return;
+  c.expect_rank(kMatMulA, 2, InferContext::kMaxRank);
+  c.expect_rank(kMatMulB, 2, InferContext::kMaxRank);
+  const std::span<const Dim> y = c.output(0).type.dims;
+  expect_dims(c, kMatMulBias, y.last(1));
+  expect_dims(c, kMatMulAddend, y);
+}
+
 }  // namespace
 
 extern const OpDef op_fused_matmul = {
@@ -24,7 +45,7 @@ extern const OpDef op_fused_matmul = {
     .name = "FusedMatMul",
     .inputs = {2, 4},
     .attrs = attrs,
-    .infer = infer_matmul,
+    .infer = infer,
     .alias = alias_matmul,
     .packs = packs_matmul,
     .pack = pack_matmul,

@@ -395,4 +395,38 @@ TEST(Lstm, WeightsOfAWrongRankAreAnError) {
   EXPECT_EQ(code_of([&] { open(bytes).Prepare({{"x", {3, 1, 2}}}); }), ErrorCode::kInvalidModel);
 }
 
+// A file may name our own fused forms: what the passes guarantee has to be checked there.
+TEST(FusedMatMul, BiasAndAddendOfOtherShapesAreErrors) {
+  const std::vector<int64_t> small = {1}, matrix = {2, 4096}, vector = {4096};
+  for (const bool is_bias : {true, false}) {
+    for (const bool fits : {true, false}) {
+      ModelBuilder model;
+      Edge* a = model.input("a", ElementType::kFloat, {"2", "8"});
+      Edge* b = model.input("b", ElementType::kFloat, {"8", "4096"});
+      const std::vector<int64_t>& dims = !fits ? small : is_bias ? vector : matrix;
+      Edge* more = model.input("more", ElementType::kFloat, {});
+      more->facts.type.ranked = false;
+      Edge* y = model.graph().add_edge("y");
+      Edge* inputs[] = {a, b, is_bias ? more : nullptr, is_bias ? nullptr : more};
+      Edge* outputs[] = {y};
+      model.graph().add_node("ai.plimsoll", "FusedMatMul", "fused", inputs, outputs);
+      model.output(y);
+      const std::string bytes = model.bytes();
+      Session session = open(bytes);
+      auto run = [&] {
+        session.Run({}, {"a", "b", "more"},
+                    {Value::CreateTensor(ElementType::kFloat, {2, 8}),
+                     Value::CreateTensor(ElementType::kFloat, {8, 4096}),
+                     Value::CreateTensor(ElementType::kFloat, dims)},
+                    {"y"});
+      };
+      if (fits) {
+        EXPECT_NO_THROW(run());
+      } else {
+        EXPECT_THROW(run(), Error);
+      }
+    }
+  }
+}
+
 }  // namespace plimsoll
