@@ -40,11 +40,6 @@ void check_perm(const InferContext& c, std::span<const int64_t> perm, size_t ran
     c.reject("{} is not a permutation of {} dimensions", to_string(perm), rank);
 }
 
-// The whole product as one matrix: B is one matrix and the rows of A follow each other.
-bool is_flat(const MatMulAttrs& a, size_t b_rank) {
-  return b_rank <= 2 && a.perm_a.empty() && !a.trans_a && a.perm_y.empty();
-}
-
 }  // namespace
 
 void infer_matmul(InferContext& c) {
@@ -164,6 +159,23 @@ struct Geometry {
   int64_t a_row, a_col, b_row, b_col, y_row, batches;
 };
 
+// Batches that share B and whose rows follow each other at one distance are rows of one product:
+// a product of 197 rows beats 197 products of one row.
+void merge_batches(Geometry& g) {
+  while (!g.batch.empty()) {
+    const int64_t size = g.batch.back(), a = g.a_batch.back(), b = g.b_batch.back(), y = g.y_batch.back();
+    if (size == 0) return;
+    const bool rows_follow = g.m == 1 || (a == g.a_row * g.m && y == g.y_row * g.m);
+    if (size != 1 && (b != 0 || !rows_follow)) return;
+    if (size != 1) {
+      if (g.m == 1) g.a_row = a, g.y_row = y;
+      g.m *= size;
+      g.batches /= size;
+    }
+    g.batch.pop_back(), g.a_batch.pop_back(), g.b_batch.pop_back(), g.y_batch.pop_back();
+  }
+}
+
 Geometry geometry(const NodeContext& c) {
   const auto& attrs = c.attrs<MatMulAttrs>();
   const Operand a = operand(c.dims(kMatMulA), attrs.perm_a, attrs.trans_a, true);
@@ -202,11 +214,7 @@ Geometry geometry(const NodeContext& c) {
       stride *= g.batch[i];
     }
   }
-  if (is_flat(attrs, c.rank(kMatMulB)) && c.rank(kMatMulA) > 1) {
-    g.m *= g.batches;
-    g.batches = 1;
-    g.batch.clear(), g.a_batch.clear(), g.b_batch.clear(), g.y_batch.clear();
-  }
+  merge_batches(g);
   return g;
 }
 
