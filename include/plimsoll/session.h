@@ -3,8 +3,8 @@
 // Owns the weights, the prepared shapes and the arenas. Movable. Run may be called from many threads
 // at once; up to max_concurrent_runs proceed together. Memory is taken in the constructor (weights),
 // in Prepare or the first Run of a shape (its plan and arena), and in a Run for outputs that are not
-// bound and for values whose shape depends on data; a Run of a prepared shape with bound inputs and
-// outputs allocates nothing.
+// bound and for values whose shape depends on data. A Run of a prepared shape with bound inputs and
+// outputs makes no heap call, and takes no memory once an earlier run has mapped the arena.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ class Session {
                          const std::vector<Value>& inputs, const std::vector<std::string>& output_names);
   void Run(const RunOptions& options, IoBinding& binding);
 
-  // Plans, places and binds ahead for these shapes, so that a Run of them allocates nothing.
+  // Plans, places and binds ahead for these shapes; a Run of them then only maps its arena.
   Plan Prepare(const Shapes& shapes);
 
   const std::vector<ValueInfo>& GetInputs() const;

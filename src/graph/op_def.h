@@ -304,7 +304,7 @@ struct Arity {
 };
 inline constexpr size_t kAnyNumber = 1u << 20;
 
-// Ours: fused forms that passes make. Never read from a file.
+// Ours: fused forms that passes make. A file may name them too, so they check what they are given.
 inline constexpr std::string_view kPlimsollDomain = "ai.plimsoll";
 
 struct OpDef {

@@ -408,8 +408,11 @@ void run(const RunContext& c) {
 
 int64_t cost(const NodeContext& c) {
   const auto x = c.dims(kX);
-  const int64_t hidden = c.dims(kR)[2].value();
-  return 8 * x[0].value() * x[1].value() * hidden * (x[2].value() + hidden) * c.attrs<LstmAttrs>().directions;
+  const auto hidden = static_cast<double>(c.dims(kR)[2].value());
+  const double operations = 8.0 * static_cast<double>(x[0].value()) * static_cast<double>(x[1].value()) *
+                            hidden * (static_cast<double>(x[2].value()) + hidden) *
+                            static_cast<double>(c.attrs<LstmAttrs>().directions);
+  return static_cast<int64_t>(std::min(operations, 9e18));
 }
 
 }  // namespace

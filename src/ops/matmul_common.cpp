@@ -431,7 +431,9 @@ void run_matmul(const RunContext& c) {
 
 int64_t cost_matmul(const NodeContext& c) {
   const Geometry g = geometry(c);
-  return 2 * g.batches * g.m * g.k * g.n;
+  const double operations = 2.0 * static_cast<double>(g.batches) * static_cast<double>(g.m) *
+                            static_cast<double>(g.k) * static_cast<double>(g.n);
+  return static_cast<int64_t>(std::min(operations, 9e18));
 }
 
 }  // namespace plimsoll
