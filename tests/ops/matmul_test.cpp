@@ -56,7 +56,7 @@ std::vector<float> expected(const FusedCase& c, const std::vector<float>& a, con
     const size_t from_end = rank - i;
     const int64_t x = from_end <= left.dims.size() ? left.dims[left.dims.size() - from_end] : 1;
     const int64_t z = from_end <= right.dims.size() ? right.dims[right.dims.size() - from_end] : 1;
-    dims[i] = from_end == 2 ? x : from_end == 1 ? z : std::max(x, z);
+    dims[i] = from_end == 2 ? x : from_end == 1 ? z : (x == 1 ? z : x);
   }
   y_dims.clear();
   for (size_t i = 0; i < rank; ++i)
