@@ -34,6 +34,17 @@ int64_t transpose_cost(const Edge& edge) {
 
 // Chooses, for one graph, the nodes that run channels-last: those that want it, and around them what
 // makes the Transposes that remain cheapest. Then rewrites them.
+// A value whose number of dimensions is not known cannot be transposed.
+bool all_ranked(const Node& node, const LayoutPorts& ports) {
+  for (size_t i = 0; i < ports.inputs.size(); ++i) {
+    if (ports.inputs[i] && rank_of(node.input(i)) < 3) return false;
+  }
+  for (size_t i = 0; i < ports.outputs.size(); ++i) {
+    if (ports.outputs[i] && node.outputs[i] != nullptr && rank_of(node.outputs[i]) < 3) return false;
+  }
+  return true;
+}
+
 class LayoutPass {
  public:
   LayoutPass(Graph& graph, Editor& editor) : graph_(graph), editor_(editor), nodes_(editor.nodes(graph)) {}
@@ -41,7 +52,8 @@ class LayoutPass {
   void run() {
     bool wanted = false;
     for (const Node* node : nodes_) {
-      ports_.emplace(node, layout_ports(*node, editor_));
+      LayoutPorts ports = layout_ports(*node, editor_);
+      ports_.emplace(node, all_ranked(*node, ports) ? std::move(ports) : LayoutPorts{});
       wanted |= ports_[node].choice == LayoutChoice::kLast && !is_op(node, "Transpose");
     }
     if (!wanted) return;
@@ -67,7 +79,8 @@ class LayoutPass {
     for (const Node* node : nodes_) {
       const LayoutPorts& ports = ports_[node];
       for (size_t i = 0; i < ports.inputs.size(); ++i) {
-        if (ports.inputs[i] && seen.emplace(node->inputs[i], true).second) price(*node->inputs[i]);
+        const Edge* edge = node->input(i);
+        if (ports.inputs[i] && edge != nullptr && seen.emplace(edge, true).second) price(*edge);
       }
       for (size_t i = 0; i < ports.outputs.size(); ++i) {
         Edge* edge = node->outputs[i];
@@ -99,9 +112,10 @@ class LayoutPass {
         add_user(MinCut::kSink);
         continue;
       }
+      const std::vector<bool>& ports = ports_[user].inputs;
       for (size_t i = 0; i < user->inputs.size(); ++i) {
         if (user->inputs[i] == &edge)
-          add_user(ports_[user].inputs.empty() || !ports_[user].inputs[i] ? MinCut::kSink : vertices_[user]);
+          add_user(i < ports.size() && ports[i] ? vertices_[user] : MinCut::kSink);
       }
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace plimsoll {
 
@@ -244,10 +245,12 @@ void Session::Impl::finish_outputs(const Frame& frame, std::span<Value> results,
     bound_charge.grow(value_copy_bytes(value));
     return copy_to_value(value);
   };
+  std::vector<Value> replaced;  // the handles of strings may be read again, as another output
   for (size_t i = 0; i < results.size(); ++i) {
     const TensorView& value = frame.values[program.outputs[i]];
     if (value.type == ElementType::kString) {
-      results[i] = copy(value);
+      Value made = copy(value);
+      replaced.push_back(std::exchange(results[i], std::move(made)));
     } else if (!program.values[program.outputs[i]].is_static) {
       if (!results[i]) {
         results[i] = copy(value);
