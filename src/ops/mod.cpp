@@ -45,7 +45,7 @@ void run(const RunContext& c) {
   const bool like_c = c.attrs<ModAttrs>().like_c;
   visit_numeric(c.inputs[0].type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    run_binary<T, T>(c, [like_c](auto a, auto b) {
+    run_binary<T, T>(c, [=](auto a, auto b) {
       if constexpr (std::is_integral_v<T>)
         return modulo<T>(a, b, like_c);
       else
