@@ -145,12 +145,31 @@ TEST(Session, ManyThreadsShareIt) {
 }
 
 TEST(Session, SaysBusyWhenAsked) {
-  const std::string bytes = chain_model(1);
+  const std::string bytes = chain_model(20);
   SessionOptions options;
   options.when_busy = BusyPolicy::kError;
   Session session = open(bytes, options);
-  EXPECT_NO_THROW(session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {1, 64})},
-                              {session.GetOutputs()[0].name}));
+  const std::string output = session.GetOutputs()[0].name;
+  // True if the run was refused because another one held the only slot.
+  auto refused = [&](int64_t batch) {
+    try {
+      session.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {batch, 64})}, {output});
+      return false;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBusy);
+      return true;
+    }
+  };
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) refused(2000);
+  });
+  bool seen = false;
+  for (int i = 0; i < 1000000 && !seen; ++i) seen = refused(1);
+  stop = true;
+  other.join();
+  EXPECT_TRUE(seen);
+  EXPECT_FALSE(refused(1));
 }
 
 TEST(Session, BindingRunsIntoTheCallersMemory) {
