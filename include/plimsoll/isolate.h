@@ -1,0 +1,215 @@
+// Isolate: jobs run in fresh processes, under limits, and a receipt shows that their memory came back.
+//
+// Nothing here needs the engine. A job is started with clone3 or posix_spawn and then exec, never with a
+// bare fork, in a session and process group of its own and, where the machine allows, in a memory cgroup
+// of its own beneath the caller's. When it ends, however it ends, everything in its group is killed, what
+// it left in the page cache and slab is reclaimed, and its cgroup is removed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace plimsoll {
+
+// 0 means no limit. What is wrong (negative, too small for a process to start) is kInvalidArgument.
+struct Limits {
+  int64_t memory_bytes = 0;                // of the whole group, kernel memory and page cache included
+  std::chrono::milliseconds wall_time{0};  // then TERM, then KILL after `grace`
+  std::chrono::milliseconds cpu_time{0};   // user and system time of the whole group
+  int64_t processes = 0;                   // processes and threads alive at the same time
+  int64_t output_bytes = 0;                // captured or passed on, stdout and stderr together
+  std::chrono::milliseconds grace{2000};   // between TERM and KILL
+};
+
+enum class SandboxLevel : uint8_t {
+  kNone,
+  kBestEffort,  // what the kernel supports; the receipt says what that was
+  kStrict,      // all of it, or kNotImplemented before anything is started
+};
+
+struct SandboxOptions {
+  SandboxLevel level = SandboxLevel::kNone;
+  std::vector<std::string> readable;  // paths visible read-only besides the system's libraries and programs
+  std::vector<std::string>
+      writable;  // paths the job may change; a private temporary directory is always there
+  bool network = false;
+};
+
+// What happens to stdout and stderr.
+enum class Output : uint8_t { kInherit, kCapture, kDiscard };
+
+struct Command {
+  std::vector<std::string> argv;                                  // argv[0] is looked up in PATH
+  std::optional<std::map<std::string, std::string>> environment;  // absent: the caller's
+  std::string working_directory;                                  // empty: the caller's
+  std::string input;                                              // given on stdin; empty: /dev/null
+  bool inherit_input = false;                                     // stdin is the caller's
+  Output standard_output = Output::kInherit;
+  Output standard_error = Output::kInherit;
+  // Descriptors the job gets besides 0, 1 and 2: (the caller's, the job's). All others are closed.
+  std::vector<std::pair<int, int>> descriptors;
+  SandboxOptions sandbox;
+};
+
+// Why a job ended.
+enum class Ending : uint8_t {
+  kExited,     // by itself: exit_code
+  kSignalled,  // by a signal that was not ours: signal
+  kMemoryLimit,
+  kWallTime,
+  kCpuTime,
+  kOutputLimit,
+  kCancelled,  // by Job::Kill, a closed Pool, Ctrl-C
+};
+const char* ending_name(Ending ending) noexcept;  // "exited", "signalled", "memory limit", ...
+
+struct Receipt {
+  Ending ending = Ending::kExited;
+  int exit_code = 0;  // of the job; 128 + signal if it ended by one
+  int signal = 0;     // 0: none
+  double wall_ms = 0;
+  double cpu_ms = 0;             // of the whole group
+  int64_t peak_bytes = 0;        // by the kernel's own figure for the group
+  int64_t limit_bytes = 0;       // 0: none
+  bool limit_hit = false;        // the memory limit
+  double byte_seconds = 0;       // memory over time: what a platform bills
+  int64_t returned_bytes = 0;    // what the group still held when it ended and gave back until it was removed
+  int64_t residue_bytes = 0;     // what the job left on the caller's own cgroup: after minus before
+  bool residue_known = false;    // false: no memory cgroup to read it from
+  int64_t processes_killed = 0;  // processes of the group that were still alive when the job ended
+  double kill_to_report_ms = 0;  // from the decision to kill to the receipt; 0: nothing was killed
+  std::string mechanism;         // "cgroup v2", "cgroup v1" or "rlimit and sampling"
+  std::vector<std::string> cannot_promise;  // what this mechanism cannot promise on this machine
+  std::vector<std::string> sandbox;         // the layers that were in force, such as "seccomp", "landlock 6"
+};
+
+struct Completed {
+  Receipt receipt;
+  std::string output;  // captured stdout
+  std::string error;   // captured stderr
+};
+
+// One running job. Movable, owned by its creator; one thread at a time, except Kill, which any may call.
+class Job {
+ public:
+  // Throws kInvalidArgument for limits or descriptors that make no sense, kIo if the command does not exist
+  // (CommandNotFound() below tells) or cannot be executed, kNotImplemented if a strict sandbox cannot be had.
+  // If it throws, nothing is left behind.
+  static Job Start(Command command, const Limits& limits = {});
+  Job(Job&&) noexcept;
+  Job& operator=(Job&&) noexcept;
+  ~Job();  // kills and waits
+
+  int pid() const noexcept;
+  int pidfd() const noexcept;  // readable when the job's first process has ended
+  // Waits for the end of the whole group, cleans up and reports. Call once.
+  Completed Wait();
+  // As Wait, but gives up after `timeout` and returns nothing; the job goes on.
+  std::optional<Completed> WaitFor(std::chrono::milliseconds timeout);
+  void Kill() noexcept;  // idempotent; Wait still reports, with Ending::kCancelled
+  // The group's memory now and its peak since the start or the last ResetPeak, by the kernel's figures.
+  int64_t MemoryBytes() const;
+  int64_t PeakBytes() const;
+  void ResetPeak();
+
+  struct Impl;
+
+ private:
+  explicit Job(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Runs a command to its end.
+Completed Exec(Command command, const Limits& limits = {});
+
+// The shell's exit codes for an Error from Start: 127 not found, 126 not executable, 125 anything else.
+int start_failure_exit_code(const std::exception& error) noexcept;
+
+// Removes what killed predecessors left: cgroups, temporary directories. Start does it once per process.
+void CleanUpLeftovers();
+
+// A fixed number of workers, spawned ahead, that answer requests one after the other.
+//
+// A worker is a command that reads frames from descriptor 3 and writes frames to it (a stream socket): each
+// frame is a 64-bit little-endian length and that many bytes. First it writes one frame when it is warm
+// ("ready"); then one answer per request. At end of file it exits. Worker programs may be in any language.
+struct PoolOptions {
+  Command worker;  // what a worker is; stdout and stderr as given there
+  Limits limits;   // of each worker; wall_time and cpu_time hold for one job
+  int workers = 2;
+  int64_t queue_capacity = 0;       // jobs waiting before Submit blocks; 0: four for each worker
+  int64_t recycle_after_jobs = 0;   // 0: never
+  int64_t recycle_above_bytes = 0;  // worker's memory after a job, by the kernel's figure; 0: never
+  std::chrono::milliseconds idle_timeout{
+      0};  // an idle worker is ended; a new one starts with the next job; 0: never
+  std::chrono::milliseconds start_timeout{60000};  // until "ready"
+  int64_t result_bytes = int64_t{1} << 30;         // the longest answer
+};
+
+struct JobOptions {
+  bool repeatable = false;                 // may run again, once, if its worker died under it
+  std::chrono::milliseconds wall_time{0};  // 0: the pool's
+};
+
+// Exactly one of these for every job that was submitted.
+struct Outcome {
+  enum class Kind : uint8_t {
+    kAnswer,
+    kWorkerDied,
+    kMemoryLimit,
+    kTimeout,
+    kCancelled,
+    kStartFailed,
+    kTooLarge
+  };
+  Kind kind = Kind::kAnswer;
+  std::string answer;   // kAnswer: the frame
+  std::string message;  // otherwise: what happened, for people
+  Receipt receipt;      // of the worker during this job: peak, time, limit; of its end if it ended
+  int attempts = 0;     // 0: never reached a worker
+};
+
+struct PoolStatistics {
+  int64_t submitted = 0, answered = 0, failed = 0, repeated = 0;
+  int64_t workers_started = 0, workers_died = 0, recycled_by_jobs = 0, recycled_by_bytes = 0,
+          recycled_by_idleness = 0;
+  int workers_now = 0;
+  int64_t waiting_now = 0;
+};
+
+// Thread-safe. Runs one thread of its own. The destructor is Close().
+class Pool {
+ public:
+  explicit Pool(PoolOptions options);  // throws if the first worker cannot be started
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // Blocks while the queue is full; throws kCancelled after Close. `done` is called exactly once, on the
+  // pool's thread, and must not block or throw.
+  int64_t Submit(std::string request, JobOptions options, std::function<void(Outcome)> done);
+  // As above, but throws kBusy instead of blocking.
+  int64_t TrySubmit(std::string request, JobOptions options, std::function<void(Outcome)> done);
+  std::future<Outcome> Submit(std::string request, JobOptions options = {});
+  // A job that waits is dropped, one that runs is killed with its worker; its outcome is kCancelled.
+  void Cancel(int64_t id);
+  PoolStatistics Statistics() const;
+  std::vector<int> WorkerPids() const;
+  // Jobs that wait or run are cancelled, workers ended, everything given back. Idempotent.
+  void Close();
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,153 @@
+// Observe: what a process, a tree of processes and their container hold, and a verdict on how it grows.
+//
+// Reads /proc and the memory cgroup (version 1, 2 or hybrid) and touches nothing. All structs are plain data
+// that belong to whoever asked.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace plimsoll {
+
+// One line of an account.
+struct MemoryPart {
+  std::string name;  // a stable identifier, such as "heap" or "page_cache"
+  int64_t bytes = 0;
+  int64_t returnable_bytes = 0;  // how much of it would come back ...
+  std::string returns_by;  // ... and by which action, such as "memory.reclaim"; empty: by ending the process
+};
+
+// A process, or a process with all its descendants. A page that several of them map is counted once.
+// Bytes by kind; their sum is `sum_bytes`; the kernel's own figure (Rss for one, Pss for a tree) is
+// `kernel_bytes`.
+struct ProcessView {
+  int64_t heap_bytes = 0;       // [heap]: brk
+  int64_t allocator_bytes = 0;  // glibc's arenas of other threads and large anonymous maps of malloc's shape
+  int64_t stack_bytes = 0;      // main and threads'
+  int64_t anonymous_bytes = 0;  // other private anonymous maps
+  int64_t huge_page_bytes = 0;  // part of the above that is in huge pages: not added to the sum
+  int64_t private_file_bytes = 0;   // private pages of mapped files: written copies
+  int64_t shared_file_bytes = 0;    // clean pages of mapped files, libraries among them
+  int64_t shared_memory_bytes = 0;  // shm, memfd, tmpfs that is mapped, shared anonymous
+  int64_t swap_bytes = 0;           // not resident, not in the sum
+  int64_t sum_bytes = 0;
+  int64_t kernel_bytes = 0;
+  int64_t rss_bytes = 0;         // sum of VmRSS, as people read it in top
+  int64_t page_table_bytes = 0;  // VmPTE, kernel memory on the process's behalf, not in the sum
+  int64_t processes = 0, threads = 0, descriptors = 0, mappings = 0;
+};
+
+// The memory controller's account of the cgroup that the process is in.
+struct ContainerView {
+  int version = 0;   // 1 or 2
+  std::string path;  // of the cgroup, as /proc/PID/cgroup has it
+  int64_t anonymous_bytes = 0;
+  int64_t page_cache_bytes = 0;  // without shared memory
+  int64_t shared_memory_bytes = 0;
+  int64_t slab_bytes = 0;              // both kinds
+  int64_t slab_reclaimable_bytes = 0;  // part of it
+  int64_t page_table_bytes = 0;
+  int64_t kernel_stack_bytes = 0;
+  int64_t socket_bytes = 0;
+  int64_t other_kernel_bytes = 0;  // per-CPU, vmalloc and what memory.kmem or memory.stat's `kernel` adds
+  int64_t swap_bytes = 0;          // not in the sum
+  int64_t sum_bytes = 0;
+  int64_t kernel_bytes = 0;        // usage_in_bytes or memory.current
+  int64_t peak_bytes = 0;          // 0: the kernel does not tell
+  int64_t limit_bytes = 0;         // the tightest on the way to the root; 0: none
+  double pressure_some_avg10 = 0;  // PSI, percent; 0 where absent
+};
+
+// What was read at one moment. `exact` is false for the cheap samples between two full ones: their parts of
+// the process view are scaled from the last full one by the kernel's cheap figures.
+struct Sample {
+  double seconds = 0;      // on the monotonic clock, since the watch began
+  int64_t iteration = -1;  // last iteration seen; -1: none is counted
+  bool gap = false;        // the process was gone or stopped: nothing below was read
+  std::string gap_reason;
+  bool exact = true;
+  ProcessView process;
+  std::optional<ContainerView> container;
+};
+
+// A reconciled account with what would come back, for people and for JSON.
+struct MemoryAccount {
+  std::vector<MemoryPart> process;        // by kind
+  std::vector<MemoryPart> libraries;      // by mapped file, largest first
+  std::vector<MemoryPart> container;      // by kind
+  std::vector<MemoryPart> cached_files;   // page cache by file, where mincore or the maps can tell
+  int64_t process_unexplained_bytes = 0;  // kernel's figure minus our sum
+  int64_t container_unexplained_bytes = 0;
+  std::vector<std::string> notes;  // what could not be read, and why
+  Sample sample;
+};
+
+struct ObserverOptions {
+  bool tree = true;  // descendants too
+  std::string proc_root = "/proc";
+  std::string cgroup_root;    // empty: found through /proc/self/mountinfo; a recorded tree in tests
+  double cost_limit = 0.004;  // share of a core at which full samples become rarer
+};
+
+// Watches one process. One thread at a time; owns a few descriptors and buffers it reuses.
+class Observer {
+ public:
+  // Throws kInvalidArgument if there is no such process or it is a kernel thread, kIo without permission.
+  explicit Observer(int pid, const ObserverOptions& options = {});
+  ~Observer();
+  Observer(Observer&&) noexcept;
+  Observer& operator=(Observer&&) noexcept;
+
+  // Never throws for a process that ended, was replaced or stopped: that is a gap.
+  Sample Read(int64_t iteration = -1);
+  MemoryAccount Account();
+  bool Ended() const noexcept;  // the process is gone for good (or its pid is another's now)
+  double OwnCpuSeconds() const noexcept;
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+enum class VerdictKind : uint8_t { kUndecided, kFlat, kWarmingUp, kPlateau, kLeak, kCache };
+enum class Cause : uint8_t {
+  kNone,
+  kLiveHeap,            // objects that are still reachable, or were never freed
+  kAllocatorRetention,  // freed, but kept by the allocator
+  kMappedFiles,
+  kAnonymousMaps,  // maps never unmapped
+  kThreadStacks,
+  kSharedMemory,
+  kPageCache,
+  kSlab,
+  kCopyOnWrite,
+  kDescriptors,
+};
+const char* verdict_name(VerdictKind kind) noexcept;  // "flat", "warming up", ...
+const char* cause_name(Cause cause) noexcept;         // "live heap", ...
+
+struct Verdict {
+  VerdictKind kind = VerdictKind::kUndecided;
+  Cause cause = Cause::kNone;
+  double bytes_per_second = 0;                // of the growth that the verdict speaks of
+  std::optional<double> bytes_per_iteration;  // where iterations are counted
+  double low = 0, high = 0;                   // 95 % interval, in bytes per iteration or else per second
+  double confidence = 0;                      // 0 to 1
+  double seconds_needed = 0;                  // kUndecided: about how much longer; 0: unknown
+  std::vector<std::string> evidence;          // sentences with figures
+};
+
+struct JudgeOptions {
+  double minimum_seconds = 5;
+};
+
+// A pure function: the same samples give the same verdict.
+Verdict Judge(std::span<const Sample> samples, const JudgeOptions& options = {});
+
+}  // namespace plimsoll
