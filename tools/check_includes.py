@@ -4,7 +4,7 @@
 Holds the code to the include rule:
   src/FOLDER        includes itself, the FOLDERS that src/CMakeLists.txt gives it, and include/plimsoll
   include/plimsoll  includes itself and the standard library
-  apps              includes <plimsoll/...>, its own files, and no folder of src
+  apps, python      include <plimsoll/...>, its own files, and no folder of src
 and the lists themselves to the order of src/CMakeLists.txt: a folder sees only folders above it.
 """
 import pathlib
@@ -63,10 +63,10 @@ def check_public(root):
 
 
 def check_apps(root, folders):
-    for path, number, quote, target in includes(root, "apps"):
+    for path, number, quote, target in [*includes(root, "apps"), *includes(root, "python")]:
         beside = quote == '"' and (root / path.parent / target).exists()
         if target.startswith("src/") or (not beside and "/" in target and pathlib.PurePath(target).parts[0] in {*folders, ".."}):
-            yield f"{path}:{number}: apps see only <plimsoll/...>, not {target}"
+            yield f"{path}:{number}: apps and bindings see only <plimsoll/...>, not {target}"
 
 
 def main():

@@ -5,6 +5,7 @@ BUILD_PACKAGES=(g++ cmake ninja-build ccache python3
   libprotozero-dev libdnnl-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev
   libgtest-dev libgmock-dev libbenchmark-dev)
 TEST_PACKAGES=(libonnx-testdata python3-numpy)
+PYTHON_PACKAGES=(pybind11-dev python3-dev python3-pytest python3-numpy)
 MODEL_PACKAGES=(python3-numpy python3-torch python3-torchvision)
 EXAMPLE_PACKAGES=(python3-numpy python3-torch python3-sklearn)
 FUZZ_PACKAGES=(clang-14 libclang-rt-14-dev)

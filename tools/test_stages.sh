@@ -4,7 +4,7 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests conformance golden_verify include_rule clang_format install)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests python_tests conformance golden_verify include_rule clang_format install)
 FULL_STAGES=(asan mutations_full tsan)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
@@ -84,6 +84,30 @@ cli_tests() {
   /usr/bin/python3 tests/cli/test_cli.py
 }
 
+# The Python package, with Debian's Python.
+python_tests() {
+  need "${PYTHON_PACKAGES[@]}" || skip "no pybind11 or no pytest"
+  cmake --preset release >/dev/null # the build may have been configured before pybind11 was there
+  cmake --build build --target plimsoll_python >/dev/null
+  run_pytest python/tests
+}
+
+# run_pytest ARGUMENTS...: with the reason of every skip; our last line instead of pytest's.
+run_pytest() {
+  local log status=0
+  log=$(mktemp)
+  /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider "$@" >"$log" 2>&1 || status=$?
+  grep -v '^[.sFEx]* *\[ *[0-9]*%\]$' "$log" || true
+  /usr/bin/python3 - "$log" <<'PYTHON'
+import re, sys
+last = open(sys.argv[1]).read().splitlines()[-1]
+count = lambda *words: sum(int(n) for n, word in re.findall(r"(\d+) (\w+)", last) if word in words)
+print(f"{count('passed')} passed, {count('failed', 'error', 'errors')} failed, {count('skipped', 'xfailed')} skipped")
+PYTHON
+  rm "$log"
+  return "$status"
+}
+
 # verify_variants VARIANTS... -- ARGUMENTS: `plimsoll verify` once for each variant (a string of options), counts added
 # up. Failures are shown as they come, what is not implemented once.
 verify_variants() {
@@ -125,6 +149,7 @@ golden_verify() {
 
 build() {
   need "${BUILD_PACKAGES[@]}"
+  need "${PYTHON_PACKAGES[@]}" || echo "without the Python package"
   cmake --preset release >/dev/null
   cmake --build build
 }

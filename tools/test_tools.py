@@ -41,6 +41,7 @@ class IncludeRule(unittest.TestCase):
         for path, line in [("src/plan/a.cpp", '#include "runtime/a.h"'), ("src/base/a.h", '#include "../plan/a.h"'),
                            ("src/base/a.h", '  #  include "plan/a.h"'), ("src/other/a.h", "#include <vector>"),
                            ("apps/cli/a.cpp", '#include "base/a.h"'), ("apps/cli/a.cpp", '#include "../../src/a.h"'),
+                           ("python/bindings/a.cpp", '#include "base/a.h"'),
                            ("include/plimsoll/a.h", "#include <fmt/core.h>"),
                            ("include/plimsoll/a.h", '#include "base/a.h"')]:
             found = self.problems(path, line)
