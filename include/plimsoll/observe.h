@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plimsoll {
@@ -149,5 +150,34 @@ struct JudgeOptions {
 
 // A pure function: the same samples give the same verdict.
 Verdict Judge(std::span<const Sample> samples, const JudgeOptions& options = {});
+
+// A recording is lines of JSON: a header, one object per sample, perhaps an account, and last, if the watch
+// ended well, the verdict. Each ToJson is one line without its newline; what is not UTF-8 is replaced.
+struct RecordingHeader {
+  std::vector<std::string> command;  // empty: the process was already there
+  int pid = 0;
+  std::string name;     // of the process, as the kernel has it
+  std::string started;  // UTC, "2026-11-16T00:30:00Z"
+  double interval_seconds = 0;
+  std::map<std::string, std::string> facts;  // of the host or the scenario, such as "kernel"
+};
+std::string ToJson(const RecordingHeader& header);
+std::string ToJson(const Sample& sample);
+std::string ToJson(const MemoryAccount& account);
+std::string ToJson(const Verdict& verdict);
+
+struct Recording {
+  RecordingHeader header;
+  std::vector<Sample> samples;  // in the order of time
+  std::optional<MemoryAccount> account;
+  std::optional<Verdict> verdict;  // absent: the recording was cut short, or the watch was
+  std::string note;                // what is missing, for people; empty: nothing
+};
+
+// Reads what the above wrote and distrusts every byte. A last line that is incomplete is left out and noted;
+// anything else that is wrong is kInvalidArgument with its line. Fields it does not know are skipped.
+// `name` stands in messages.
+Recording ParseRecording(std::string_view text, const std::string& name);
+Sample SampleFromJson(std::string_view line);  // one line; throws kInvalidArgument
 
 }  // namespace plimsoll
