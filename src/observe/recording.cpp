@@ -112,12 +112,10 @@ Sample read_sample(const Json& object) {
 
 RecordingHeader read_header(const Json& object) {
   const Members members(object, "the header");
-  std::string format;
-  int64_t version = 1;
-  members.read("format", format);
-  if (format != "plimsoll watch")
-    fail(ErrorCode::kInvalidArgument, "not a recording of `plimsoll watch`: 'format' is '{}'", format);
-  members.read("version", version);
+  if (!members.find("plimsoll_recording"))
+    fail(ErrorCode::kInvalidArgument, "not a recording of `plimsoll watch`: it does not say so");
+  int64_t version = 0;
+  members.read("plimsoll_recording", version);
   if (version != 1)
     fail(ErrorCode::kInvalidArgument, "a recording of version {}; this program reads version 1", version);
   RecordingHeader header;

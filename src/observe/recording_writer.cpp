@@ -47,8 +47,7 @@ Json to_array(const std::vector<MemoryPart>& parts) {
 std::string ToJson(const RecordingHeader& header) {
   Json facts = Json::object();
   for (const auto& [name, value] : header.facts) facts[name] = value;
-  return line({{"format", "plimsoll watch"},
-               {"version", 1},
+  return line({{"plimsoll_recording", 1},
                {"command", header.command},
                {"pid", header.pid},
                {"name", header.name},

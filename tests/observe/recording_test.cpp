@@ -127,7 +127,7 @@ TEST(Recording, WrongLinesAreNamed) {
               HasSubstr("heap_bytes"));
   EXPECT_THAT(error_of(header + "{\"verdict\":\"good\"}\n"), HasSubstr("'good'"));
   EXPECT_THAT(error_of(header + ToJson(leak()) + "\n" + sample), HasSubstr("after the verdict"));
-  EXPECT_THAT(error_of("{\"format\":\"plimsoll watch\",\"version\":9}\n"), HasSubstr("version 9"));
+  EXPECT_THAT(error_of("{\"plimsoll_recording\":9}\n"), HasSubstr("version 9"));
 }
 
 TEST(Recording, WhatIsNotUtf8OrNotANumberIsStillJson) {
