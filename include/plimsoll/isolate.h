@@ -54,7 +54,8 @@ struct Command {
   bool inherit_input = false;                                     // stdin is the caller's
   Output standard_output = Output::kInherit;
   Output standard_error = Output::kInherit;
-  // Descriptors the job gets besides 0, 1 and 2: (the caller's, the job's). All others are closed.
+  // Descriptors the job gets: (the caller's, the job's). One for 1 or 2 takes the place of standard_output or
+  // standard_error. All others are closed.
   std::vector<std::pair<int, int>> descriptors;
   SandboxOptions sandbox;
 };
@@ -119,6 +120,8 @@ class Job {
   int64_t MemoryBytes() const;
   int64_t PeakBytes() const;
   void ResetPeak();
+  // The directory of the job's own memory cgroup; empty: it has none.
+  std::string CgroupDirectory() const;
 
   struct Impl;
 
