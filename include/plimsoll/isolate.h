@@ -122,6 +122,8 @@ class Job {
   void ResetPeak();
   // The directory of the job's own memory cgroup; empty: it has none.
   std::string CgroupDirectory() const;
+  // The receipt as far as it is known now: times, peak, byte-seconds, limit, mechanism, sandbox. Cheap.
+  Receipt Snapshot() const;
 
   struct Impl;
 
@@ -142,8 +144,10 @@ void CleanUpLeftovers();
 // A fixed number of workers, spawned ahead, that answer requests one after the other.
 //
 // A worker is a command that reads frames from descriptor 3 and writes frames to it (a stream socket): each
-// frame is a 64-bit little-endian length and that many bytes. First it writes one frame when it is warm
-// ("ready"); then one answer per request. At end of file it exits. Worker programs may be in any language.
+// frame is a 64-bit little-endian length and that many bytes. First it writes one frame: "ready" when it is
+// warm, or else why it cannot be; then one answer per request. At end of file it exits. Worker programs may
+// be in any language. Of captured stdout and stderr a pool keeps the end, for its messages. Its own limits
+// are enforced by killing a worker without grace.
 struct PoolOptions {
   Command worker;  // what a worker is; stdout and stderr as given there
   Limits limits;   // of each worker; wall_time and cpu_time hold for one job
@@ -188,22 +192,26 @@ struct PoolStatistics {
   int64_t waiting_now = 0;
 };
 
-// Thread-safe. Runs one thread of its own. The destructor is Close().
+// Thread-safe. Runs one thread of its own, which starts the workers: they die with it. The destructor is
+// Close(). In a child of fork() the object is inert: the parent's workers are not touched.
 class Pool {
  public:
-  explicit Pool(PoolOptions options);  // throws if the first worker cannot be started
+  explicit Pool(PoolOptions options);  // throws what Job::Start does for the first worker
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
   // Blocks while the queue is full; throws kCancelled after Close. `done` is called exactly once, on the
-  // pool's thread, and must not block or throw.
+  // pool's thread, and must not block, throw or close the pool; if it submits, that never blocks (kBusy).
   int64_t Submit(std::string request, JobOptions options, std::function<void(Outcome)> done);
   // As above, but throws kBusy instead of blocking.
   int64_t TrySubmit(std::string request, JobOptions options, std::function<void(Outcome)> done);
   std::future<Outcome> Submit(std::string request, JobOptions options = {});
   // A job that waits is dropped, one that runs is killed with its worker; its outcome is kCancelled.
   void Cancel(int64_t id);
+  // Waits until a worker is warm; false: not within `timeout`. Throws kIo if workers cannot start; jobs that
+  // are submitted all the same end with kStartFailed until one can.
+  bool WaitReady(std::chrono::milliseconds timeout);
   PoolStatistics Statistics() const;
   std::vector<int> WorkerPids() const;
   // Jobs that wait or run are cancelled, workers ended, everything given back. Idempotent.
