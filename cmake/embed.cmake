@@ -1,0 +1,16 @@
+# plimsoll_embed(TARGET NAME FILE): the file's text as `constexpr const char NAME[]` in "NAME.inc" on the target's
+# include path. Text only: it may not contain )embed".
+function(plimsoll_embed target name file)
+  file(READ ${file} text)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/embedded)
+  set(wanted "constexpr const char ${name}[] = R\"embed(${text})embed\";\n")
+  set(present "")
+  if(EXISTS ${folder}/${name}.inc)
+    file(READ ${folder}/${name}.inc present)
+  endif()
+  if(NOT present STREQUAL wanted)
+    file(WRITE ${folder}/${name}.inc "${wanted}")
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  target_include_directories(${target} PRIVATE ${folder})
+endfunction()
