@@ -248,6 +248,16 @@ void check_kernel(InferContext& c, const ConvAttrs& a) {
     c.reject("{} output channels do not divide into {} groups", w[0].value(), a.groups);
 }
 
+// All that packing reads: it comes before anything is known of X.
+void check_weights(InferContext& c, const ConvAttrs& a) {
+  c.expect_rank(kConvW, 3, 2 + kMaxSpatial);
+  check_window(c, a.window, c.rank(kConvW));
+  check_kernel(c, a);
+  const Dim channels = c.dims(kConvW)[0];
+  check_vector(c, kConvBias, "bias", channels);
+  check_vector(c, kConvScale, "scale", channels);
+}
+
 }  // namespace
 
 void read_conv(AttrContext& c, ConvAttrs& attrs) {
@@ -260,15 +270,13 @@ void infer_conv(InferContext& c) {
   const auto& a = c.attrs<ConvAttrs>();
   c.expect_type(kConvX, kFloatTypes);
   c.expect_same_type(kConvX, kConvW);
+  if (c.ranked(kConvX)) check_window(c, a.window, c.rank(kConvX));
+  if (c.ranked(kConvW)) check_weights(c, a);
   if (!c.ranked(kConvX) || !c.ranked(kConvW)) return c.set_unranked_output(0, c.type(kConvX));
   const size_t rank = c.rank(kConvX);
-  check_window(c, a.window, rank);
   c.expect_rank(kConvW, rank, rank);
-  check_kernel(c, a);
   const std::span<const Dim> x = c.dims(kConvX), w = c.dims(kConvW);
   expect_channels(c, "input 0", x[channel_axis(a.window, rank)], w[1] * a.groups);
-  check_vector(c, kConvBias, "bias", w[0]);
-  check_vector(c, kConvScale, "scale", w[0]);
   std::vector<Dim> y(rank);
   y[0] = x[0];
   y[channel_axis(a.window, rank)] = w[0];

@@ -72,14 +72,31 @@ void check_list(const NodeContext& c, const char* name, size_t length, size_t sp
     c.reject("attribute '{}': expected {} values, found {}", name, spatial, length);
 }
 
+// All that packing reads: it comes before anything is known of X.
+void check_weights(InferContext& c, const TransposeAttrs& a) {
+  c.expect_rank(1, 3, 2 + kMaxSpatial);
+  check_window(c, a.window, c.rank(1));
+  const std::span<const Dim> w = c.dims(1);
+  if (w[0].is_constant() && w[0].value() % a.groups != 0)
+    c.reject("{} input channels do not divide into {} groups", w[0].value(), a.groups);
+  for (size_t i = 0; i + 2 < w.size(); ++i) {
+    if (w[2 + i].is_constant() && (w[2 + i].value() < 1 || w[2 + i].value() > INT32_MAX))
+      c.reject("weights of shape {}: expected at least one tap", to_string(w));
+    if (!a.window.kernel.empty() && w[2 + i].is_constant() && w[2 + i].value() != a.window.kernel[i])
+      c.reject("attribute 'kernel_shape' says {} along dimension {}, the weights have shape {}",
+               a.window.kernel[i], i, to_string(w));
+  }
+}
+
 void infer(InferContext& c) {
   const auto& a = c.attrs<TransposeAttrs>();
   c.expect_type(0, kFloatTypes);
   c.expect_same_type(0, 1);
   if (c.has_input(2)) c.expect_same_type(0, 2);
+  if (c.ranked(0)) check_window(c, a.window, c.rank(0));
+  if (c.ranked(1)) check_weights(c, a);
   if (!c.ranked(0) || !c.ranked(1)) return c.set_unranked_output(0, c.type(0));
   const size_t rank = c.rank(0);
-  check_window(c, a.window, rank);
   check_list(c, "output_padding", a.output_padding.size(), rank - 2, false);
   check_list(c, "output_shape", a.output_shape.size(), rank - 2, true);
   c.expect_rank(1, rank, rank);
@@ -87,17 +104,10 @@ void infer(InferContext& c) {
   const Dim in_channels = x[channel_axis(a.window, rank)];
   if (in_channels.is_constant() && w[0].is_constant() && !(in_channels == w[0]))
     c.reject("expected {} input channels, found {}", w[0].value(), in_channels.value());
-  if (w[0].is_constant() && w[0].value() % a.groups != 0)
-    c.reject("{} input channels do not divide into {} groups", w[0].value(), a.groups);
   std::vector<Dim> y(rank);
   y[0] = x[0];
   y[channel_axis(a.window, rank)] = w[1] * a.groups;
   for (size_t i = 0; i + 2 < rank; ++i) {
-    if (w[2 + i].is_constant() && (w[2 + i].value() < 1 || w[2 + i].value() > INT32_MAX))
-      c.reject("weights of shape {}: expected at least one tap", to_string(w));
-    if (!a.window.kernel.empty() && w[2 + i].is_constant() && w[2 + i].value() != a.window.kernel[i])
-      c.reject("attribute 'kernel_shape' says {} along dimension {}, the weights have shape {}",
-               a.window.kernel[i], i, to_string(w));
     const size_t axis = spatial_axis(a.window, i);
     y[axis] = output_size(a, i, rank - 2, x[axis], w[2 + i]);
   }

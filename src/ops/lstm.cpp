@@ -121,12 +121,14 @@ void infer(InferContext& c) {
     if (c.has_input(i)) c.expect_same_type(kX, i);
   }
   if (c.has_input(kLengths)) c.expect_type(kLengths, types(ElementType::kInt32));
+  for (size_t i : {kW, kR}) {
+    if (c.ranked(i)) c.expect_rank(i, 3, 3);
+  }
   if (!c.ranked(kX) || !c.ranked(kR)) {
     for (size_t i = 0; i < 3; ++i) c.set_unranked_output(i, c.type(kX));
     return;
   }
   c.expect_rank(kX, 3, 3);
-  c.expect_rank(kR, 3, 3);
   const Dim hidden = c.dims(kR)[2], directions = a.directions;
   if (a.hidden != 0 && hidden.is_constant() && hidden.value() != a.hidden)
     c.reject("hidden_size is {}, but R has shape {}", a.hidden, to_string(c.dims(kR)));
@@ -181,7 +183,6 @@ void packs(PackContext& c) {
     const Facts& facts = c.input(i);
     if (facts.constant == nullptr || c.node().inputs[i]->data == nullptr || c.type(i) != ElementType::kFloat)
       continue;
-    if (facts.constant->rank() != 3) continue;  // not checked yet where X has no rank
     const int64_t gates = facts.constant->dims[1], k = facts.constant->dims[2];
     c.request(i,
               checked_mul(facts.constant->dims[0], static_cast<int64_t>(kernels::packed_b_bytes(k, gates))));

@@ -28,6 +28,9 @@ Env::Env(const EnvOptions& options) : impl_(std::make_shared<Impl>(options.memor
     if (options.instruction_set != level.name) continue;
     hwy::SetSupportedTargetsForTest(0);
     const int64_t usable = hwy::SupportedTargets() & level.targets;
+  if (options.memory_limit_bytes < 0)
+    fail(ErrorCode::kInvalidArgument, "memory limit: expected 0 or more bytes, found {}",
+         options.memory_limit_bytes);
     if (usable == 0)
       fail(ErrorCode::kInvalidArgument, "instruction set '{}' is not available on this machine", level.name);
     hwy::SetSupportedTargetsForTest(usable);
