@@ -58,6 +58,23 @@ void bind_inputs(const Graph& graph, const std::vector<std::vector<int64_t>>& sh
   }
 }
 
+bool leaves_shapes_open(const Graph& graph) {
+  return std::any_of(graph.inputs.begin(), graph.inputs.end(), [](const Edge* edge) {
+    const TypeInfo& type = edge->facts.type;
+    return !type.ranked ||
+           std::any_of(type.dims.begin(), type.dims.end(), [](Dim d) { return !d.is_constant(); });
+  });
+}
+
+// The model was found valid without these shapes: where it left a choice, what is wrong now was chosen wrong.
+[[noreturn]] void blame_shapes(const Graph& graph, const std::vector<std::vector<int64_t>>& shapes,
+                               const Error& error) {
+  std::string text;
+  for (size_t i = 0; i < shapes.size(); ++i)
+    text += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", graph.inputs[i]->name, to_string(shapes[i]));
+  fail(ErrorCode::kInvalidArgument, "the input shapes {} do not fit the model: {}", text, error.what());
+}
+
 // Computes small results whose inputs are all known: shape arithmetic that needs no run.
 GraphInferrer::Hook fold_small(BumpArena& arena, DimPool& pool) {
   return [&arena, &pool](const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs) {
@@ -114,7 +131,12 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   const Graph& graph = model.graph();
   FactsTable facts(graph, transient);
   bind_inputs(graph, shapes_, facts, transient);
-  GraphInferrer(facts, transient, pool, fold_small(transient, pool)).infer(graph);
+  try {
+    GraphInferrer(facts, transient, pool, fold_small(transient, pool)).infer(graph);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidModel || !leaves_shapes_open(graph)) throw;
+    blame_shapes(graph, shapes_, error);
+  }
 
   LifetimeOptions options;
   options.threads = model.options().threads;

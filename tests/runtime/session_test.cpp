@@ -86,6 +86,25 @@ TEST(Session, AcceptsTheMinimumLimitAndRefusesOneByteLess) {
                               {refuses.GetOutputs()[0].name}));
 }
 
+// The model loads, and some shapes do fit it: the caller is told that these do not.
+TEST(Session, ShapesThatDoNotFitEachOtherAreTheCallersMistake) {
+  ModelBuilder model;
+  Edge* a = model.input("a", ElementType::kFloat, {"rows", "inner"});
+  Edge* b = model.input("b", ElementType::kFloat, {"other", "columns"});
+  model.output(model.node("MatMul", {a, b})[0]);
+  const std::string bytes = model.bytes();
+  Session session = open(bytes);
+  EXPECT_NO_THROW(session.Prepare({{"a", {2, 3}}, {"b", {3, 4}}}));
+  try {
+    session.Prepare({{"a", {2, 3}}, {"b", {5, 4}}});
+    ADD_FAILURE() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << error.what();
+    EXPECT_NE(std::string(error.what()).find("'b' [5, 4]"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("MatMul"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Session, RejectsWrongInputs) {
   const std::string bytes = chain_model(1);
   Session session = open(bytes);
@@ -414,25 +433,6 @@ TEST(Lstm, WeightsOfAWrongRankAreAnError) {
   EXPECT_EQ(code_of([&] { open(bytes).Prepare({{"x", {3, 1, 2}}}); }), ErrorCode::kInvalidModel);
 }
 
-// A file may name our own fused forms: what the passes guarantee has to be checked there.
-TEST(FusedMatMul, BiasAndAddendOfOtherShapesAreErrors) {
-  const std::vector<int64_t> small = {1}, matrix = {2, 4096}, vector = {4096};
-  for (const bool is_bias : {true, false}) {
-    for (const bool fits : {true, false}) {
-      ModelBuilder model;
-      Edge* a = model.input("a", ElementType::kFloat, {"2", "8"});
-      Edge* b = model.input("b", ElementType::kFloat, {"8", "4096"});
-      const std::vector<int64_t>& dims = !fits ? small : is_bias ? vector : matrix;
-      Edge* more = model.input("more", ElementType::kFloat, {});
-      more->facts.type.ranked = false;
-      Edge* y = model.graph().add_edge("y");
-      Edge* inputs[] = {a, b, is_bias ? more : nullptr, is_bias ? nullptr : more};
-      Edge* outputs[] = {y};
-      model.graph().add_node("ai.plimsoll", "FusedMatMul", "fused", inputs, outputs);
-      model.output(y);
-      const std::string bytes = model.bytes();
-      Session session = open(bytes);
-      auto run = [&] {
 TEST(Env, ANegativeLimitIsAnError) {
   EnvOptions options;
   options.memory_limit_bytes = -1;
@@ -532,6 +532,25 @@ TEST(ConvTranspose, WeightsAreCheckedBeforeTheyArePacked) {
   }
 }
 
+// A file may name our own fused forms: what the passes guarantee has to be checked there.
+TEST(FusedMatMul, BiasAndAddendOfOtherShapesAreErrors) {
+  const std::vector<int64_t> small = {1}, matrix = {2, 4096}, vector = {4096};
+  for (const bool is_bias : {true, false}) {
+    for (const bool fits : {true, false}) {
+      ModelBuilder model;
+      Edge* a = model.input("a", ElementType::kFloat, {"2", "8"});
+      Edge* b = model.input("b", ElementType::kFloat, {"8", "4096"});
+      const std::vector<int64_t>& dims = !fits ? small : is_bias ? vector : matrix;
+      Edge* more = model.input("more", ElementType::kFloat, {});
+      more->facts.type.ranked = false;
+      Edge* y = model.graph().add_edge("y");
+      Edge* inputs[] = {a, b, is_bias ? more : nullptr, is_bias ? nullptr : more};
+      Edge* outputs[] = {y};
+      model.graph().add_node("ai.plimsoll", "FusedMatMul", "fused", inputs, outputs);
+      model.output(y);
+      const std::string bytes = model.bytes();
+      Session session = open(bytes);
+      auto run = [&] {
         session.Run({}, {"a", "b", "more"},
                     {Value::CreateTensor(ElementType::kFloat, {2, 8}),
                      Value::CreateTensor(ElementType::kFloat, {8, 4096}),
