@@ -53,6 +53,8 @@ TypeInfo TypeReader::read(Message m, std::string_view owner, int depth) {
             map.skip();
           }
         }
+        if (type.key == ElementType::kUndefined)
+          fail(ErrorCode::kInvalidModel, "keys of '{}': expected an element type of ONNX, found none", owner);
         break;
       }
       case type_field::kOpaque:

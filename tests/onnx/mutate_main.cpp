@@ -10,11 +10,11 @@
 #include <exception>
 #include <map>
 
-#include "onnx/describe.h"
-#include "onnx/loaded.h"
+#include "base/mapped_file.h"
 #include "onnx/mutate.h"
+#include "onnx/try_read.h"
 #include "onnx/try_run.h"
-#include "onnx/writer.h"
+#include "plimsoll/error.h"
 
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
@@ -35,26 +35,9 @@ void on_signal(int number) {
   std::raise(number);
 }
 
-constexpr int64_t kBudget = 256 << 20;
-
 // False if the model is refused, or its run. Throws std::exception, not Error, for what must not happen.
 bool accepts(const std::string& bytes, bool read_only) {
-  Loaded first;
-  first.budget.set_limit_bytes(kBudget);
-  try {
-    first.read_bytes(bytes);
-  } catch (const Error&) {
-    return false;
-  }
-  try {
-    Loaded second, third;
-    second.read_bytes(write_model_bytes(first.graph));
-    third.read_bytes(write_model_bytes(second.graph));
-    if (describe(second.graph) != describe(third.graph))
-      throw std::runtime_error("written and read again, it differs");
-  } catch (const Error& e) {
-    throw std::runtime_error(std::string("what was accepted cannot be written and read again: ") + e.what());
-  }
+  if (!try_read(bytes)) return false;
   if (read_only) return true;
   try {
     try_run(bytes);
