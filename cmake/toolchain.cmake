@@ -21,8 +21,11 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64")
   target_compile_options(plimsoll_flags INTERFACE -march=x86-64-v2 -maes -mpclmul)
 endif()
 # Highway targets that would only lengthen the build: we use none of their extra instructions.
-target_compile_definitions(plimsoll_flags INTERFACE
-  HWY_DISABLED_TARGETS=HWY_AVX3_DL)
+set(disabled_targets HWY_AVX3_DL)
+if(NOT PLIMSOLL_AVX512)
+  set(disabled_targets "(HWY_AVX3_DL|HWY_AVX3)")
+endif()
+target_compile_definitions(plimsoll_flags INTERFACE "HWY_DISABLED_TARGETS=${disabled_targets}")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports false positives inside Highway and fmt at -O2.
   target_compile_options(plimsoll_flags INTERFACE
