@@ -24,14 +24,17 @@ struct MemoryPart {
 };
 
 // A process, or a process with all its descendants. A page that several of them map is counted once.
-// Bytes by kind; their sum is `sum_bytes`; the kernel's own figure (Rss for one, Pss for a tree) is
-// `kernel_bytes`.
+// Bytes by kind; their sum is `sum_bytes`; the kernel's own figure is `kernel_bytes`. Both are by Rss for one
+// process; from the moment a second one is seen they are by Pss: a page that n processes map counts as one
+// n-th in each, also where some of the n are not watched.
 struct ProcessView {
   int64_t heap_bytes = 0;       // [heap]: brk
   int64_t allocator_bytes = 0;  // glibc's arenas of other threads and large anonymous maps of malloc's shape
   int64_t stack_bytes = 0;      // main and threads'
   int64_t anonymous_bytes = 0;  // other private anonymous maps
   int64_t huge_page_bytes = 0;  // part of the above that is in huge pages: not added to the sum
+  int64_t fork_shared_bytes =
+      0;  // part of the above that several processes map since a fork, until one writes
   int64_t private_file_bytes = 0;   // private pages of mapped files: written copies
   int64_t shared_file_bytes = 0;    // clean pages of mapped files, libraries among them
   int64_t shared_memory_bytes = 0;  // shm, memfd, tmpfs that is mapped, shared anonymous
@@ -41,6 +44,7 @@ struct ProcessView {
   int64_t rss_bytes = 0;         // sum of VmRSS, as people read it in top
   int64_t page_table_bytes = 0;  // VmPTE, kernel memory on the process's behalf, not in the sum
   int64_t processes = 0, threads = 0, descriptors = 0, mappings = 0;
+  int64_t proportional = 0;  // 1: by Pss
 };
 
 // The memory controller's account of the cgroup that the process is in.
@@ -91,8 +95,8 @@ struct MemoryAccount {
 struct ObserverOptions {
   bool tree = true;  // descendants too
   std::string proc_root = "/proc";
-  std::string cgroup_root;    // empty: found through /proc/self/mountinfo; a recorded tree in tests
-  double cost_limit = 0.004;  // share of a core at which full samples become rarer
+  std::string cgroup_root = "";  // empty: found through /proc/self/mountinfo; a recorded tree in tests
+  double cost_limit = 0.004;     // share of a core at which full samples become rarer
 };
 
 // Watches one process. One thread at a time; owns a few descriptors and buffers it reuses.

@@ -13,6 +13,7 @@ void for_each_process_field(View& view, Visit visit) {
   visit("stack_bytes", view.stack_bytes);
   visit("anonymous_bytes", view.anonymous_bytes);
   visit("huge_page_bytes", view.huge_page_bytes);
+  visit("fork_shared_bytes", view.fork_shared_bytes);
   visit("private_file_bytes", view.private_file_bytes);
   visit("shared_file_bytes", view.shared_file_bytes);
   visit("shared_memory_bytes", view.shared_memory_bytes);
@@ -25,6 +26,7 @@ void for_each_process_field(View& view, Visit visit) {
   visit("threads", view.threads);
   visit("descriptors", view.descriptors);
   visit("mappings", view.mappings);
+  visit("proportional", view.proportional);
 }
 
 template <typename View, typename Visit>

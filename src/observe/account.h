@@ -1,0 +1,29 @@
+// From one full sample to an account: names, what would come back and how, and what is not known.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "observe/container.h"
+#include "observe/process_reader.h"
+#include "plimsoll/observe.h"
+
+namespace plimsoll {
+
+struct AccountSources {
+  FileShares files;
+  ReadingGaps gaps;
+  KernelShare share;
+  ContainerReturns returns;
+  std::string proc_root;
+  std::vector<int> pids;
+};
+
+// The rest is at most 2 % or 1 MiB in the process view.
+bool is_reconciled(const Sample& sample) noexcept;
+// Fills everything but `sample`, which is given.
+void fill_account(const AccountSources& sources, MemoryAccount& account);
+// Page cache of the files that the processes have open or mapped; notes say what that means.
+void find_cached_files(const AccountSources& sources, MemoryAccount& account);
+
+}  // namespace plimsoll

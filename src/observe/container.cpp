@@ -1,0 +1,112 @@
+#include "observe/container.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace plimsoll {
+namespace {
+
+int64_t stat_of(std::string_view stat, std::string_view key) {
+  return number_of(stat, key).value_or(0);
+}
+
+// "some avg10=0.12 avg60=..."
+double parse_pressure(std::string_view text) {
+  constexpr std::string_view kKey = "some avg10=";
+  const size_t start = text.find(kKey);
+  double percent = 0;
+  if (start != std::string_view::npos)
+    std::from_chars(text.data() + start + kKey.size(), text.data() + text.size(), percent);
+  return percent;
+}
+
+}  // namespace
+
+ContainerReader::ContainerReader(int pid, CgroupRoots roots) : pid_(pid), roots_(std::move(roots)) {
+  follow();
+}
+
+void ContainerReader::follow() {
+  const auto text = reader_.read((roots_.proc + "/" + std::to_string(pid_) + "/cgroup").c_str());
+  if (!text || *text == membership_) return;
+  membership_ = *text;
+  cgroup_ = MemoryCgroup::of_process(pid_, roots_);
+  share_ = {};
+}
+
+std::optional<ContainerView> ContainerReader::read(bool estimate) {
+  follow();
+  if (!cgroup_) return std::nullopt;
+  ContainerView view;
+  view.version = cgroup_->version();
+  view.path = cgroup_->place().path;
+  if (view.version == 1) {
+    if (estimate) share_ = estimate_kernel_share(cgroup_->place(), roots_.proc, reader_);
+    read_version_1(view);
+  } else {
+    read_version_2(view);
+  }
+  const auto usage = cgroup_->usage_bytes();
+  if (!usage) return std::nullopt;
+  view.kernel_bytes = *usage;
+  // The root of version 1 leaves kernel memory out of its usage. Only a root has this file.
+  if (view.version == 1 && !cgroup_->file("cgroup.sane_behavior").empty())
+    view.kernel_bytes += view.slab_bytes + view.page_table_bytes + view.kernel_stack_bytes;
+  view.sum_bytes = view.anonymous_bytes + view.page_cache_bytes + view.shared_memory_bytes + view.slab_bytes +
+                   view.page_table_bytes + view.kernel_stack_bytes + view.other_kernel_bytes;
+  if (view.version == 2) view.sum_bytes += view.socket_bytes;  // version 1 does not charge it as memory
+  view.swap_bytes = cgroup_->swap_bytes().value_or(0);
+  view.peak_bytes = cgroup_->peak_bytes().value_or(0);
+  view.limit_bytes = cgroup_->limit_bytes().value_or(0);
+  view.pressure_some_avg10 = read_pressure();
+  return view;
+}
+
+// Kernel memory is one figure here; page tables and stacks are estimated and the rest is called slab, which
+// most of it is.
+void ContainerReader::read_version_1(ContainerView& view) const {
+  const std::string_view stat = cgroup_->stat();
+  const bool hierarchical = number_of(stat, "total_cache").has_value();
+  const auto value = [&](std::string key) { return stat_of(stat, hierarchical ? "total_" + key : key); };
+  view.anonymous_bytes = value("rss");
+  view.shared_memory_bytes = value("shmem");
+  view.page_cache_bytes = std::max<int64_t>(value("cache") - view.shared_memory_bytes, 0);
+  const int64_t kernel = parse_number(cgroup_->file("memory.kmem.usage_in_bytes")).value_or(0);
+  view.page_table_bytes = std::min(share_.page_table_bytes, kernel);
+  view.kernel_stack_bytes = std::min(share_.kernel_stack_bytes, kernel - view.page_table_bytes);
+  view.slab_bytes = kernel - view.page_table_bytes - view.kernel_stack_bytes;
+  view.socket_bytes = parse_number(cgroup_->file("memory.kmem.tcp.usage_in_bytes")).value_or(0);
+}
+
+void ContainerReader::read_version_2(ContainerView& view) const {
+  const std::string_view stat = cgroup_->stat();
+  view.anonymous_bytes = stat_of(stat, "anon") + stat_of(stat, "hugetlb");
+  view.shared_memory_bytes = stat_of(stat, "shmem");
+  view.page_cache_bytes = std::max<int64_t>(stat_of(stat, "file") - view.shared_memory_bytes, 0);
+  view.slab_reclaimable_bytes = stat_of(stat, "slab_reclaimable");
+  view.slab_bytes =
+      std::max(stat_of(stat, "slab"), view.slab_reclaimable_bytes + stat_of(stat, "slab_unreclaimable"));
+  view.page_table_bytes = stat_of(stat, "pagetables") + stat_of(stat, "sec_pagetables");
+  view.kernel_stack_bytes = stat_of(stat, "kernel_stack");
+  view.socket_bytes = stat_of(stat, "sock");
+  const int64_t named = stat_of(stat, "percpu") + stat_of(stat, "vmalloc") + stat_of(stat, "zswap");
+  const int64_t told = view.slab_bytes + view.page_table_bytes + view.kernel_stack_bytes;
+  // Since 5.18 the kernel gives its whole share; before, the named ones are all that is known.
+  const auto kernel = number_of(stat, "kernel");
+  view.other_kernel_bytes = kernel ? std::max<int64_t>(*kernel - told, 0) : named;
+}
+
+double ContainerReader::read_pressure() const {
+  return cgroup_->version() == 2 ? parse_pressure(cgroup_->file("memory.pressure")) : 0;
+}
+
+ContainerReturns ContainerReader::returns() const {
+  ContainerReturns returns;
+  if (!cgroup_) return returns;
+  const std::string_view stat = cgroup_->stat();
+  const std::string prefix = number_of(stat, "total_cache") ? "total_" : "";
+  returns.file_lists_bytes = stat_of(stat, prefix + "active_file") + stat_of(stat, prefix + "inactive_file");
+  return returns;
+}
+
+}  // namespace plimsoll

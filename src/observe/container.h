@@ -1,0 +1,55 @@
+// The container's side of an account, from the memory controller of version 1 or 2.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "observe/cgroup.h"
+#include "plimsoll/observe.h"
+
+namespace plimsoll {
+
+// What version 1 does not tell apart, estimated from the processes in the cgroup.
+struct KernelShare {
+  int64_t page_table_bytes = 0;
+  int64_t kernel_stack_bytes = 0;
+  int64_t processes = 0;
+  bool complete = true;  // false: there were too many processes to ask them all
+};
+
+// Figures that only an account needs.
+struct ContainerReturns {
+  int64_t file_lists_bytes = 0;  // page cache that reclaim could take
+};
+
+// Follows the memory cgroup of one process, also when the process is moved. One thread at a time.
+class ContainerReader {
+ public:
+  ContainerReader(int pid, CgroupRoots roots);
+
+  // Nothing if there is no memory cgroup that we can see, or for the root of version 2, which has no usage.
+  // `estimate`: ask the processes again what version 1 does not tell.
+  std::optional<ContainerView> read(bool estimate);
+  ContainerReturns returns() const;
+  bool estimates() const noexcept { return cgroup_ && cgroup_->version() == 1; }
+  const KernelShare& share() const noexcept { return share_; }
+
+ private:
+  void follow();
+  void read_version_1(ContainerView& view) const;
+  void read_version_2(ContainerView& view) const;
+  double read_pressure() const;
+
+  int pid_;
+  CgroupRoots roots_;
+  FileReader reader_;
+  std::string membership_;  // /proc/PID/cgroup when the cgroup was found
+  std::optional<MemoryCgroup> cgroup_;
+  KernelShare share_;
+};
+
+KernelShare estimate_kernel_share(const CgroupPlace& place, const std::string& proc_root, FileReader& reader);
+
+}  // namespace plimsoll

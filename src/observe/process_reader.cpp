@@ -1,0 +1,106 @@
+#include "observe/process_reader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace plimsoll {
+namespace {
+
+constexpr int kReadingsPerContext = 60;  // file systems are mounted rarely
+constexpr size_t kMostNames = 100'000;   // then the table starts anew
+
+}  // namespace
+
+ProcessReader::ProcessReader(std::string proc_root, int pid, bool tree)
+    : proc_root_(std::move(proc_root)), with_tree_(tree), tree_(proc_root_, pid), members_{{pid, 0}} {}
+
+void ProcessReader::forget() {
+  memories_.clear();
+  full_readings_ = 0;
+}
+
+void ProcessReader::refresh_context(const ProcessDirectory& root) {
+  if (full_readings_++ % kReadingsPerContext != 0) return;
+  const auto text = reader_.read_at(root.descriptor(), "mountinfo");
+  context_.tmpfs_devices = find_tmpfs_devices(text.value_or(""));
+}
+
+ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, bool full, FileShares* files) {
+  if (full) refresh_context(root);
+  if (with_tree_) members_ = tree_.update(reader_);
+  proportional_ |= members_.size() > 1;
+  Result result;
+  result.exact = full;
+  for (const ProcessTree::Member& member : members_) {
+    const bool is_root = member.pid == members_.front().pid;
+    const bool lives =
+        is_root ? read_member(root, member, full, files, result)
+                : read_member(ProcessDirectory(proc_root_, member.pid), member, full, files, result);
+    if (lives) continue;
+    memories_.erase(member.pid);
+    tree_.drop(member.pid);
+    ++result.gaps.vanished;
+  }
+  std::erase_if(memories_, [&](const auto& entry) {
+    return std::none_of(members_.begin(), members_.end(),
+                        [&](const auto& m) { return m.pid == entry.first; });
+  });
+  result.view.proportional = proportional_ ? 1 : 0;
+  return result;
+}
+
+// False: the process is gone, or its pid is another's.
+bool ProcessReader::read_member(const ProcessDirectory& directory, const ProcessTree::Member& member,
+                                bool full, FileShares* files, Result& result) {
+  const auto stat = directory.stat(reader_);
+  if (!stat || stat->has_ended()) return false;
+  if (member.start_ticks != 0 && member.start_ticks != stat->start_ticks) return false;
+  const std::string prefix = directory.living_prefix(*stat);
+  const auto status_text = reader_.read_at(directory.descriptor(), (prefix + "status").c_str());
+  if (!status_text) return false;
+  const ProcessStatus status = parse_status(*status_text);
+
+  Memory& memory = memories_[member.pid];
+  const uint64_t program = directory.program_identity(*stat);
+  if (memory.start_ticks != stat->start_ticks || memory.program != program)
+    memory = {stat->start_ticks, program, false, {}};
+  bool was_full = false;
+  if (full) {
+    memory.full = {};
+    memory.full.status = status;
+    const int error = read_full(directory, prefix, memory, files);
+    if (error == ESRCH) return false;
+    was_full = memory.has_full = error == 0;
+    if (!was_full) ++result.gaps.denied;
+  }
+  ProcessView view = was_full ? (proportional_ ? memory.full.by_pss : memory.full.by_rss)
+                              : scale_view(memory.has_full ? &memory.full : nullptr, status, proportional_);
+  result.exact &= was_full;
+  view.rss_bytes = status.rss_bytes;
+  view.page_table_bytes = status.page_table_bytes;
+  view.processes = 1;
+  view.threads = status.threads;
+  view.descriptors = std::max<int64_t>(directory.count_descriptors(), 0);
+  add_view(result.view, view);
+  result.gaps.lazily_freed_bytes += memory.full.lazily_freed_bytes;
+  result.gaps.huge_tlb_bytes += status.huge_tlb_bytes;
+  return true;
+}
+
+int ProcessReader::read_full(const ProcessDirectory& directory, const std::string& prefix, Memory& memory,
+                             FileShares* files) {
+  if (names_.size() > kMostNames) names_ = {};
+  vmas_.clear();
+  int error = 0;
+  if (!read_smaps(directory.descriptor(), (prefix + "smaps").c_str(), vmas_, names_, error)) return error;
+  if (vmas_.empty()) return ESRCH;  // it has given its memory up and is about to end
+  add_mappings(vmas_, names_, context_, memory.full, files);
+  const auto text = reader_.read_at(directory.descriptor(), (prefix + "smaps_rollup").c_str());
+  const auto rollup = text ? parse_rollup(*text) : std::nullopt;
+  memory.full.by_rss.kernel_bytes = rollup ? rollup->rss_bytes : memory.full.status.rss_bytes;
+  memory.full.by_pss.kernel_bytes = rollup ? rollup->pss_bytes : memory.full.by_pss.sum_bytes;
+  return 0;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,64 @@
+// Reads one process or a whole tree into a ProcessView, remembering each one's last full reading.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "observe/process_view.h"
+#include "observe/tree.h"
+
+namespace plimsoll {
+
+// What a reading could not do; for the account's notes.
+struct ReadingGaps {
+  int64_t denied = 0;    // processes whose mappings we may not read
+  int64_t vanished = 0;  // processes that ended while they were read
+  int64_t lazily_freed_bytes = 0;
+  int64_t huge_tlb_bytes = 0;
+};
+
+class ProcessReader {
+ public:
+  ProcessReader(std::string proc_root, int pid, bool tree);
+
+  // `root` is the open directory of the first process. A full reading walks every mapping.
+  struct Result {
+    ProcessView view;
+    bool exact = true;  // false: cheap, or some mappings could not be read
+    ReadingGaps gaps;
+  };
+  Result read(const ProcessDirectory& root, bool full, FileShares* files = nullptr);
+  // The root executed another program: nothing that was remembered holds.
+  void forget();
+  const std::vector<ProcessTree::Member>& members() const noexcept { return members_; }
+
+ private:
+  struct Memory {
+    uint64_t start_ticks = 0;
+    uint64_t program = 0;
+    bool has_full = false;
+    FullReading full;
+  };
+  bool read_member(const ProcessDirectory& directory, const ProcessTree::Member& member, bool full,
+                   FileShares* files, Result& result);
+  // 0, or the errno of what could not be read; ESRCH: the process is gone.
+  int read_full(const ProcessDirectory& directory, const std::string& prefix, Memory& memory,
+                FileShares* files);
+  void refresh_context(const ProcessDirectory& root);
+
+  std::string proc_root_;
+  bool with_tree_;
+  ProcessTree tree_;
+  std::vector<ProcessTree::Member> members_;
+  std::map<int, Memory> memories_;
+  bool proportional_ = false;
+  MappingContext context_;
+  int full_readings_ = 0;
+  FileReader reader_;
+  NameTable names_;
+  std::vector<Vma> vmas_;
+};
+
+}  // namespace plimsoll

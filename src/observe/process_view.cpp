@@ -1,0 +1,118 @@
+#include "observe/process_view.h"
+
+#include <algorithm>
+
+#include "observe/fields.h"
+
+namespace plimsoll {
+namespace {
+
+void add_mapping(const Vma& vma, MappingKind kind, bool proportional, ProcessView& view) {
+  const MappingBytes bytes = divide(vma, proportional);
+  const int64_t all = bytes.anonymous + bytes.file;
+  switch (kind) {
+    case MappingKind::kHeap:
+      view.heap_bytes += all;
+      break;
+    case MappingKind::kArena:
+    case MappingKind::kMalloc:
+      view.allocator_bytes += all;
+      break;
+    case MappingKind::kMainStack:
+    case MappingKind::kThreadStack:
+      view.stack_bytes += all;
+      break;
+    case MappingKind::kAnonymous:
+      view.anonymous_bytes += all;
+      break;
+    case MappingKind::kFile:
+      view.private_file_bytes += bytes.anonymous;
+      view.shared_file_bytes += bytes.file;
+      break;
+    case MappingKind::kSharedMemory:
+      view.private_file_bytes += bytes.anonymous;
+      view.shared_memory_bytes += bytes.file;
+      break;
+  }
+  view.sum_bytes += all;
+  view.huge_page_bytes += vma.huge_pages;
+  view.fork_shared_bytes += bytes.joint;
+  view.swap_bytes += proportional ? vma.swap_proportional : vma.swap;
+}
+
+int64_t scaled(int64_t bytes, int64_t now, int64_t then) {
+  if (then <= 0) return bytes;
+  return static_cast<int64_t>(static_cast<double>(bytes) * static_cast<double>(now) /
+                              static_cast<double>(then));
+}
+
+// Kernels that do not tell the kinds: all of it is anonymous, as far as anybody can know.
+ProcessStatus with_kinds(ProcessStatus status) {
+  if (status.rss_anonymous_bytes < 0) status.rss_anonymous_bytes = status.rss_bytes;
+  status.rss_file_bytes = std::max<int64_t>(status.rss_file_bytes, 0);
+  status.rss_shared_memory_bytes = std::max<int64_t>(status.rss_shared_memory_bytes, 0);
+  return status;
+}
+
+ProcessView unscaled_view(const ProcessStatus& now) {
+  ProcessView view;
+  view.anonymous_bytes = now.rss_anonymous_bytes;
+  view.shared_file_bytes = now.rss_file_bytes;
+  view.shared_memory_bytes = now.rss_shared_memory_bytes;
+  return view;
+}
+
+}  // namespace
+
+void add_mappings(const std::vector<Vma>& vmas, const NameTable& names, const MappingContext& context,
+                  FullReading& reading, FileShares* files) {
+  const std::vector<MappingKind> kinds = classify(vmas, names, context);
+  for (size_t i = 0; i < vmas.size(); ++i) {
+    const Vma& vma = vmas[i];
+    add_mapping(vma, kinds[i], false, reading.by_rss);
+    add_mapping(vma, kinds[i], true, reading.by_pss);
+    reading.lazily_freed_bytes += vma.lazily_freed;
+    const bool has_file = kinds[i] == MappingKind::kFile || kinds[i] == MappingKind::kSharedMemory;
+    if (files == nullptr || !has_file || vma.rss == 0) continue;
+    const std::string& name = names[vma.name];
+    FileShare& share = (*files)[name.empty() ? "[shared anonymous]" : name];
+    const MappingBytes bytes = divide(vma, true);
+    share.rss_bytes += vma.rss;
+    share.pss_bytes += bytes.anonymous + bytes.file;
+    share.written_bytes += bytes.anonymous;
+  }
+  reading.by_rss.mappings = reading.by_pss.mappings = static_cast<int64_t>(vmas.size());
+}
+
+ProcessView scale_view(const FullReading* last, const ProcessStatus& status, bool proportional) {
+  const ProcessStatus now = with_kinds(status);
+  ProcessView view;
+  if (last == nullptr) {
+    view = unscaled_view(now);
+  } else {
+    view = proportional ? last->by_pss : last->by_rss;
+    const ProcessStatus then = with_kinds(last->status);
+    for (int64_t* bytes : {&view.heap_bytes, &view.allocator_bytes, &view.stack_bytes, &view.anonymous_bytes,
+                           &view.private_file_bytes, &view.huge_page_bytes, &view.fork_shared_bytes})
+      *bytes = scaled(*bytes, now.rss_anonymous_bytes, then.rss_anonymous_bytes);
+    view.shared_file_bytes = scaled(view.shared_file_bytes, now.rss_file_bytes, then.rss_file_bytes);
+    view.shared_memory_bytes =
+        then.rss_shared_memory_bytes > 0
+            ? scaled(view.shared_memory_bytes, now.rss_shared_memory_bytes, then.rss_shared_memory_bytes)
+            : now.rss_shared_memory_bytes;
+  }
+  view.swap_bytes = now.swap_bytes;
+  view.sum_bytes = view.heap_bytes + view.allocator_bytes + view.stack_bytes + view.anonymous_bytes +
+                   view.private_file_bytes + view.shared_file_bytes + view.shared_memory_bytes;
+  view.kernel_bytes = proportional ? view.sum_bytes : now.rss_bytes;
+  return view;
+}
+
+void add_view(ProcessView& sum, const ProcessView& view) {
+  std::vector<int64_t> values;
+  for_each_process_field(view, [&](const char*, int64_t value) { values.push_back(value); });
+  size_t next = 0;
+  for_each_process_field(sum, [&](const char*, int64_t& value) { value += values[next++]; });
+}
+
+}  // namespace plimsoll

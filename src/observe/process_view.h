@@ -1,0 +1,40 @@
+// A process's mappings summed up by kind, and cheap readings scaled by what a full one found.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "observe/classify.h"
+#include "observe/procfs.h"
+#include "plimsoll/observe.h"
+
+namespace plimsoll {
+
+// Pages of one mapped file.
+struct FileShare {
+  int64_t rss_bytes = 0, pss_bytes = 0;
+  int64_t written_bytes = 0;  // part of it: private copies, by Pss
+};
+using FileShares = std::map<std::string, FileShare>;
+
+// What a walk over all mappings found, by Rss and by Pss, and the cheap figures of the same moment.
+struct FullReading {
+  ProcessView by_rss, by_pss;
+  ProcessStatus status;
+  int64_t lazily_freed_bytes = 0;  // MADV_FREE: would go at once under pressure
+};
+
+// Adds all mappings to a reading; files too where `files` is given.
+void add_mappings(const std::vector<Vma>& vmas, const NameTable& names, const MappingContext& context,
+                  FullReading& reading, FileShares* files);
+
+// The view now, from the last full reading (none: nullptr) and the cheap figures: each kind grows and shrinks
+// with the kernel's figure for its group (anonymous, file, shared memory).
+ProcessView scale_view(const FullReading* last, const ProcessStatus& now, bool proportional);
+
+// Adds bytes and counts.
+void add_view(ProcessView& sum, const ProcessView& view);
+
+}  // namespace plimsoll

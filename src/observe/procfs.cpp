@@ -1,0 +1,181 @@
+#include "observe/procfs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <memory>
+#include <utility>
+
+namespace plimsoll {
+namespace {
+
+constexpr uint64_t kKernelThreadFlag = 0x00200000;  // PF_KTHREAD of the kernel's sched.h
+
+uint64_t parse_unsigned(std::string_view word) {
+  uint64_t number = 0;
+  std::from_chars(word.data(), word.data() + word.size(), number);
+  return number;
+}
+
+// Fields of stat are numbered as proc(5) does, from 1.
+constexpr int kFirstFieldAfterName = 3;
+constexpr int kLastField = 47;
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const noexcept { ::closedir(directory); }
+};
+using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
+
+DirectoryStream open_stream(int parent, const char* name) {
+  const int descriptor = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return nullptr;
+  DIR* stream = ::fdopendir(descriptor);
+  if (stream == nullptr) ::close(descriptor);
+  return DirectoryStream(stream);
+}
+
+uint64_t mix(uint64_t hash, uint64_t value) {
+  return (hash ^ value) * 0x100000001b3ULL + (hash >> 29);
+}
+
+}  // namespace
+
+bool ProcessStat::is_kernel_thread() const noexcept {
+  return (flags & kKernelThreadFlag) != 0;
+}
+
+std::optional<ProcessStat> parse_stat(std::string_view text) {
+  const size_t open = text.find('(');
+  const size_t close = text.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return std::nullopt;
+  const auto pid = parse_number(text.substr(0, open));
+  if (!pid) return std::nullopt;
+  std::string_view rest = text.substr(close + 1);
+  std::array<std::string_view, kLastField + 1> fields;
+  for (int i = kFirstFieldAfterName; i <= kLastField; ++i) fields[static_cast<size_t>(i)] = next_word(rest);
+  if (fields[22].empty()) return std::nullopt;
+  ProcessStat stat;
+  stat.pid = static_cast<int>(*pid);
+  stat.name = text.substr(open + 1, close - open - 1);
+  stat.state = fields[3].front();
+  stat.parent = static_cast<int>(parse_number(fields[4]).value_or(0));
+  stat.flags = parse_unsigned(fields[9]);
+  stat.threads = parse_number(fields[20]).value_or(0);
+  stat.start_ticks = parse_unsigned(fields[22]);
+  stat.start_code = parse_unsigned(fields[26]);
+  stat.start_stack = parse_unsigned(fields[28]);
+  stat.start_brk = parse_unsigned(fields[47]);
+  return stat;
+}
+
+ProcessStatus parse_status(std::string_view text) {
+  const auto bytes = [&](std::string_view key, int64_t otherwise) {
+    const auto kib = number_of(text, key);
+    return kib ? *kib * 1024 : otherwise;
+  };
+  ProcessStatus status;
+  status.thread_group = static_cast<int>(number_of(text, "Tgid").value_or(0));
+  status.threads = number_of(text, "Threads").value_or(0);
+  // Everything about memory stands between these; the text behind is longer than all of it.
+  const size_t start = text.find("\nVmPeak:");
+  if (start == std::string_view::npos) return status;
+  text.remove_prefix(start + 1);
+  status.rss_bytes = bytes("VmRSS", 0);
+  status.rss_anonymous_bytes = bytes("RssAnon", -1);
+  status.rss_file_bytes = bytes("RssFile", -1);
+  status.rss_shared_memory_bytes = bytes("RssShmem", -1);
+  status.swap_bytes = bytes("VmSwap", 0);
+  status.page_table_bytes = bytes("VmPTE", 0) + bytes("VmPMD", 0);
+  status.huge_tlb_bytes = bytes("HugetlbPages", 0);
+  return status;
+}
+
+std::optional<Rollup> parse_rollup(std::string_view text) {
+  const auto rss = number_of(text, "Rss");
+  const auto pss = number_of(text, "Pss");
+  if (!rss || !pss) return std::nullopt;
+  return Rollup{*rss * 1024, *pss * 1024};
+}
+
+ProcessDirectory::ProcessDirectory(const std::string& proc_root, int pid) {
+  const std::string path = proc_root + "/" + std::to_string(pid);
+  descriptor_ = ::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ < 0) error_ = errno;
+}
+
+ProcessDirectory::ProcessDirectory(ProcessDirectory&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), error_(other.error_) {}
+
+ProcessDirectory& ProcessDirectory::operator=(ProcessDirectory&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(error_, other.error_);
+  return *this;
+}
+
+ProcessDirectory::~ProcessDirectory() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::optional<ProcessStat> ProcessDirectory::stat(FileReader& reader) const {
+  if (descriptor_ < 0) return std::nullopt;
+  const auto text = reader.read_at(descriptor_, "stat");
+  return text ? parse_stat(*text) : std::nullopt;
+}
+
+std::optional<ProcessStatus> ProcessDirectory::status(FileReader& reader) const {
+  if (descriptor_ < 0) return std::nullopt;
+  const auto text = reader.read_at(descriptor_, "status");
+  return text && !text->empty() ? std::optional(parse_status(*text)) : std::nullopt;
+}
+
+int64_t ProcessDirectory::count_descriptors() const {
+  if (descriptor_ < 0) return -1;
+  const DirectoryStream stream = open_stream(descriptor_, "fd");
+  if (!stream) return -1;
+  // Since 6.2 the directory's size is the number of descriptors.
+  struct stat status = {};
+  struct statfs system = {};
+  const int descriptor = ::dirfd(stream.get());
+  if (::fstat(descriptor, &status) == 0 && status.st_size > 0 && ::fstatfs(descriptor, &system) == 0 &&
+      system.f_type == PROC_SUPER_MAGIC)
+    return status.st_size;
+  int64_t count = 0;
+  while (const dirent* entry = ::readdir(stream.get())) {
+    if (entry->d_name[0] != '.') ++count;
+  }
+  return count;
+}
+
+std::string ProcessDirectory::living_prefix(const ProcessStat& stat) const {
+  if (stat.state != 'Z' && stat.state != 'X') return {};
+  const DirectoryStream stream = open_stream(descriptor_, "task");
+  if (!stream) return {};
+  const std::string leader = std::to_string(stat.pid);
+  while (const dirent* entry = ::readdir(stream.get())) {
+    if (entry->d_name[0] != '.' && leader != entry->d_name) return std::string("task/") + entry->d_name + "/";
+  }
+  return {};
+}
+
+uint64_t ProcessDirectory::program_identity(const ProcessStat& stat) const {
+  uint64_t hash = mix(mix(stat.start_code, stat.start_stack), stat.start_brk);
+  struct stat program = {};
+  if (::fstatat(descriptor_, "exe", &program, 0) == 0) hash = mix(mix(hash, program.st_dev), program.st_ino);
+  return hash;
+}
+
+std::string ProcessDirectory::link(const char* name) const {
+  std::array<char, PATH_MAX> target;
+  const ssize_t length = ::readlinkat(descriptor_, name, target.data(), target.size());
+  return length > 0 ? std::string(target.data(), static_cast<size_t>(length)) : std::string();
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,78 @@
+// One process's files in /proc. A process may end, exec or be replaced between any two reads: every function
+// answers "nothing" then, and an open ProcessDirectory never speaks of another process with the same pid.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "observe/file_reader.h"
+
+namespace plimsoll {
+
+// /proc/PID/stat, as far as it is used. The addresses are 0 without permission.
+struct ProcessStat {
+  int pid = 0;
+  std::string name;  // any bytes, newlines and parentheses too
+  char state = '?';  // R S D I running or waiting, T t stopped, Z X ended
+  int parent = 0;
+  uint64_t flags = 0;
+  int64_t threads = 0;
+  uint64_t start_ticks = 0;  // with the pid, the identity of a process
+  uint64_t start_code = 0, start_stack = 0, start_brk = 0;
+
+  bool is_kernel_thread() const noexcept;
+  bool is_stopped() const noexcept { return state == 'T' || state == 't'; }
+  // A leader that called pthread_exit is a zombie while its threads live on.
+  bool has_ended() const noexcept { return (state == 'Z' || state == 'X') && threads <= 1; }
+};
+std::optional<ProcessStat> parse_stat(std::string_view text);
+
+// /proc/PID/status, as far as it is used, in bytes. Kernels before 4.5 do not tell the three kinds: -1.
+struct ProcessStatus {
+  int thread_group = 0;
+  int64_t rss_bytes = 0;
+  int64_t rss_anonymous_bytes = -1, rss_file_bytes = -1, rss_shared_memory_bytes = -1;
+  int64_t swap_bytes = 0;
+  int64_t page_table_bytes = 0;
+  int64_t huge_tlb_bytes = 0;  // hugetlbfs: in no Rss
+  int64_t threads = 0;
+};
+ProcessStatus parse_status(std::string_view text);
+
+// /proc/PID/smaps_rollup in bytes: the kernel's own sums over all mappings.
+struct Rollup {
+  int64_t rss_bytes = 0;
+  int64_t pss_bytes = 0;
+};
+std::optional<Rollup> parse_rollup(std::string_view text);
+
+// A descriptor of /proc/PID. Movable, closes itself.
+class ProcessDirectory {
+ public:
+  ProcessDirectory() = default;
+  ProcessDirectory(const std::string& proc_root, int pid);  // then check error()
+  ProcessDirectory(ProcessDirectory&& other) noexcept;
+  ProcessDirectory& operator=(ProcessDirectory&& other) noexcept;
+  ~ProcessDirectory();
+
+  int descriptor() const noexcept { return descriptor_; }  // -1: could not be opened
+  int error() const noexcept { return error_; }            // errno of the opening
+
+  std::optional<ProcessStat> stat(FileReader& reader) const;
+  std::optional<ProcessStatus> status(FileReader& reader) const;
+  // Open descriptors; -1 without permission.
+  int64_t count_descriptors() const;
+  // Where mm's files are: empty, or "task/TID/" of a living thread if the leader has left them behind.
+  std::string living_prefix(const ProcessStat& stat) const;
+  // What changes with every exec and with nothing else: the program's file and addresses. 0: not permitted.
+  uint64_t program_identity(const ProcessStat& stat) const;
+  std::string link(const char* name) const;  // readlink; empty without permission
+
+ private:
+  int descriptor_ = -1;
+  int error_ = 0;
+};
+
+}  // namespace plimsoll
