@@ -1,15 +1,44 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <list>
+#include <mutex>
 
 #include "memory/budget.h"
 #include "plimsoll/env.h"
 
 namespace plimsoll {
 
+// What sessions keep for their next run, to be given up when another session needs the room. Any thread.
+class IdleMemory {
+ public:
+  using Release = std::function<void()>;
+  using Entry = std::list<Release>::iterator;
+
+  Entry add(Release release) {
+    const std::lock_guard lock(mutex_);
+    return sessions_.insert(sessions_.end(), std::move(release));
+  }
+  // Afterwards the session is not called any more.
+  void remove(Entry entry) noexcept {
+    const std::lock_guard lock(mutex_);
+    sessions_.erase(entry);
+  }
+  void release_all() {
+    const std::lock_guard lock(mutex_);
+    for (const Release& release : sessions_) release();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::list<Release> sessions_;
+};
+
 struct Env::Impl {
   explicit Impl(int64_t limit_bytes) : budget("process", limit_bytes) {}
   Budget budget;
+  IdleMemory idle;
   std::atomic<bool> team_busy{false};  // one run at a time holds the OpenMP team
 };
 

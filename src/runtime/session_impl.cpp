@@ -41,6 +41,7 @@ void Session::Impl::initialize() {
     idle_.back()->index = static_cast<size_t>(i);
   }
   plans_.store(std::make_shared<const PlanTable>());
+  idle_entry_ = env->idle.add([this] { release_memory(); });
 }
 
 namespace {
@@ -87,14 +88,14 @@ std::shared_ptr<ShapePlan> Session::Impl::prepare(const std::vector<std::vector<
   return plan;
 }
 
-// What other shapes left behind makes room if there is too little.
+// What other shapes and other sessions left behind makes room if there is too little.
 std::shared_ptr<CachedPlan> Session::Impl::make_plan(const std::vector<std::vector<int64_t>>& shapes) {
   try {
     return std::make_shared<CachedPlan>(*model, shapes, budget);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kBudgetExceeded) throw;
   }
-  release_memory();
+  env->idle.release_all();
   plans_.store(std::make_shared<const PlanTable>());
   return std::make_shared<CachedPlan>(*model, shapes, budget);
 }
@@ -167,8 +168,8 @@ void Session::Impl::map_arenas(RunSlot& slot, const ShapePlan& plan) {
   }
 }
 
-// The arenas and the charge for inputs and outputs. What other shapes left behind makes room if there is
-// too little.
+// The arenas and the charge for inputs and outputs. What other shapes and other sessions left behind makes
+// room if there is too little.
 Charge Session::Impl::take_memory(RunSlot& slot, const std::shared_ptr<ShapePlan>& plan, Budget& run_budget) {
   try {
     map_arenas(slot, *plan);
@@ -177,7 +178,7 @@ Charge Session::Impl::take_memory(RunSlot& slot, const std::shared_ptr<ShapePlan
     if (error.code() != ErrorCode::kBudgetExceeded) throw;
   }
   slot.release();
-  release_memory();
+  env->idle.release_all();
   {
     const std::lock_guard lock(prepare_mutex_);
     auto table = std::make_shared<PlanTable>(*plans_.load());

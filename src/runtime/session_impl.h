@@ -37,6 +37,7 @@ struct CachedPlan : ShapePlan {
 struct Session::Impl {
   Impl(const Env& env, const std::string& path, const SessionOptions& options);
   Impl(const Env& env, std::span<const std::byte> bytes, const SessionOptions& options);
+  ~Impl() { env->idle.remove(idle_entry_); }
 
   // Values for the inputs and outputs of one run, in the graph's order. An output that is empty is
   // made by the run and left there.
@@ -84,6 +85,7 @@ struct Session::Impl {
   mutable std::mutex slots_mutex_;
   std::condition_variable slot_free_;
   std::vector<std::unique_ptr<RunSlot>> idle_;
+  IdleMemory::Entry idle_entry_;
 };
 
 struct IoBinding::Impl {

@@ -105,6 +105,54 @@ TEST(Session, ShapesThatDoNotFitEachOtherAreTheCallersMistake) {
   }
 }
 
+// Two sessions under one line that holds either of their runs, but not both arenas at once.
+TEST(Env, IdleMemoryOfOneSessionMakesRoomForAnother) {
+  const std::string bytes = product_model();
+  const Value input = Value::CreateTensor(ElementType::kFloat, {4000, 64});
+  const auto run = [&](Session& session) { session.Run({}, {"x"}, {input}, {session.GetOutputs()[0].name}); };
+  Session alone = open(bytes);
+  const int64_t peak = alone.Prepare({{"x", {4000, 64}}}).peak_bytes;
+  const int64_t arena = [&] {
+    run(alone);
+    return alone.GetMemoryReport()[Account::kPlanned].now_bytes;
+  }();
+  ASSERT_GT(arena, peak / 4);
+  alone.ReleaseMemory();
+  const int64_t closed = alone.GetMemoryReport().now_bytes;
+
+  EnvOptions options;
+  options.memory_limit_bytes = peak + closed + arena / 2;
+  const Env env(options);
+  Session first(env, bytes.data(), bytes.size(), SessionOptions().SetIntraOpNumThreads(1));
+  Session second(env, bytes.data(), bytes.size(), SessionOptions().SetIntraOpNumThreads(1));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_NO_THROW(run(first));
+    EXPECT_NO_THROW(run(second));
+    EXPECT_EQ(first.GetMemoryReport()[Account::kPlanned].now_bytes, 0);
+  }
+  EXPECT_LE(env.GetMemoryReport().peak_bytes, options.memory_limit_bytes);
+}
+
+TEST(Env, IdleMemoryMakesRoomForANewSession) {
+  const std::string bytes = product_model();
+  Session alone = open(bytes);
+  const int64_t peak = alone.Prepare({{"x", {4000, 64}}}).peak_bytes;
+  EnvOptions options;
+  options.memory_limit_bytes = peak;
+  const Env env(options);
+  Session first(env, bytes.data(), bytes.size(), SessionOptions().SetIntraOpNumThreads(1));
+  first.Run({}, {"x"}, {Value::CreateTensor(ElementType::kFloat, {4000, 64})}, {first.GetOutputs()[0].name});
+  // Sessions are opened until there is no room for what they are made of.
+  std::vector<Session> more;
+  EXPECT_EQ(code_of([&] {
+              for (int i = 0; i < 1000; ++i)
+                more.emplace_back(env, bytes.data(), bytes.size(), SessionOptions().SetIntraOpNumThreads(1));
+            }),
+            ErrorCode::kBudgetExceeded);
+  EXPECT_EQ(first.GetMemoryReport()[Account::kPlanned].now_bytes, 0);
+  EXPECT_LE(env.GetMemoryReport().peak_bytes, peak);
+}
+
 TEST(Session, RejectsWrongInputs) {
   const std::string bytes = chain_model(1);
   Session session = open(bytes);
