@@ -14,7 +14,15 @@ struct OptimizeOptions {
   int stop_after = -1;  // run only the first N passes of the list, for bisection; -1 runs all
   // A folded result larger than this is kept only if it is smaller than the constants it replaces.
   int64_t fold_bytes_cap = 4 << 20;
+  // Of ONNX's operators only those that the model's opset has are made: what is written is valid ONNX.
+  // Raising the import instead would change what the other nodes mean.
+  bool keep_opset = false;
 };
+
+// Whether passes may make an operator that came with opset `since`.
+inline bool may_make(const Graph& root, const OptimizeOptions& options, int since) {
+  return !options.keep_opset || root.opset("") >= since;
+}
 
 // A rewrite of a whole model, bodies included. Nodes are resolved, in order, and Edge::facts are up
 // to date before and after. Returns whether anything changed.

@@ -4,6 +4,7 @@
 #include "optimize/activations.h"
 #include "optimize/editor.h"
 #include "optimize/match.h"
+#include "optimize/pipeline.h"
 #include "optimize/rewrites.h"
 
 namespace plimsoll {
@@ -71,24 +72,20 @@ bool as_divided_hard_swish(Node& node, Editor& editor) {
   return false;
 }
 
-bool has_hard_swish() {
-  return find_op("", "HardSwish") != nullptr && find_op("", "HardSigmoid") != nullptr;
-}
-
 // x * f(x), where f is Sigmoid or HardSigmoid(1/6, 1/2).
-bool as_gated(Node& node, Editor& editor) {
+bool as_gated(Node& node, Editor& editor, bool hard_swish) {
   if (!is_op(&node, "Mul")) return false;
   for (size_t i = 0; i < 2; ++i) {
     const Edge* gate = node.inputs[i];
     Edge* x = node.inputs[1 - i];
     if (gate->producer == nullptr || gate->producer->input(0) != x || editor.only_user(*gate) == nullptr)
       continue;
-    if (maker(gate, "Sigmoid") != nullptr && find_op(kPlimsollDomain, "Silu") != nullptr) {
+    if (maker(gate, "Sigmoid") != nullptr) {
       editor.become(node, kPlimsollDomain, "Silu", {x}, {});
       return true;
     }
     const Node* hard = maker(gate, "HardSigmoid");
-    if (hard != nullptr && has_hard_swish() && is_near(attribute_or(*hard, "alpha", 0.2f), 1.0f / 6) &&
+    if (hard != nullptr && hard_swish && is_near(attribute_or(*hard, "alpha", 0.2f), 1.0f / 6) &&
         attribute_or(*hard, "beta", 0.5f) == 0.5f) {
       editor.become(node, "", "HardSwish", {x}, {});
       return true;
@@ -99,14 +96,14 @@ bool as_gated(Node& node, Editor& editor) {
 
 }  // namespace
 
-bool recognize_activations(Graph& root, const OptimizeOptions&) {
+bool recognize_activations(Graph& root, const OptimizeOptions& options) {
+  const bool hard_swish = may_make(root, options, 14);
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node) || node->outputs.empty() || !is_f32(node->outputs[0])) continue;
-      if (has_hard_swish() && (as_hard_sigmoid(*node, editor) || as_divided_hard_swish(*node, editor)))
-        continue;
-      as_gated(*node, editor);
+      if (as_hard_sigmoid(*node, editor) || (hard_swish && as_divided_hard_swish(*node, editor))) continue;
+      as_gated(*node, editor, hard_swish);
     }
   }
   return editor.finish();

@@ -1,8 +1,8 @@
 #include <cmath>
 
-#include "ops/registry.h"
 #include "optimize/editor.h"
 #include "optimize/match.h"
+#include "optimize/pipeline.h"
 #include "optimize/rewrites.h"
 
 namespace plimsoll {
@@ -50,8 +50,8 @@ Node* outer_product(const Node& erf, Edge* x, const Editor& editor) {
 
 }  // namespace
 
-bool recognize_gelu(Graph& root, const OptimizeOptions&) {
-  if (find_op("", "Gelu") == nullptr) return false;
+bool recognize_gelu(Graph& root, const OptimizeOptions& options) {
+  if (!may_make(root, options, 20)) return false;
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {

@@ -1,6 +1,6 @@
-#include "ops/registry.h"
 #include "optimize/editor.h"
 #include "optimize/match.h"
+#include "optimize/pipeline.h"
 #include "optimize/rewrites.h"
 
 namespace plimsoll {
@@ -95,8 +95,8 @@ bool recognize(Node& div, Editor& editor) {
 
 }  // namespace
 
-bool recognize_layer_normalization(Graph& root, const OptimizeOptions&) {
-  if (find_op("", "LayerNormalization") == nullptr) return false;
+bool recognize_layer_normalization(Graph& root, const OptimizeOptions& options) {
+  if (!may_make(root, options, 17)) return false;
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {

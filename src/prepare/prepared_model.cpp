@@ -39,6 +39,7 @@ void PreparedModel::prepare() {
   OptimizeOptions optimization;
   optimization.level = options_.level;
   optimization.stop_after = options_.stop_after_pass;
+  optimization.keep_opset = options_.keep_opset;
   optimize(graph_, optimization);
   infer_graph(graph_);
   weights_ = std::make_unique<Weights>(graph_);

@@ -69,7 +69,10 @@ Plan Model::MakePlan(const Shapes& shapes) const {
 }
 
 void Model::Save(const std::string& path) const {
-  write_model(impl_->prepared().graph(), path);
+  PrepareOptions options = prepare_options(impl_->options);
+  options.keep_opset = true;
+  Budget saving("saving", 0, &impl_->env->budget);
+  write_model(PreparedModel(impl_->path, options, saving).graph(), path);
 }
 
 }  // namespace plimsoll

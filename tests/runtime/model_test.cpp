@@ -42,6 +42,27 @@ TEST_F(ModelFiles, FormulaCoversLoading) {
   EXPECT_EQ(plan.formula, std::to_string(plan.lower_bound_bytes));
 }
 
+// Gelu came with opset 20: a file that imports less keeps what Gelu was made of.
+TEST_F(ModelFiles, SavedModelsHaveOperatorsOfTheirOpsetOnly) {
+  for (const int opset : {13, 20}) {
+    ModelBuilder model(opset);
+    Edge* x = model.input("x", ElementType::kFloat, {"2", "8"});
+    Edge* root = model.constant<float>("root", {}, {1.41421356f});
+    Edge* one = model.constant<float>("one", {}, {1.0f});
+    Edge* half = model.constant<float>("half", {}, {0.5f});
+    Edge* erf = model.node("Erf", {model.node("Div", {x, root})[0]})[0];
+    Edge* product = model.node("Mul", {x, model.node("Add", {erf, one})[0]})[0];
+    model.output(model.node("Mul", {product, half})[0]);
+    const std::string from = room_ / "from.onnx", to = room_ / "to.onnx";
+    std::ofstream(from) << model.bytes();
+    Model(Env(), from, SessionOptions()).Save(to);
+    const ModelInfo info = Model(Env(), to, SessionOptions()).GetInfo();
+    EXPECT_EQ(info.operators.count("Gelu"), opset == 20 ? 1u : 0u) << opset;
+    EXPECT_EQ(info.operators.count("Erf"), opset == 20 ? 0u : 1u) << opset;
+    EXPECT_EQ(info.opsets.at("ai.onnx"), opset);
+  }
+}
+
 TEST_F(ModelFiles, APipeIsNoModel) {
   try {
     const Model model(Env(), pipe());
