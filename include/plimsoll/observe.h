@@ -28,11 +28,12 @@ struct MemoryPart {
 // process; from the moment a second one is seen they are by Pss: a page that n processes map counts as one
 // n-th in each, also where some of the n are not watched.
 struct ProcessView {
-  int64_t heap_bytes = 0;       // [heap]: brk
-  int64_t allocator_bytes = 0;  // glibc's arenas of other threads and large anonymous maps of malloc's shape
-  int64_t stack_bytes = 0;      // main and threads'
-  int64_t anonymous_bytes = 0;  // other private anonymous maps
-  int64_t huge_page_bytes = 0;  // part of the above that is in huge pages: not added to the sum
+  int64_t heap_bytes = 0;        // [heap]: brk
+  int64_t allocator_bytes = 0;   // glibc's arenas of other threads and large anonymous maps of malloc's shape
+  int64_t malloc_map_bytes = 0;  // part of allocator_bytes that only the shape of its maps tells: a guess
+  int64_t stack_bytes = 0;       // main and threads'
+  int64_t anonymous_bytes = 0;   // other private anonymous maps
+  int64_t huge_page_bytes = 0;   // part of the above that is in huge pages: not added to the sum
   int64_t fork_shared_bytes =
       0;  // part of the above that several processes map since a fork, until one writes
   int64_t private_file_bytes = 0;   // private pages of mapped files: written copies

@@ -48,7 +48,8 @@ class Classifier {
     if (vma.inode != 0 || !name.empty()) return MappingKind::kFile;
     if (is_arena(i)) return MappingKind::kArena;
     if (is_stack(i)) return MappingKind::kThreadStack;
-    return is_malloc_map(i) ? MappingKind::kMalloc : MappingKind::kAnonymous;
+    if (!is_malloc_map(i)) return MappingKind::kAnonymous;
+    return has_mapping_allocator_ ? MappingKind::kArena : MappingKind::kMalloc;
   }
 
  private:
@@ -100,6 +101,7 @@ class Classifier {
   bool is_stack(size_t i) const {
     const Vma& vma = vmas_[i];
     if (!is_writable(vma) || vma.size() < kLeastStackBytes) return false;
+    if (context_.stacks_are_marked && !vma.no_huge_page) return vma.grows_down;  // some other guarded map
     const Vma* guard = before(i);
     if (guard == nullptr || !is_reserve(*guard)) return vma.grows_down;
     // Behind an arena the guard is one with the arena's reserve, before Linux 6.7.
@@ -148,6 +150,15 @@ std::unordered_set<uint64_t> find_tmpfs_devices(std::string_view mountinfo) {
     if (major && minor) devices.insert(static_cast<uint64_t>(*major) << 32 | static_cast<uint64_t>(*minor));
   }
   return devices;
+}
+
+bool marks_stacks(std::string_view release) {
+  int major = 0, minor = 0;
+  const char* end = release.data() + release.size();
+  const auto first = std::from_chars(release.data(), end, major);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return false;
+  if (std::from_chars(first.ptr + 1, end, minor).ec != std::errc()) return false;
+  return major > 6 || (major == 6 && minor >= 7);
 }
 
 MappingBytes divide(const Vma& vma, bool proportional) noexcept {

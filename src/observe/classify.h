@@ -13,8 +13,8 @@ namespace plimsoll {
 
 enum class MappingKind : uint8_t {
   kHeap,          // [heap]
-  kArena,         // glibc's arenas of threads other than the first
-  kMalloc,        // anonymous maps of the shape that malloc, or the language's own allocator, makes
+  kArena,         // glibc's arenas of threads other than the first; those of the language's own allocator
+  kMalloc,        // anonymous maps of the shape that malloc makes for large blocks: a guess
   kMainStack,     // [stack]
   kThreadStack,   // a guard and a writable map behind it
   kAnonymous,     // other private anonymous maps
@@ -25,6 +25,7 @@ enum class MappingKind : uint8_t {
 // What the process runs on decides who makes its anonymous maps.
 struct MappingContext {
   std::unordered_set<uint64_t> tmpfs_devices;  // major << 32 | minor
+  bool stacks_are_marked = false;              // MAP_STACK shows in smaps, as "nh": since Linux 6.7
 };
 
 // One kind for each mapping; `vmas` are one process's, in the order of addresses.
@@ -33,6 +34,9 @@ std::vector<MappingKind> classify(const std::vector<Vma>& vmas, const NameTable&
 
 // Devices of all tmpfs mounts in the text of a mountinfo.
 std::unordered_set<uint64_t> find_tmpfs_devices(std::string_view mountinfo);
+
+// Whether a kernel of this release ("6.18.44-x") shows MAP_STACK in smaps.
+bool marks_stacks(std::string_view release);
 
 // A mapping's resident bytes, divided. `joint` is the part of `anonymous` that several processes map:
 // after a fork, before one of them writes.

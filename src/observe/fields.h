@@ -10,6 +10,7 @@ template <typename View, typename Visit>
 void for_each_process_field(View& view, Visit visit) {
   visit("heap_bytes", view.heap_bytes);
   visit("allocator_bytes", view.allocator_bytes);
+  visit("malloc_map_bytes", view.malloc_map_bytes);
   visit("stack_bytes", view.stack_bytes);
   visit("anonymous_bytes", view.anonymous_bytes);
   visit("huge_page_bytes", view.huge_page_bytes);

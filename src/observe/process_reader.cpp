@@ -24,6 +24,8 @@ void ProcessReader::refresh_context(const ProcessDirectory& root) {
   if (full_readings_++ % kReadingsPerContext != 0) return;
   const auto text = reader_.read_at(root.descriptor(), "mountinfo");
   context_.tmpfs_devices = find_tmpfs_devices(text.value_or(""));
+  const auto release = reader_.read((proc_root_ + "/sys/kernel/osrelease").c_str());
+  context_.stacks_are_marked = marks_stacks(release.value_or(""));
 }
 
 ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, bool full, FileShares* files) {

@@ -14,8 +14,11 @@ void add_mapping(const Vma& vma, MappingKind kind, bool proportional, ProcessVie
     case MappingKind::kHeap:
       view.heap_bytes += all;
       break;
-    case MappingKind::kArena:
     case MappingKind::kMalloc:
+      view.malloc_map_bytes += all;
+      view.allocator_bytes += all;
+      break;
+    case MappingKind::kArena:
       view.allocator_bytes += all;
       break;
     case MappingKind::kMainStack:
@@ -92,8 +95,9 @@ ProcessView scale_view(const FullReading* last, const ProcessStatus& status, boo
   } else {
     view = proportional ? last->by_pss : last->by_rss;
     const ProcessStatus then = with_kinds(last->status);
-    for (int64_t* bytes : {&view.heap_bytes, &view.allocator_bytes, &view.stack_bytes, &view.anonymous_bytes,
-                           &view.private_file_bytes, &view.huge_page_bytes, &view.fork_shared_bytes})
+    for (int64_t* bytes :
+         {&view.heap_bytes, &view.allocator_bytes, &view.malloc_map_bytes, &view.stack_bytes,
+          &view.anonymous_bytes, &view.private_file_bytes, &view.huge_page_bytes, &view.fork_shared_bytes})
       *bytes = scaled(*bytes, now.rss_anonymous_bytes, then.rss_anonymous_bytes);
     view.shared_file_bytes = scaled(view.shared_file_bytes, now.rss_file_bytes, then.rss_file_bytes);
     view.shared_memory_bytes =
