@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "plimsoll/error.h"
+
 namespace plimsoll {
 
 // 0 means no limit. What is wrong (negative, too small for a process to start) is kInvalidArgument.
@@ -68,7 +70,8 @@ enum class Ending : uint8_t {
   kWallTime,
   kCpuTime,
   kOutputLimit,
-  kCancelled,  // by Job::Kill, a closed Pool, Ctrl-C
+  kCancelled,     // by Job::Kill, a closed Pool, Ctrl-C
+  kProcessLimit,  // only where no pids controller refuses the process instead
 };
 const char* ending_name(Ending ending) noexcept;  // "exited", "signalled", "memory limit", ...
 
@@ -98,12 +101,25 @@ struct Completed {
   std::string error;   // captured stderr
 };
 
-// One running job. Movable, owned by its creator; one thread at a time, except Kill, which any may call.
+// A command that could not be started.
+class StartError : public Error {
+ public:
+  enum Reason : uint8_t { kNotFound, kNotExecutable, kOther };
+  StartError(ErrorCode code, std::string message, Reason reason)
+      : Error(code, std::move(message)), reason_(reason) {}
+  Reason reason() const noexcept { return reason_; }
+
+ private:
+  Reason reason_;
+};
+
+// One running job. Movable, owned by its creator; one thread at a time, except Kill and Cancel, which any may
+// call.
 class Job {
  public:
-  // Throws kInvalidArgument for limits or descriptors that make no sense, kIo if the command does not exist
-  // (CommandNotFound() below tells) or cannot be executed, kNotImplemented if a strict sandbox cannot be had.
-  // If it throws, nothing is left behind.
+  // Throws kInvalidArgument for limits or descriptors that make no sense, StartError if the command does not
+  // exist or cannot be executed, kNotImplemented if a strict sandbox cannot be had. If it throws, nothing is
+  // left behind. Limits other than memory hold while somebody is in Wait or WaitFor.
   static Job Start(Command command, const Limits& limits = {});
   Job(Job&&) noexcept;
   Job& operator=(Job&&) noexcept;
@@ -115,11 +131,14 @@ class Job {
   Completed Wait();
   // As Wait, but gives up after `timeout` and returns nothing; the job goes on.
   std::optional<Completed> WaitFor(std::chrono::milliseconds timeout);
-  void Kill() noexcept;  // idempotent; Wait still reports, with Ending::kCancelled
+  void Kill() noexcept;  // at once, idempotent; Wait still reports, with Ending::kCancelled
+  // TERM now, KILL after `grace`, if somebody waits. Safe to call from a signal handler.
+  void Cancel() noexcept;
   // The group's memory now and its peak since the start or the last ResetPeak, by the kernel's figures.
   int64_t MemoryBytes() const;
   int64_t PeakBytes() const;
   void ResetPeak();
+  double CpuMs() const;  // user and system time of the whole group so far
   // The directory of the job's own memory cgroup; empty: it has none.
   std::string CgroupDirectory() const;
   // The receipt as far as it is known now: times, peak, byte-seconds, limit, mechanism, sandbox. Cheap.

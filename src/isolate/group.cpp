@@ -1,0 +1,289 @@
+#include "isolate/group.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "isolate/clone.h"
+
+namespace plimsoll {
+namespace {
+
+std::optional<double> read_cpu_ms(FileReader& reader, const JobCgroup& cgroup) {
+  if (cgroup.version() == 2) {
+    const auto text = reader.read_at(cgroup.descriptor(), "cpu.stat");
+    const auto microseconds = text ? number_of(*text, "usage_usec") : std::nullopt;
+    return microseconds ? std::optional(static_cast<double>(*microseconds) / 1e3) : std::nullopt;
+  }
+  const auto text = reader.read_at(cgroup.descriptor(), "cpuacct.usage");
+  const auto nanoseconds = text ? parse_number(*text) : std::nullopt;
+  return nanoseconds ? std::optional(static_cast<double>(*nanoseconds) / 1e6) : std::nullopt;
+}
+
+}  // namespace
+
+Group::Group(const Limits& limits, std::shared_ptr<const Surroundings> around)
+    : limits_(limits), surroundings_(std::move(around)) {
+  const std::string name = job_cgroup_name();
+  make_memory(name);
+  make_unified(name);
+  make_pids(name);
+  int error = 0;
+  if (surroundings_->cpuacct) cpuacct_ = JobCgroup::create(*surroundings_->cpuacct, name, error);
+  if (!memory_ || roster() == nullptr) tracker_.emplace("PLIMSOLL_JOB=" + name);
+}
+
+void Group::make_memory(const std::string& name) {
+  if (!surroundings_->memory) {
+    doubts_ = surroundings_->obstacles;
+    return;
+  }
+  int error = 0;
+  memory_ = JobCgroup::create(*surroundings_->memory, name, error);
+  if (!memory_) {
+    doubts_.push_back(fmt::format("no memory cgroup could be made in {}: {}",
+                                  surroundings_->memory->directory, std::strerror(error)));
+    return;
+  }
+  if (!set_memory_limit(*memory_)) {
+    memory_.reset();
+    return;
+  }
+  CgroupPlace place = *surroundings_->memory;
+  place.directory = memory_->directory();
+  figures_.emplace(std::move(place));
+  if (memory_->version() == 1) watch_oom();
+}
+
+bool Group::set_memory_limit(const JobCgroup& cgroup) {
+  if (limits_.memory_bytes == 0) return true;
+  const std::string bytes = std::to_string(limits_.memory_bytes);
+  const bool first = cgroup.version() == 1;
+  if (const int error = cgroup.write(first ? "memory.limit_in_bytes" : "memory.max", bytes)) {
+    doubts_.push_back(fmt::format("{} did not take a limit of {} bytes: {}", cgroup.directory(), bytes,
+                                  std::strerror(error)));
+    return false;
+  }
+  const int swap =
+      first ? cgroup.write("memory.memsw.limit_in_bytes", bytes) : cgroup.write("memory.swap.max", "0");
+  if (swap != 0) doubts_.push_back("swap is not limited here: a job may hold more than its limit, on disk");
+  if (!first) cgroup.write("memory.oom.group", "1");
+  return true;
+}
+
+// Version 1 tells through an eventfd when the limit is met and nothing can be reclaimed.
+void Group::watch_oom() {
+  if (limits_.memory_bytes == 0) return;
+  Descriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const Descriptor control = memory_->open("memory.oom_control", O_RDONLY);
+  if (!event || !control) return;
+  if (memory_->write("cgroup.event_control", fmt::format("{} {}", event.get(), control.get())) == 0)
+    oom_event_ = std::move(event);
+}
+
+void Group::make_unified(const std::string& name) {
+  if (!surroundings_->unified || (memory_ && memory_->version() == 2)) return;
+  int error = 0;
+  unified_ = JobCgroup::create(*surroundings_->unified, name, error);
+}
+
+void Group::make_pids(const std::string& name) {
+  if (limits_.processes == 0) return;
+  int error = ENOENT;
+  if (surroundings_->pids && surroundings_->pids->version == 1)
+    pids_ = JobCgroup::create(*surroundings_->pids, name, error);
+  const JobCgroup* cgroup = pids_ ? &*pids_ : memory_ && memory_->version() == 2 ? &*memory_ : roster();
+  if (surroundings_->pids && cgroup != nullptr &&
+      (error = cgroup->write("pids.max", std::to_string(limits_.processes))) == 0)
+    return;
+  pids_.reset();
+  doubts_.push_back(
+      fmt::format("the number of processes is counted now and then, not held ({})", std::strerror(error)));
+}
+
+int Group::pids_descriptor() const noexcept {
+  if (pids_) return pids_->descriptor();
+  const JobCgroup* list = roster();
+  return list != nullptr && list->version() == 2 && list->has("pids.max") ? list->descriptor() : -1;
+}
+
+const JobCgroup* Group::roster() const noexcept {
+  if (unified_) return &*unified_;
+  if (memory_) return &*memory_;
+  return pids_ ? &*pids_ : nullptr;
+}
+
+void Group::enlist(SpawnRequest& request) {
+  const JobCgroup* unified = unified_ ? &*unified_ : memory_ && memory_->version() == 2 ? &*memory_ : nullptr;
+  const bool born_inside = unified != nullptr && clone_into_cgroup_supported();
+  if (born_inside) request.cgroup_directory = unified->descriptor();
+  for (const auto* cgroup : {&memory_, &unified_, &pids_, &cpuacct_}) {
+    if (!*cgroup || (born_inside && (*cgroup)->descriptor() == unified->descriptor())) continue;
+    join_.push_back((*cgroup)->open("cgroup.procs", O_WRONLY));
+    if (!join_.back())
+      throw StartError(ErrorCode::kIo,
+                       fmt::format("{}/cgroup.procs: {}", (*cgroup)->directory(), std::strerror(errno)),
+                       StartError::kOther);
+    request.join.push_back(join_.back().get());
+  }
+  if (tracker_) request.environment.push_back(tracker_->mark());
+  if (!memory_ && limits_.memory_bytes > 0) {
+    const auto bytes = static_cast<rlim_t>(limits_.memory_bytes);
+    request.resources.emplace_back(RLIMIT_DATA, rlimit{bytes, bytes});
+  }
+}
+
+void Group::started(int pid) {
+  join_.clear();
+  if (tracker_) tracker_->started(pid);
+}
+
+std::string Group::mechanism() const {
+  return memory_ ? fmt::format("cgroup v{}", memory_->version()) : "rlimit and sampling";
+}
+
+std::vector<std::string> Group::cannot_promise() const {
+  std::vector<std::string> doubts = doubts_;
+  if (!memory_) {
+    if (limits_.memory_bytes > 0)
+      doubts.push_back(
+          "each process may have its private writable memory up to the limit (RLIMIT_DATA); the group as a "
+          "whole is stopped only when a sample sees it above, and page cache is not counted");
+    if (roster() == nullptr)
+      doubts.push_back(
+          "a process that leaves the session, its parent and its environment behind between two samples "
+          "escapes");
+  } else {
+    doubts.push_back(
+        "pages that somebody else brought in first, such as cached files, are not charged to the job");
+    if (memory_->version() == 1 && limits_.memory_bytes > 0)
+      doubts.push_back(
+          "at the limit the kernel kills one process of the group; the others are killed when we are told");
+  }
+  return doubts;
+}
+
+void Group::sample() {
+  if (!tracker_) return;
+  tracker_->scan(false);
+  if (!memory_) highest_sample_bytes_ = std::max(highest_sample_bytes_, tracker_->resident_bytes());
+}
+
+int64_t Group::memory_bytes() const {
+  if (figures_) return figures_->usage_bytes().value_or(0);
+  return tracker_->resident_bytes();
+}
+
+int64_t Group::peak_since_reset_bytes() const {
+  if (!figures_) return highest_sample_bytes_;
+  if (peak_file_) {
+    FileReader reader;
+    return parse_number(reader.read_descriptor(peak_file_.get()).value_or("")).value_or(0);
+  }
+  return std::max(figures_->peak_bytes().value_or(0), highest_sample_bytes_);
+}
+
+int64_t Group::peak_bytes() const {
+  return std::max(peak_since_reset_bytes(), peak_before_reset_bytes_);
+}
+
+void Group::reset_peak() {
+  peak_before_reset_bytes_ = peak_bytes();
+  highest_sample_bytes_ = 0;
+  if (!memory_) return;
+  if (memory_->version() == 1) {
+    memory_->write("memory.max_usage_in_bytes", "0");
+    return;
+  }
+  // Version 2 resets for readers of the same open file, since 6.12.
+  if (!peak_file_) peak_file_ = memory_->open("memory.peak", O_RDWR);
+  if (peak_file_ && ::pwrite(peak_file_.get(), "0", 1, 0) < 0) peak_file_.reset();
+}
+
+std::optional<double> Group::cpu_ms() const {
+  FileReader reader;
+  if (cpuacct_) return read_cpu_ms(reader, *cpuacct_);
+  if (unified_) return read_cpu_ms(reader, *unified_);
+  if (memory_ && memory_->version() == 2) return read_cpu_ms(reader, *memory_);
+  return tracker_ ? std::optional(tracker_->cpu_ms()) : std::nullopt;
+}
+
+int64_t Group::tasks() const {
+  return tracker_ ? tracker_->tasks() : 0;
+}
+
+int64_t Group::oom_kills() const {
+  return figures_ ? figures_->events().oom_kills : 0;
+}
+
+void Group::signal(int signal) noexcept {
+  if (const JobCgroup* list = roster()) {
+    signal_members(list->descriptor(), signal);
+  } else {
+    tracker_->scan(true);
+    tracker_->signal(signal);
+  }
+}
+
+int64_t Group::kill() noexcept {
+  const JobCgroup* list = roster();
+  if (list == nullptr) {
+    tracker_->scan(true);
+    tracker_->signal(SIGKILL);
+    return static_cast<int64_t>(tracker_->processes());
+  }
+  FileReader reader;
+  const std::string_view members = reader.read_at(list->descriptor(), "cgroup.procs").value_or("");
+  const auto count = static_cast<int64_t>(std::count(members.begin(), members.end(), '\n'));
+  if (count == 0) return 0;
+  if (list->version() == 2 && list->write("cgroup.kill", "1") == 0) return count;
+  if (pids_) pids_->write("pids.max", "0");  // nobody is born any more
+  return signal_members(list->descriptor(), SIGKILL);
+}
+
+bool Group::empty() {
+  if (const JobCgroup* list = roster()) {
+    FileReader reader;
+    return reader.read_at(list->descriptor(), "cgroup.procs").value_or("").empty();
+  }
+  tracker_->scan(true);
+  return tracker_->processes() == 0;
+}
+
+void Group::reclaim() {
+  constexpr int64_t kNotWorthIt = int64_t{64} << 10;
+  constexpr int kPasses = 4;
+  for (int pass = 0; memory_ && pass < kPasses; ++pass) {
+    const int64_t before = memory_bytes();
+    if (before < kNotWorthIt) return;
+    if (memory_->version() == 1) {
+      memory_->write("memory.force_empty", "0");
+    } else if (memory_->write("memory.reclaim", std::to_string(before)) == ENOENT) {
+      memory_->write("memory.high", "0");  // kernels before 5.19: what is above is reclaimed
+    }
+    if (before - memory_bytes() < kNotWorthIt) return;
+  }
+}
+
+bool Group::remove() noexcept {
+  oom_event_.reset();
+  peak_file_.reset();
+  bool all = true;
+  for (auto* cgroup : {&memory_, &unified_, &pids_, &cpuacct_}) {
+    if (*cgroup && (*cgroup)->remove() != 0) all = false;
+  }
+  return all;
+}
+
+void Group::abandon() noexcept {
+  for (auto* cgroup : {&memory_, &unified_, &pids_, &cpuacct_}) {
+    if (*cgroup) (*cgroup)->abandon();
+  }
+}
+
+}  // namespace plimsoll

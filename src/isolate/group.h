@@ -1,0 +1,79 @@
+// Everything that holds the processes of one job together: its cgroups where there are any, otherwise what
+// can be seen in /proc.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "isolate/job_cgroup.h"
+#include "isolate/process_tracker.h"
+#include "isolate/spawn.h"
+#include "isolate/surroundings.h"
+
+namespace plimsoll {
+
+// One thread at a time. Its cgroups are removed with it, if they are empty by then.
+class Group {
+ public:
+  // Makes the cgroups and writes the limits into them; falls back to resource limits and sampling.
+  Group(const Limits& limits, std::shared_ptr<const Surroundings> surroundings);
+
+  // Adds to the request what makes the child a member.
+  void enlist(SpawnRequest& request);
+  void started(int pid);
+
+  std::string mechanism() const;
+  std::vector<std::string> cannot_promise() const;
+  std::string memory_directory() const { return memory_ ? memory_->directory() : std::string(); }
+  // True: the kernel holds the memory limit. False: whoever waits has to look, with sample().
+  bool limits_memory() const noexcept { return memory_.has_value(); }
+  bool limits_processes() const noexcept { return pids_descriptor() >= 0; }
+
+  // Looks at the processes again, where that is the only way to know anything.
+  void sample();
+  int64_t memory_bytes() const;
+  int64_t peak_bytes() const;  // since the start
+  int64_t peak_since_reset_bytes() const;
+  void reset_peak();
+  std::optional<double> cpu_ms() const;  // nothing: only the parent of the dead knows
+  int64_t tasks() const;
+  int64_t oom_kills() const;
+  // Readable when the limit was met and processes are being killed; -1: look with oom_kills().
+  int oom_descriptor() const noexcept { return oom_event_.get(); }
+
+  void signal(int signal) noexcept;
+  // SIGKILL to all, those that are being born included. Returns how many there were, as far as it can be
+  // told.
+  int64_t kill() noexcept;
+  bool empty();
+  // Page cache and slab of the dead. Call when empty.
+  void reclaim();
+  // False: something is still in it.
+  bool remove() noexcept;
+  // In a child of fork(): forget it all, without touching it.
+  void abandon() noexcept;
+
+ private:
+  const JobCgroup* roster() const noexcept;  // the cgroup that lists the members
+  int pids_descriptor() const noexcept;
+  bool set_memory_limit(const JobCgroup& cgroup);
+  void watch_oom();
+  void make_memory(const std::string& name);
+  void make_unified(const std::string& name);
+  void make_pids(const std::string& name);
+
+  Limits limits_;
+  std::shared_ptr<const Surroundings> surroundings_;
+  // Where unified tree and memory controller are one, only `memory_` is there.
+  std::optional<JobCgroup> memory_, unified_, pids_, cpuacct_;
+  std::optional<MemoryCgroup> figures_;
+  std::vector<Descriptor> join_;
+  Descriptor oom_event_, peak_file_;
+  std::optional<ProcessTracker> tracker_;
+  std::vector<std::string> doubts_;
+  int64_t highest_sample_bytes_ = 0, peak_before_reset_bytes_ = 0;
+};
+
+}  // namespace plimsoll

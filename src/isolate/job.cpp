@@ -1,0 +1,110 @@
+#include "isolate/job_impl.h"
+#include "isolate/leftovers.h"
+#include "isolate/request.h"
+
+namespace plimsoll {
+
+const char* ending_name(Ending ending) noexcept {
+  switch (ending) {
+    case Ending::kExited:
+      return "exited";
+    case Ending::kSignalled:
+      return "signalled";
+    case Ending::kMemoryLimit:
+      return "memory limit";
+    case Ending::kWallTime:
+      return "wall time";
+    case Ending::kCpuTime:
+      return "CPU time";
+    case Ending::kOutputLimit:
+      return "output limit";
+    case Ending::kCancelled:
+      return "cancelled";
+    case Ending::kProcessLimit:
+      return "process limit";
+  }
+  return "unknown";
+}
+
+Job Job::Start(Command command, const Limits& limits) {
+  check_limits(limits);
+  check_command(command);
+  clean_up_once();
+  return Job(std::make_unique<Impl>(command, limits));
+}
+
+Job::Job(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Job::Job(Job&&) noexcept = default;
+Job& Job::operator=(Job&&) noexcept = default;
+Job::~Job() = default;
+
+int Job::pid() const noexcept {
+  return impl_->process.pid;
+}
+
+int Job::pidfd() const noexcept {
+  return impl_->process.pidfd.get();
+}
+
+Completed Job::Wait() {
+  while (!impl_->finished && !impl_->wait_until(Impl::Clock::now() + std::chrono::hours(24))) {
+  }
+  return impl_->finish();
+}
+
+std::optional<Completed> Job::WaitFor(std::chrono::milliseconds timeout) {
+  if (!impl_->finished && !impl_->wait_until(Impl::Clock::now() + timeout)) return std::nullopt;
+  return impl_->finish();
+}
+
+void Job::Kill() noexcept {
+  impl_->cancel(true);
+  if (impl_->owner != ::getpid()) return;
+  const std::lock_guard lock(impl_->group_mutex);
+  if (!impl_->finished) impl_->group.kill();
+}
+
+void Job::Cancel() noexcept {
+  impl_->cancel(false);
+}
+
+int64_t Job::MemoryBytes() const {
+  const std::lock_guard lock(impl_->group_mutex);
+  impl_->group.sample();
+  return impl_->group.memory_bytes();
+}
+
+int64_t Job::PeakBytes() const {
+  const std::lock_guard lock(impl_->group_mutex);
+  return impl_->group.peak_since_reset_bytes();
+}
+
+void Job::ResetPeak() {
+  const std::lock_guard lock(impl_->group_mutex);
+  impl_->group.reset_peak();
+}
+
+double Job::CpuMs() const {
+  const std::lock_guard lock(impl_->group_mutex);
+  return impl_->group.cpu_ms().value_or(0);
+}
+
+std::string Job::CgroupDirectory() const {
+  return impl_->group.memory_directory();
+}
+
+Receipt Job::Snapshot() const {
+  return impl_->snapshot();
+}
+
+Completed Exec(Command command, const Limits& limits) {
+  return Job::Start(std::move(command), limits).Wait();
+}
+
+int start_failure_exit_code(const std::exception& error) noexcept {
+  const auto* start_error = dynamic_cast<const StartError*>(&error);
+  if (start_error == nullptr || start_error->reason() == StartError::kOther) return 125;
+  return start_error->reason() == StartError::kNotFound ? 127 : 126;
+}
+
+}  // namespace plimsoll

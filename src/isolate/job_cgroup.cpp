@@ -1,0 +1,119 @@
+#include "isolate/job_cgroup.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+namespace plimsoll {
+
+std::optional<JobCgroup> JobCgroup::create(const CgroupPlace& parent, const std::string& name, int& error) {
+  JobCgroup cgroup;
+  cgroup.version_ = parent.version;
+  cgroup.path_ = parent.directory + "/" + name;
+  if (::mkdir(cgroup.path_.c_str(), 0755) != 0) {
+    error = errno;
+    return std::nullopt;
+  }
+  cgroup.directory_.reset(::open(cgroup.path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!cgroup.directory_) {
+    error = errno;
+    ::rmdir(cgroup.path_.c_str());
+    return std::nullopt;
+  }
+  ::flock(cgroup.directory_.get(), LOCK_EX | LOCK_NB);
+  return cgroup;
+}
+
+JobCgroup::~JobCgroup() {
+  constexpr int kAttempts = 50;  // the dead leave it a moment after they were waited for
+  for (int attempt = 0; remove() == EBUSY && attempt < kAttempts; ++attempt) ::usleep(1000);
+}
+
+int JobCgroup::write(const char* file, std::string_view text) const noexcept {
+  const Descriptor opened = open(file, O_WRONLY);
+  if (!opened) return errno;
+  return ::write(opened.get(), text.data(), text.size()) < 0 ? errno : 0;
+}
+
+bool JobCgroup::has(const char* file) const noexcept {
+  return ::faccessat(directory_.get(), file, F_OK, 0) == 0;
+}
+
+Descriptor JobCgroup::open(const char* file, int flags) const noexcept {
+  return Descriptor(::openat(directory_.get(), file, flags | O_CLOEXEC));
+}
+
+int JobCgroup::remove() noexcept {
+  if (!directory_) return 0;
+  if (::rmdir(path_.c_str()) != 0 && errno != ENOENT) return errno;
+  directory_.reset();
+  return 0;
+}
+
+std::optional<int64_t> process_start_time(int pid) noexcept {
+  FileReader reader;
+  char path[32];
+  *fmt::format_to(path, "/proc/{}/stat", pid) = '\0';
+  std::string_view text = reader.read(path).value_or("");
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(name_end + 1);
+  for (int field = 3; field < 22; ++field) next_word(text);
+  return parse_number(next_word(text));
+}
+
+std::string job_cgroup_name() {
+  static std::atomic<int64_t> count{0};
+  thread_local CgroupOwner self;
+  const int pid = ::getpid();
+  if (self.pid != pid) self = {pid, process_start_time(pid).value_or(0)};  // a child of fork() is another
+  return fmt::format("plimsoll-{}-{}-{}", self.pid, self.start_time, ++count);
+}
+
+std::optional<CgroupOwner> parse_job_cgroup_name(std::string_view name) noexcept {
+  constexpr std::string_view kPrefix = "plimsoll-";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  const size_t first = name.find('-'), second = name.find('-', first + 1);
+  if (first == std::string_view::npos || second == std::string_view::npos) return std::nullopt;
+  const auto pid = parse_number(name.substr(0, first));
+  const auto start = parse_number(name.substr(first + 1, second - first - 1));
+  const auto count = parse_number(name.substr(second + 1));
+  if (!pid || !start || !count || *pid <= 0 || *pid > INT32_MAX) return std::nullopt;
+  return CgroupOwner{static_cast<int>(*pid), *start};
+}
+
+std::vector<int> parse_members(std::string_view text) {
+  std::vector<int> members;
+  while (const auto line = next_line(text)) {
+    if (const auto pid = parse_number(*line); pid && *pid > 0) members.push_back(static_cast<int>(*pid));
+  }
+  return members;
+}
+
+int signal_members(int directory, int signal) noexcept {
+  FileReader reader;
+  const std::vector<int> before = parse_members(reader.read_at(directory, "cgroup.procs").value_or(""));
+  if (before.empty()) return 0;
+  std::vector<Descriptor> held;
+  for (const int pid : before) held.emplace_back(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  std::vector<int> after = parse_members(reader.read_at(directory, "cgroup.procs").value_or(""));
+  std::sort(after.begin(), after.end());
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (!std::binary_search(after.begin(), after.end(), before[i])) continue;
+    if (held[i])
+      ::syscall(SYS_pidfd_send_signal, held[i].get(), signal, nullptr, 0);
+    else
+      ::kill(before[i], signal);  // no descriptor left for it
+  }
+  return static_cast<int>(after.size());
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,256 @@
+#include "isolate/job_impl.h"
+
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "base/fail.h"
+#include "isolate/leftovers.h"
+#include "isolate/request.h"
+
+namespace plimsoll {
+namespace {
+
+double milliseconds_between(Job::Impl::Clock::time_point from, Job::Impl::Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+double milliseconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
+}
+
+}  // namespace
+
+Job::Impl::Impl(const Command& command, const Limits& given)
+    : limits(given),
+      pump(given.output_bytes),
+      group(given, surroundings()),
+      wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!wake) fail(ErrorCode::kIo, "cannot make an eventfd for a job: {}", std::strerror(errno));
+  start(command);
+}
+
+Job::Impl::~Impl() {
+  if (owner != ::getpid()) {
+    group.abandon();
+    return;
+  }
+  if (finished || process.pid == 0) return;
+  try {
+    {
+      const std::lock_guard lock(group_mutex);
+      group.kill();
+    }
+    reap();
+    settle();
+  } catch (...) {  // nobody is left to tell
+  }
+}
+
+void Job::Impl::start(const Command& command) {
+  own_before_bytes = own_usage_bytes();
+  Streams streams = open_streams(command, limits.output_bytes > 0, pump, completed.output, completed.error);
+  SpawnRequest request;
+  request.programs = program_candidates(command.argv[0]);
+  request.argv = command.argv;
+  request.environment = environment_of(command);
+  request.working_directory = command.working_directory;
+  request.descriptors = std::move(streams.descriptors);
+  group.enlist(request);
+  started = Clock::now();
+  meter.start(started);
+  next_cpu_look_ = started;
+  process = spawn(request);
+  try {
+    group.started(process.pid);
+  } catch (...) {
+    group.kill();
+    reap();
+    settle();
+    throw;
+  }
+}
+
+int64_t Job::Impl::own_usage_bytes() const {
+  const auto around = surroundings();
+  if (!around->own_memory) return -1;
+  return MemoryCgroup(*around->own_memory).usage_bytes().value_or(-1);
+}
+
+void Job::Impl::cancel(bool at_once) noexcept {
+  cancelled.store(std::max(cancelled.load(), at_once ? 2 : 1));
+  const uint64_t one = 1;
+  if (::write(wake.get(), &one, sizeof(one)) < 0) return;  // full: it is readable already
+}
+
+Job::Impl::Clock::time_point Job::Impl::next_look(Clock::time_point deadline) const {
+  Clock::time_point next = std::min(deadline, meter.next());
+  if (kill_at_) return std::min(next, *kill_at_);
+  if (limits.wall_time.count() > 0) next = std::min(next, started + limits.wall_time);
+  if (limits.cpu_time.count() > 0) next = std::min(next, next_cpu_look_);
+  return next;
+}
+
+bool Job::Impl::wait_until(Clock::time_point deadline) {
+  std::vector<pollfd> polled;
+  for (;;) {
+    polled.assign({{process.pidfd.get(), POLLIN, 0}, {wake.get(), POLLIN, 0}});
+    if (group.oom_descriptor() >= 0) polled.push_back({group.oom_descriptor(), POLLIN, 0});
+    pump.add_to(polled);
+    const auto pause = std::chrono::ceil<std::chrono::microseconds>(next_look(deadline) - Clock::now());
+    const int64_t microseconds = std::max<int64_t>(0, pause.count());
+    const timespec timeout = {microseconds / 1000000, microseconds % 1000000 * 1000};
+    if (::ppoll(polled.data(), polled.size(), &timeout, nullptr) < 0 && errno != EINTR)
+      fail(ErrorCode::kIo, "cannot wait for a job: {}", std::strerror(errno));
+    pump.move();
+    if (polled[0].revents != 0) return true;
+    const Clock::time_point now = Clock::now();
+    watch(now);
+    if (now >= deadline) return false;
+  }
+}
+
+void Job::Impl::watch(Clock::time_point now) {
+  const std::lock_guard lock(group_mutex);
+  check_cancelled(now);
+  if (now >= meter.next()) {
+    group.sample();
+    meter.add(now, group.memory_bytes(), group.peak_bytes());
+  }
+  check_limits(now);
+  if (kill_at_ && now >= *kill_at_) {
+    group.kill();
+    kill_at_ = now + std::chrono::milliseconds(20);  // until it is dead
+  }
+}
+
+void Job::Impl::check_cancelled(Clock::time_point now) {
+  const int how = cancelled.load();
+  if (how == 0) return;
+  uint64_t count = 0;
+  if (::read(wake.get(), &count, sizeof(count)) < 0 && errno != EAGAIN) return;
+  if (!ending_) end(Ending::kCancelled, now, how == 2);
+  if (how == 2) kill_at_ = std::min(kill_at_.value_or(now), now);
+}
+
+void Job::Impl::check_limits(Clock::time_point now) {
+  if (ending_) return;
+  if (limits.memory_bytes > 0) {
+    if (group.limits_memory() ? group.oom_kills() > 0 : group.memory_bytes() > limits.memory_bytes)
+      return end(Ending::kMemoryLimit, now, true);
+  }
+  if (pump.limit_reached()) return end(Ending::kOutputLimit, now, false);
+  if (limits.wall_time.count() > 0 && now >= started + limits.wall_time)
+    return end(Ending::kWallTime, now, false);
+  if (limits.processes > 0 && !group.limits_processes() && group.tasks() > limits.processes)
+    return end(Ending::kProcessLimit, now, true);
+  if (limits.cpu_time.count() > 0 && now >= next_cpu_look_) {
+    const double left_ms = static_cast<double>(limits.cpu_time.count()) - cpu_ms();
+    if (left_ms <= 0) return end(Ending::kCpuTime, now, false);
+    // No group can use it up sooner than with all CPUs.
+    const double cpus = std::max(1U, std::thread::hardware_concurrency());
+    const double pause_ms = std::clamp(left_ms / cpus, 1.0, 1000.0);
+    next_cpu_look_ = now + std::chrono::microseconds(static_cast<int64_t>(pause_ms * 1000));
+  }
+}
+
+void Job::Impl::end(Ending why, Clock::time_point now, bool at_once) {
+  ending_ = why;
+  kill_decided_ = now;
+  kill_at_ = at_once ? now : now + limits.grace;
+  if (!at_once) group.signal(SIGTERM);
+}
+
+void Job::Impl::reap() {
+  rusage usage = {};
+  while (::wait4(process.pid, &status_, 0, &usage) < 0) {
+    if (errno == EINTR) {
+      continue;
+    }
+    status_ = 0;
+    break;
+  }
+  reaped_cpu_ms_ = milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime);
+  reaped_peak_bytes_ = usage.ru_maxrss * 1024;
+}
+
+double Job::Impl::cpu_ms() const {
+  return std::max(group.cpu_ms().value_or(0), reaped_cpu_ms_);
+}
+
+// Whoever is still alive in the group is killed; waits until nobody is.
+void Job::Impl::empty_group() {
+  completed.receipt.processes_killed = group.kill();
+  std::chrono::microseconds pause(50);
+  constexpr std::chrono::seconds kPatience(20);
+  const Clock::time_point give_up = Clock::now() + kPatience;
+  while (!group.empty() && Clock::now() < give_up) {
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(5000));
+    group.kill();
+  }
+}
+
+// After the first process was reaped: ends the rest, reads the figures, gives everything back.
+void Job::Impl::settle() {
+  const std::lock_guard lock(group_mutex);
+  Receipt& receipt = completed.receipt;
+  empty_group();
+  const Clock::time_point ended = Clock::now();
+  pump.finish();
+  const int64_t held = group.limits_memory() ? group.memory_bytes() : 0;
+  receipt.peak_bytes = std::max(group.peak_bytes(), group.limits_memory() ? 0 : reaped_peak_bytes_);
+  meter.add(ended, held, receipt.peak_bytes);
+  receipt.byte_seconds = meter.byte_seconds();
+  receipt.wall_ms = milliseconds_between(started, ended);
+  receipt.cpu_ms = cpu_ms();
+  if (limits.memory_bytes > 0 && group.oom_kills() > 0) ending_ = Ending::kMemoryLimit;
+  receipt.limit_hit = ending_ == Ending::kMemoryLimit;
+  receipt.mechanism = group.mechanism();
+  receipt.cannot_promise = group.cannot_promise();
+  group.reclaim();
+  if (group.limits_memory()) receipt.returned_bytes = held - group.memory_bytes();
+  for (int attempt = 0; !group.remove() && attempt < 1000; ++attempt) {
+    group.kill();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  finished = true;
+}
+
+Completed Job::Impl::finish() {
+  if (finished) fail(ErrorCode::kInvalidArgument, "job {}: Wait was called twice", process.pid);
+  reap();
+  settle();
+  Receipt& receipt = completed.receipt;
+  receipt.limit_bytes = limits.memory_bytes;
+  receipt.signal = WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
+  receipt.exit_code = receipt.signal != 0 ? 128 + receipt.signal : WEXITSTATUS(status_);
+  receipt.ending = ending_.value_or(receipt.signal != 0 ? Ending::kSignalled : Ending::kExited);
+  const int64_t own_after = own_usage_bytes();
+  receipt.residue_known = own_before_bytes >= 0 && own_after >= 0;
+  if (receipt.residue_known) receipt.residue_bytes = own_after - own_before_bytes;
+  if (kill_decided_) receipt.kill_to_report_ms = milliseconds_between(*kill_decided_, Clock::now());
+  return std::move(completed);
+}
+
+Receipt Job::Impl::snapshot() {
+  const std::lock_guard lock(group_mutex);
+  Receipt receipt;
+  receipt.wall_ms = milliseconds_between(started, Clock::now());
+  receipt.cpu_ms = cpu_ms();
+  receipt.peak_bytes = group.peak_since_reset_bytes();
+  receipt.limit_bytes = limits.memory_bytes;
+  receipt.limit_hit = limits.memory_bytes > 0 && group.oom_kills() > 0;
+  receipt.byte_seconds = meter.byte_seconds();
+  receipt.mechanism = group.mechanism();
+  receipt.cannot_promise = group.cannot_promise();
+  return receipt;
+}
+
+}  // namespace plimsoll

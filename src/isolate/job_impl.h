@@ -1,0 +1,62 @@
+// The life of one job: started, watched, ended, cleaned up, reported.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+#include "isolate/group.h"
+#include "isolate/memory_meter.h"
+#include "isolate/output.h"
+#include "plimsoll/isolate.h"
+
+namespace plimsoll {
+
+struct Job::Impl {
+  using Clock = std::chrono::steady_clock;
+
+  Impl(const Command& command, const Limits& limits);
+  ~Impl();
+
+  // True when the first process has ended. False: `deadline` has passed.
+  bool wait_until(Clock::time_point deadline);
+  Completed finish();
+  void cancel(bool at_once) noexcept;
+  Receipt snapshot();
+
+  const Limits limits;
+  const int owner = ::getpid();
+  Completed completed;
+  OutputPump pump;
+  std::mutex group_mutex;  // Kill comes from any thread
+  Group group;
+  MemoryMeter meter;
+  Descriptor wake;  // an eventfd: somebody called Kill or Cancel
+  Spawned process;
+  Clock::time_point started;
+  int64_t own_before_bytes = -1;
+  bool finished = false;
+
+ private:
+  void start(const Command& command);
+  void watch(Clock::time_point now);
+  void check_limits(Clock::time_point now);
+  void check_cancelled(Clock::time_point now);
+  Clock::time_point next_look(Clock::time_point deadline) const;
+  void end(Ending why, Clock::time_point now, bool at_once);
+  void reap();
+  void empty_group();
+  void settle();
+  int64_t own_usage_bytes() const;
+  double cpu_ms() const;
+
+  std::atomic<int> cancelled{0};  // 1: Cancel, 2: Kill
+  std::optional<Ending> ending_;
+  std::optional<Clock::time_point> kill_decided_, kill_at_;
+  Clock::time_point next_cpu_look_;
+  double reaped_cpu_ms_ = 0;
+  int64_t reaped_peak_bytes_ = 0;
+  int status_ = 0;
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,24 @@
+// Checks what the caller asks for, and makes of it what spawn needs.
+#pragma once
+
+#include "isolate/output.h"
+#include "isolate/spawn.h"
+
+namespace plimsoll {
+
+// Throw kInvalidArgument.
+void check_limits(const Limits& limits);
+void check_command(const Command& command);
+
+// The job's descriptors 0, 1 and 2 and those that the caller gives it; what only start needs is in `kept`.
+struct Streams {
+  std::vector<std::pair<int, int>> descriptors;
+  std::vector<Descriptor> kept;
+};
+Streams open_streams(const Command& command, bool limited, OutputPump& pump, std::string& output,
+                     std::string& error);
+
+// "NAME=VALUE" for each.
+std::vector<std::string> environment_of(const Command& command);
+
+}  // namespace plimsoll

@@ -1,0 +1,104 @@
+#include "isolate/surroundings.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+#include "isolate/descriptor.h"
+
+namespace plimsoll {
+namespace {
+
+bool may_make_children(const CgroupPlace& place) {
+  return ::access(place.directory.c_str(), W_OK | X_OK) == 0 &&
+         ::access((place.directory + "/cgroup.procs").c_str(), W_OK) == 0;
+}
+
+int write_file(const std::string& path, std::string_view text) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file) return errno;
+  return ::write(file.get(), text.data(), text.size()) < 0 ? errno : 0;
+}
+
+// Version 2 gives a cgroup's children only the controllers that its subtree_control names.
+bool is_passed_on(const CgroupPlace& place, const std::string& controller,
+                  std::vector<std::string>& obstacles) {
+  FileReader reader;
+  const std::string file = place.directory + "/cgroup.subtree_control";
+  const auto names_it = [&] {
+    std::string_view text = reader.read(file.c_str()).value_or("");
+    text = next_line(text).value_or("");
+    for (std::string_view word = next_word(text); !word.empty(); word = next_word(text)) {
+      if (word == controller) return true;
+    }
+    return false;
+  };
+  if (names_it()) return true;
+  const int error = write_file(file, "+" + controller);
+  if (error == 0 && names_it()) return true;
+  obstacles.push_back(
+      fmt::format("the {} controller of {} cannot be passed on to children ({}){}", controller,
+                  place.directory, std::strerror(error),
+                  error == EBUSY ? ": version 2 refuses it while processes are in the cgroup itself" : ""));
+  return false;
+}
+
+std::optional<CgroupPlace> usable(const std::optional<CgroupPlace>& place, const char* controller,
+                                  std::vector<std::string>& obstacles) {
+  if (!place) {
+    obstacles.push_back(fmt::format("no {} controller is mounted where it can be seen", controller));
+    return std::nullopt;
+  }
+  if (!may_make_children(*place)) {
+    obstacles.push_back(
+        fmt::format("no permission to make cgroups in {}: {}", place->directory, std::strerror(errno)));
+    return std::nullopt;
+  }
+  if (place->version == 2 && !is_passed_on(*place, controller, obstacles)) return std::nullopt;
+  return place;
+}
+
+}  // namespace
+
+Surroundings look_around(const CgroupRoots& roots) {
+  const std::vector<CgroupPlace> places = cgroup_places(0, roots);
+  Surroundings found;
+  found.own_memory = find_controller(places, "memory");
+  found.memory = usable(found.own_memory, "memory", found.obstacles);
+  found.pids = usable(find_controller(places, "pids"), "pids", found.obstacles);
+  found.unified = find_unified(places);
+  if (found.unified && !may_make_children(*found.unified)) found.unified.reset();
+  if (!found.unified) {
+    std::vector<std::string> ignored;
+    found.cpuacct = usable(find_controller(places, "cpuacct"), "cpuacct", ignored);
+  }
+  return found;
+}
+
+std::shared_ptr<const Surroundings> surroundings() {
+  struct Known {
+    std::mutex mutex;
+    std::string cgroups;  // /proc/self/cgroup as it was
+    std::shared_ptr<const Surroundings> answer;
+  };
+  static Known known;
+  FileReader reader;
+  const std::string_view now = reader.read("/proc/self/cgroup").value_or("");
+  const std::lock_guard lock(known.mutex);
+  if (!known.answer || known.cgroups != now) {
+    known.cgroups = now;
+    known.answer = std::make_shared<const Surroundings>(look_around({}));
+  }
+  return known.answer;
+}
+
+int64_t machine_memory_bytes() noexcept {
+  const int64_t pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? pages * page : 0;
+}
+
+}  // namespace plimsoll

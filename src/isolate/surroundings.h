@@ -1,0 +1,31 @@
+// Where this process may make cgroups for its jobs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "observe/cgroup.h"
+
+namespace plimsoll {
+
+struct Surroundings {
+  std::optional<CgroupPlace> own_memory;  // the caller's own: what residue is read from
+  // Our own places, where we may make children: absent if there is none or we may not.
+  std::optional<CgroupPlace> memory;
+  std::optional<CgroupPlace> unified;  // to kill a group in one step, to be born in, for its CPU time
+  std::optional<CgroupPlace> pids;
+  std::optional<CgroupPlace> cpuacct;  // only where there is no unified tree
+  std::vector<std::string> obstacles;  // why not, in sentences
+};
+
+// Read again when this process was moved to another cgroup. Thread-safe.
+std::shared_ptr<const Surroundings> surroundings();
+// The same for a recorded tree; reads, and for version 2 switches controllers on.
+Surroundings look_around(const CgroupRoots& roots);
+
+// 0: unknown.
+int64_t machine_memory_bytes() noexcept;
+
+}  // namespace plimsoll
