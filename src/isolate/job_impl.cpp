@@ -30,7 +30,8 @@ double milliseconds(const timeval& time) {
 Job::Impl::Impl(const Command& command, const Limits& given)
     : limits(given),
       pump(given.output_bytes),
-      group(given, surroundings()),
+      sandbox(sandbox_for(command)),
+      group(limits_with_init(given, sandbox.get()), surroundings()),
       wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake) fail(ErrorCode::kIo, "cannot make an eventfd for a job: {}", std::strerror(errno));
   start(command);
@@ -62,11 +63,13 @@ void Job::Impl::start(const Command& command) {
   request.environment = environment_of(command);
   request.working_directory = command.working_directory;
   request.descriptors = std::move(streams.descriptors);
+  if (sandbox) enter_sandbox(request, *sandbox);
   group.enlist(request);
   started = Clock::now();
   meter.start(started);
   next_cpu_look_ = started;
   process = spawn(request);
+  if (sandbox) sandbox->started();
   try {
     group.started(process.pid);
   } catch (...) {
@@ -176,6 +179,7 @@ void Job::Impl::reap() {
     status_ = 0;
     break;
   }
+  if (sandbox) status_ = sandbox->job_status().value_or(status_);
   reaped_cpu_ms_ = milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime);
   reaped_peak_bytes_ = usage.ru_maxrss * 1024;
 }
@@ -214,6 +218,7 @@ void Job::Impl::settle() {
   receipt.limit_hit = ending_ == Ending::kMemoryLimit;
   receipt.mechanism = group.mechanism();
   receipt.cannot_promise = group.cannot_promise();
+  if (sandbox) sandbox->report(receipt);
   group.reclaim();
   if (group.limits_memory()) receipt.returned_bytes = held - group.memory_bytes();
   for (int attempt = 0; !group.remove() && attempt < 1000; ++attempt) {
@@ -250,6 +255,7 @@ Receipt Job::Impl::snapshot() {
   receipt.byte_seconds = meter.byte_seconds();
   receipt.mechanism = group.mechanism();
   receipt.cannot_promise = group.cannot_promise();
+  if (sandbox) sandbox->report(receipt);
   return receipt;
 }
 

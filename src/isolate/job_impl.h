@@ -8,6 +8,7 @@
 #include "isolate/group.h"
 #include "isolate/memory_meter.h"
 #include "isolate/output.h"
+#include "isolate/sandbox.h"
 #include "plimsoll/isolate.h"
 
 namespace plimsoll {
@@ -28,7 +29,8 @@ struct Job::Impl {
   const int owner = ::getpid();
   Completed completed;
   OutputPump pump;
-  std::mutex group_mutex;  // Kill comes from any thread
+  std::unique_ptr<Sandbox> sandbox;  // null: none
+  std::mutex group_mutex;            // Kill comes from any thread
   Group group;
   MemoryMeter meter;
   Descriptor wake;  // an eventfd: somebody called Kill or Cancel

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "isolate/job_cgroup.h"
+#include "isolate/sandbox.h"
 #include "isolate/surroundings.h"
 #include "plimsoll/isolate.h"
 
@@ -66,6 +67,7 @@ void CleanUpLeftovers() {
   for (const auto* place : {&around->memory, &around->unified, &around->pids, &around->cpuacct}) {
     if (*place) remove_leftover_cgroups(**place);
   }
+  remove_sandbox_leftovers();
 }
 
 void clean_up_once() {

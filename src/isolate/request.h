@@ -2,6 +2,7 @@
 #pragma once
 
 #include "isolate/output.h"
+#include "isolate/sandbox.h"
 #include "isolate/spawn.h"
 
 namespace plimsoll {
@@ -17,6 +18,13 @@ struct Streams {
 };
 Streams open_streams(const Command& command, bool limited, OutputPump& pump, std::string& output,
                      std::string& error);
+
+// Throws as Sandbox does. Null: the command asks for none.
+std::unique_ptr<Sandbox> sandbox_for(const Command& command);
+// The init that a sandbox brings along is no process of the job's.
+Limits limits_with_init(Limits limits, const Sandbox* sandbox);
+// Program and environment as the job sees them.
+void enter_sandbox(SpawnRequest& request, Sandbox& sandbox);
 
 // "NAME=VALUE" for each.
 std::vector<std::string> environment_of(const Command& command);

@@ -16,6 +16,7 @@
 
 #include "base/fail.h"
 #include "isolate/clone.h"
+#include "isolate/sandbox.h"
 
 namespace plimsoll {
 namespace {
@@ -98,6 +99,7 @@ struct ChildPlan {
   // The child's report.
   Step failed = Step::kNone;
   int error = 0;
+  SandboxFailure sandbox;
 };
 
 int report(ChildPlan& plan, Step step, int error) noexcept {
@@ -177,10 +179,21 @@ PLIMSOLL_PLAIN int child(void* argument) noexcept {
   if (!request.working_directory.empty() && ::syscall(SYS_chdir, request.working_directory.c_str()) != 0)
     return report(plan, Step::kDirectory, errno);
   reset_signals();
+  if (request.sandbox != nullptr) {
+    plan.sandbox = request.sandbox->apply();  // may return in another process, the job
+    if (plan.sandbox.error != 0) return report(plan, Step::kSandbox, plan.sandbox.error);
+  }
   return execute(plan);
 }
 
 [[noreturn]] void throw_failure(const ChildPlan& plan, const SpawnRequest& request) {
+  if (plan.failed == Step::kSandbox) {
+    throw StartError(
+        ErrorCode::kIo,
+        printable(fmt::format("command '{}': {}: {} {}: {}", request.argv[0], step_name(plan.failed),
+                              plan.sandbox.step, plan.sandbox.path, std::strerror(plan.error))),
+        StartError::kOther);
+  }
   const bool is_exec = plan.failed == Step::kExec;
   if (is_exec && plan.error == ENOENT) {
     throw StartError(ErrorCode::kIo,
@@ -218,6 +231,7 @@ Spawned spawn(const SpawnRequest& request) {
   ChildPlan plan = make_plan(request);
   const ChildStack stack;
   CloneRequest clone;
+  if (request.sandbox != nullptr) clone.flags = request.sandbox->clone_flags();
   clone.cgroup_directory = request.cgroup_directory;
   clone.child = child;
   clone.argument = &plan;

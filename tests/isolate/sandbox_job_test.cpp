@@ -1,0 +1,219 @@
+// Ordinary jobs in a sandbox, through Job: they work, they end, they leave nothing.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <plimsoll/isolate.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "isolate/sandbox_harness.h"
+#include "plimsoll/error.h"
+#include "support/leftovers.h"
+
+namespace plimsoll::test {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+Command sandboxed(std::vector<std::string> argv) {
+  Command command;
+  command.argv = std::move(argv);
+  command.standard_output = command.standard_error = Output::kCapture;
+  command.sandbox.level = SandboxLevel::kBestEffort;
+  return command;
+}
+Command shell(std::string script) {
+  return sandboxed({"sh", "-c", std::move(script)});
+}
+
+bool has_pid_namespace() {
+  return (sandbox::kernel_support().namespaces & CLONE_NEWPID) != 0;
+}
+
+TEST(SandboxedJob, AShellScript) {
+  const Residents before;
+  const Completed done = Exec(shell("echo out; echo err >&2; echo x | tr x y; ls / >/dev/null; exit 7"));
+  EXPECT_EQ(done.output, "out\ny\n");
+  EXPECT_EQ(done.error, "err\n");
+  EXPECT_EQ(done.receipt.exit_code, 7);
+  EXPECT_EQ(done.receipt.ending, Ending::kExited);
+  EXPECT_THAT(done.receipt.sandbox, Contains("no_new_privs"));
+  EXPECT_GT(done.receipt.cpu_ms, 0);
+  EXPECT_GT(done.receipt.peak_bytes, 0);
+  EXPECT_EQ(Residents(), before);
+}
+
+TEST(SandboxedJob, WritesToItsTemporaryDirectoryWhichIsGoneAfterwards) {
+  const Completed done =
+      Exec(shell("echo $TMPDIR; cd $TMPDIR; mkdir -p a/b; seq 100000 >a/b/file; chmod 0 a; "
+                 "wc -l <a/b/file || ls -d a"));
+  EXPECT_EQ(done.receipt.exit_code, 0) << done.error;
+  const std::string directory = done.output.substr(0, done.output.find('\n'));
+  ASSERT_FALSE(directory.empty());
+  EXPECT_NE(access((directory + "/a").c_str(), F_OK), 0);
+}
+
+TEST(SandboxedJob, PythonWithNumpy) {
+  const Completed done = Exec(sandboxed(
+      {"/usr/bin/python3", "-c",
+       "import numpy, tempfile, threading, subprocess\n"
+       "with tempfile.NamedTemporaryFile() as f: numpy.save(f, numpy.arange(10)); f.seek(0); a = "
+       "numpy.load(f)\n"
+       "t = threading.Thread(target=lambda: None); t.start(); t.join()\n"
+       "print(a.sum(), (numpy.ones((64, 64)) @ numpy.ones((64, 64))).sum(),\n"
+       "      subprocess.run(['/bin/echo', 'child'], capture_output=True, text=True).stdout.strip())"}));
+  if (done.error.find("No module named 'numpy'") != std::string::npos)
+    GTEST_SKIP() << "numpy is not installed";
+  EXPECT_EQ(done.output, "45 262144.0 child\n") << done.error;
+}
+
+TEST(SandboxedJob, PythonWithProcessesOfItsOwn) {
+  const Completed done =
+      Exec(sandboxed({"/usr/bin/python3", "-c",
+                      "import multiprocessing as m\n"
+                      "with m.get_context('fork').Pool(2) as p: print(p.map(abs, [-1, 2]))\n"
+                      "print('done')"}));
+  // Semaphores need a /dev/shm, which only a mount namespace gives.
+  if (!has_pid_namespace()) GTEST_SKIP() << "no mount namespace here";
+  EXPECT_EQ(done.output, "[1, 2]\ndone\n") << done.error;
+}
+
+TEST(SandboxedJob, EndsAsAnyJobDoes) {
+  EXPECT_EQ(Exec(shell("kill -SEGV $$")).receipt.signal, SIGSEGV);
+  EXPECT_EQ(Exec(shell("kill -KILL $$")).receipt.signal, SIGKILL);
+  EXPECT_EQ(Exec(sandboxed({"/usr/bin/python3", "-S", "-c", "import os; os.abort()"})).receipt.signal,
+            SIGABRT);
+  EXPECT_EQ(Exec(shell("exit 255")).receipt.exit_code, 255);
+}
+
+TEST(SandboxedJob, TermReachesItBeforeKill) {
+  Limits limits;
+  limits.wall_time = std::chrono::milliseconds(300);
+  limits.grace = std::chrono::seconds(20);
+  const Completed handled =
+      Exec(shell("trap 'echo term; exit 3' TERM; while :; do sleep 0.02; done"), limits);
+  EXPECT_EQ(handled.receipt.ending, Ending::kWallTime);
+  EXPECT_EQ(handled.output, "term\n");
+  EXPECT_EQ(handled.receipt.exit_code, 3);
+  // And a job that does not handle it dies of it, rather than of KILL after the grace.
+  const Completed plain = Exec(sandboxed({"/bin/sleep", "100"}), limits);
+  EXPECT_EQ(plain.receipt.signal, SIGTERM);
+}
+
+TEST(SandboxedJob, TheMemoryLimitHolds) {
+  Limits limits;
+  limits.memory_bytes = int64_t{64} << 20;
+  const Completed done =
+      Exec(sandboxed({"/usr/bin/python3", "-S", "-c", "b = bytearray(200 << 20)"}), limits);
+  if (done.receipt.mechanism.rfind("cgroup", 0) == 0) {
+    EXPECT_EQ(done.receipt.ending, Ending::kMemoryLimit);
+  } else {
+    EXPECT_NE(done.receipt.exit_code, 0);  // MemoryError
+  }
+}
+
+TEST(SandboxedJob, TemporaryFilesCountAgainstTheMemoryLimit) {
+  Limits limits;
+  limits.memory_bytes = int64_t{64} << 20;
+  const Completed done = Exec(shell("head -c 200000000 /dev/zero >$TMPDIR/file"), limits);
+  if (done.receipt.mechanism.rfind("cgroup", 0) != 0) GTEST_SKIP() << "no memory cgroup here";
+  if (!has_pid_namespace()) GTEST_SKIP() << "temporary files are on disk here";
+  EXPECT_EQ(done.receipt.ending, Ending::kMemoryLimit);
+  EXPECT_LE(done.receipt.peak_bytes, limits.memory_bytes);
+}
+
+TEST(SandboxedJob, TheInitIsNotOneOfItsProcesses) {
+  Limits limits;
+  limits.processes = 1;
+  EXPECT_EQ(Exec(sandboxed({"/bin/echo", "alone"}), limits).output, "alone\n");
+}
+
+TEST(SandboxedJob, WhatItLeavesRunningEndsWithIt) {
+  const ScratchDirectory scratch;
+  Command command = shell("cd " + scratch.path() +
+                          "; : >lock; setsid sh -c 'setsid flock lock sleep 1000 &' & "
+                          "until ! flock -n lock true; do sleep 0.01; done");
+  command.sandbox.writable = {scratch.path()};
+  const Completed done = Exec(command);
+  EXPECT_EQ(done.receipt.exit_code, 0) << done.error;
+  const int lock = open(scratch.path("lock").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(lock, 0);
+  EXPECT_EQ(flock(lock, LOCK_EX | LOCK_NB), 0) << "somebody still holds it";
+  close(lock);
+}
+
+TEST(SandboxedJob, ReadableAndWritablePaths) {
+  const ScratchDirectory scratch;
+  ASSERT_EQ(mkdir(scratch.path("in").c_str(), 0700), 0);
+  ASSERT_EQ(mkdir(scratch.path("out").c_str(), 0700), 0);
+  ASSERT_EQ(symlink("in", scratch.path("link").c_str()), 0);
+  std::ofstream(scratch.path("in/text")) << "text\n";
+  Command command = shell("cat " + scratch.path("link/text") + "; cd " + scratch.path("out") +
+                          " && echo written >result && mkdir d && mv result d/");
+  command.sandbox.readable = {scratch.path("link")};
+  command.sandbox.writable = {scratch.path("out")};
+  const Completed done = Exec(command);
+  EXPECT_EQ(done.output, "text\n") << done.error;
+  std::string line;
+  std::getline(std::ifstream(scratch.path("out/d/result")), line);
+  EXPECT_EQ(line, "written");
+}
+
+TEST(SandboxedJob, AProgramAndAWorkingDirectoryOutsideTheSystem) {
+  const ScratchDirectory scratch;
+  std::ofstream(scratch.path("program")) << "#!/bin/sh\npwd\n";
+  ASSERT_EQ(chmod(scratch.path("program").c_str(), 0755), 0);
+  EXPECT_EQ(Exec(sandboxed({scratch.path("program")})).receipt.exit_code, 0);
+  Command command = sandboxed({"./program"});
+  command.working_directory = scratch.path();
+  try {
+    Exec(command);
+    FAIL() << "the directory is not visible";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error.what(), HasSubstr("not visible"));
+  }
+  command.sandbox.readable = {scratch.path()};
+  EXPECT_EQ(Exec(command).output, scratch.path() + "\n");
+}
+
+TEST(SandboxedJob, WhatCannotBeExecutedIsAnError) {
+  const auto exit_code_of = [](const Command& command) {
+    try {
+      return Exec(command).receipt.exit_code;
+    } catch (const std::exception& error) {
+      return start_failure_exit_code(error);
+    }
+  };
+  const ScratchDirectory scratch;
+  std::ofstream(scratch.path("data")) << "x";
+  EXPECT_EQ(exit_code_of(sandboxed({"/no/such/program"})), 127);
+  EXPECT_EQ(exit_code_of(sandboxed({"no-such-program"})), 127);
+  EXPECT_EQ(exit_code_of(sandboxed({scratch.path("data")})), 126);
+}
+
+TEST(SandboxedJob, KillEndsEverything) {
+  Job job = Job::Start(shell("sleep 1000 & sleep 1000"));
+  job.Kill();
+  EXPECT_EQ(job.Wait().receipt.ending, Ending::kCancelled);
+}
+
+TEST(SandboxedJob, WrongPathsAreRefused) {
+  for (const char* path : {"/", "/proc", "/proc/1", "/dev", "/dev/mem", "/tmp", "/no/such/path", ""}) {
+    Command command = shell("true");
+    command.sandbox.readable = {path};
+    try {
+      Exec(command);
+      ADD_FAILURE() << "'" << path << "' was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << path;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll::test
