@@ -50,6 +50,7 @@ void arena_retention(Run& run) {
     for (auto& pin : pins) {
       team.emplace_back([&pin, bytes] {
         Blocks blocks;
+        blocks.reserve(bytes / 2064);  // so that nothing is freed below the pin
         for (size_t i = 0; i < bytes / 2064; ++i) blocks.emplace_back(2048);
         pin = std::make_unique<Block>(64);
       });
@@ -183,6 +184,7 @@ void big_request_kept(Run& run) {
     run.Request();
     if (pin || run.Progress() < at) continue;
     Blocks blocks;
+    blocks.reserve(1000);  // so that nothing is freed below the pin
     for (size_t i = run.Size(200, 1000); i > 0; --i) blocks.emplace_back(60000);
     pin = std::make_unique<Block>(2000);
     for (int i = static_cast<int>(run.Uniform(5, 50)); i > 0; --i) run.Next();

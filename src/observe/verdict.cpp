@@ -1,0 +1,313 @@
+// The verdict: trends of all parts, weighed against each other. docs/verdicts.md has the method and how often
+// it is right.
+
+#include <algorithm>
+#include <cmath>
+
+#include "observe/verdict_evidence.h"
+
+namespace plimsoll {
+
+namespace {
+
+constexpr double kKiB = 1024, kMiB = 1024 * 1024;
+constexpr double kJumpShare = 0.7;  // of a rise that came in so few jumps: allocated at once, not bit by bit
+
+constexpr Part kLeakParts[] = {kHeapPart,   kMapsPart,   kStacksPart, kWrittenPart,
+                               kMappedPart, kSharedPart, kSlabPart};
+
+bool is_private(Part part) {
+  return part == kHeapPart || part == kMapsPart || part == kStacksPart || part == kWrittenPart;
+}
+
+Cause cause_of(Part part) {
+  switch (part) {
+    case kHeapPart:
+    case kWrittenPart:
+      return Cause::kLiveHeap;
+    case kMapsPart:
+      return Cause::kAnonymousMaps;
+    case kStacksPart:
+    case kThreadsPart:
+      return Cause::kThreadStacks;
+    case kMappedPart:
+      return Cause::kMappedFiles;
+    case kSharedPart:
+      return Cause::kSharedMemory;
+    case kSlabPart:
+    case kReclaimablePart:
+      return Cause::kSlab;
+    case kCachePart:
+      return Cause::kPageCache;
+    case kDescriptorsPart:
+      return Cause::kDescriptors;
+    default:
+      return Cause::kNone;
+  }
+}
+
+double last_level(const Points& points) {
+  std::vector<double> values;
+  for (size_t i = points.size() - std::min<size_t>(points.size(), 9); i < points.size(); ++i) {
+    values.push_back(points[i].y);
+  }
+  return quantile(std::move(values), 0.5);
+}
+
+// A rise of a part that is worth speaking of: beyond what allocators and the kernel's counters do by
+// themselves.
+double material_rise(Part part, const Series& series) {
+  const double level = last_level(series.parts[kPrivatePart]);
+  switch (part) {
+    case kDescriptorsPart:
+      return 12;
+    case kThreadsPart:
+    case kProcessesPart:
+      return 4;
+    case kMappingsPart:
+      return 24;
+    case kSlabPart:
+    case kReclaimablePart:
+      return 512 * kKiB;
+    case kCachePart:
+      return std::max(2 * kMiB, 0.02 * level);
+    case kMappedPart:
+      return std::max(1 * kMiB, 0.01 * level);
+    default:
+      return std::max(384 * kKiB, 0.004 * level);
+  }
+}
+
+// // The share of a part's rise that came in a few jumps from one sample to the next, the start-up aside.
+double jump_share(const Points& points) {
+  const double start = points.front().x + 0.05 * (points.back().x - points.front().x);
+  std::vector<double> steps;
+  double first = points.front().y, before = first;
+  for (const Point& point : points) {
+    if (point.x <= start) first = point.y;
+    if (point.x > start && point.y > before) steps.push_back(point.y - before);
+    before = point.y;
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  const size_t few = std::min(steps.size(), std::clamp<size_t>(points.size() / 20, 3, 8));
+  double jumps = 0;
+  for (size_t i = 0; i < few; ++i) jumps += steps[i];
+  const double rise = last_level(points) - first;
+  return rise > 0 ? jumps / rise : 0;
+}
+
+class Judging {
+ public:
+  Judging(const Series& series, const JudgeOptions& options) : series_(series), options_(options) {
+    for (size_t part = 0; part < kPartCount; ++part) {
+      trends_[part] = find_trend(series.parts[part], material_rise(static_cast<Part>(part), series));
+    }
+  }
+
+  Verdict Decide() {
+    if (series_.seconds < options_.minimum_seconds || series_.samples < kFewestPoints) return TooShort();
+    if (CopiesAfterFork()) return verdict_;
+    if (Leaks()) return verdict_;
+    if (FillsCache()) return verdict_;
+    Settled();
+    return verdict_;
+  }
+
+ private:
+  const Trend& trend(Part part) const { return trends_[part]; }
+  bool growing(Part part) const { return trends_[part].course == Course::kGrowing; }
+
+  Verdict TooShort() {
+    verdict_.kind = VerdictKind::kUndecided;
+    const double step = series_.samples > 1 ? series_.seconds / static_cast<double>(series_.samples - 1) : 1;
+    const double for_samples =
+        series_.samples < kFewestPoints ? static_cast<double>(kFewestPoints - series_.samples) * step : 0;
+    verdict_.seconds_needed = std::max({options_.minimum_seconds - series_.seconds, for_samples, 0.1});
+    verdict_.evidence.push_back(say_too_short(series_, options_.minimum_seconds));
+    return verdict_;
+  }
+
+  void Set(VerdictKind kind, Cause cause, const Trend& of) {
+    verdict_.kind = kind;
+    verdict_.cause = cause;
+    const double seconds_per_x = series_.span > 0 ? series_.seconds / series_.span : 1;
+    verdict_.bytes_per_second = of.slope / seconds_per_x;
+    if (series_.by_iteration) verdict_.bytes_per_iteration = of.slope;
+    verdict_.low = of.low;
+    verdict_.high = of.high;
+  }
+
+  // A part that rises only because another falls moved from there.
+  bool Moved(Part part) const {
+    if (!is_private(part)) return false;
+    double fallen = 0;
+    for (const Part other : {kHeapPart, kMapsPart, kStacksPart, kWrittenPart}) {
+      if (other != part) fallen -= std::min(0.0, trend(other).slope);
+    }
+    return fallen > 0.5 * trend(part).slope;
+  }
+
+  // After a fork pages are shared until one side writes: a rise that takes no more than the shared ones lose.
+  bool CopiesAfterFork() {
+    const Points& shared = series_.parts[kForkSharedPart];
+    const Points& held = series_.parts[kPrivatePart];
+    const auto most = std::max_element(shared.begin(), shared.end(),
+                                       [](const Point& a, const Point& b) { return a.y < b.y; });
+    if (most == shared.end() || most->y < 2 * material_rise(kPrivatePart, series_)) return false;
+    const double lost = most->y - last_level(shared);
+    const double rise = last_level(held) - held[static_cast<size_t>(most - shared.begin())].y;
+    const bool explains = rise > material_rise(kPrivatePart, series_) && lost > 0.7 * rise;
+    if (!explains) return false;
+    const Course course = trend(kPrivatePart).course;
+    const bool over = course == Course::kStopped || course == Course::kFlat;
+    Set(over ? VerdictKind::kPlateau : VerdictKind::kWarmingUp, Cause::kCopyOnWrite, trend(kPrivatePart));
+    verdict_.confidence = 0.9;
+    verdict_.evidence.push_back(say_copies(series_, lost, rise, last_level(shared)));
+    return true;
+  }
+
+  bool Leaks() {
+    Part worst = kPartCount;
+    int in_private = 0;
+    for (const Part part : kLeakParts) {
+      if (!growing(part) || Moved(part)) continue;
+      in_private += is_private(part);
+      if (worst == kPartCount || trend(part).slope > trend(worst).slope) worst = part;
+    }
+    if (worst == kPartCount && growing(kPrivatePart)) worst = LargestPrivate();
+    const bool descriptors = growing(kDescriptorsPart), threads = growing(kThreadsPart);
+    if (worst == kPartCount && !descriptors && !threads) return false;
+    Part blamed = worst;
+    if (threads && (worst == kPartCount || is_private(worst) || worst == kSlabPart)) {
+      blamed = kThreadsPart;
+    } else if (descriptors && HeldByDescriptors(worst)) {
+      blamed = kDescriptorsPart;
+    }
+    const bool several = worst != kPartCount && is_private(worst) && in_private > 1 && growing(kPrivatePart);
+    const Part measured = several ? kPrivatePart : (worst == kPartCount ? kSlabPart : worst);
+    Set(VerdictKind::kLeak, cause_of(blamed), trend(measured));
+    const Trend& shown = trend(worst == kPartCount ? blamed : measured);
+    const double margin = shown.slope > 0 ? (shown.high - shown.low) / (2 * shown.slope) : 1;
+    const double often = static_cast<double>(shown.rising_stretches) / std::max(1, shown.stretches);
+    verdict_.confidence = std::clamp(often * (1 - margin / 2), 0.5, 0.99);
+    if (worst != kPartCount) verdict_.evidence.push_back(say_growth(measured, shown, series_));
+    for (const Part count : {kDescriptorsPart, kThreadsPart, kMappingsPart, kProcessesPart}) {
+      if (growing(count)) verdict_.evidence.push_back(say_count(count, trend(count), series_));
+    }
+    say_what_it_means(verdict_.cause, series_, verdict_.evidence);
+    return true;
+  }
+
+  // A descriptor costs the kernel, and the language that wraps it, a few kilobytes; what holds much more than
+  // that is to blame itself.
+  bool HeldByDescriptors(Part worst) const {
+    if (worst == kPartCount || worst == kSlabPart) return true;
+    const double each = trend(worst).slope / std::max(1e-12, trend(kDescriptorsPart).slope);
+    return worst == kHeapPart && each < 32 * kKiB;
+  }
+
+  Part LargestPrivate() const {
+    Part largest = kHeapPart;
+    for (const Part part : {kMapsPart, kStacksPart, kWrittenPart}) {
+      if (trend(part).slope > trend(largest).slope) largest = part;
+    }
+    return largest;
+  }
+
+  bool FillsCache() {
+    if (!series_.has_container) return false;
+    for (const Part part : {kCachePart, kReclaimablePart}) {
+      const Trend& cache = trend(part);
+      const bool rises = cache.course == Course::kGrowing ||
+                         (cache.course != Course::kFlat && cache.rise > material_rise(part, series_));
+      if (!rises || cache.rise < 2 * trend(kPrivatePart).rise || cache.rise < 2 * trend(kMappedPart).rise)
+        continue;
+      Set(VerdictKind::kCache, cause_of(part), cache);
+      verdict_.confidence = cache.course == Course::kGrowing ? 0.95 : 0.8;
+      verdict_.evidence.push_back(say_growth(part, cache, series_));
+      verdict_.evidence.push_back(say_process_does_not(trend(kPrivatePart), series_));
+      say_what_it_means(verdict_.cause, series_, verdict_.evidence);
+      return true;
+    }
+    return false;
+  }
+
+  // Nothing grows for ever. What rose most tells the rest.
+  void Settled() {
+    Part most = kPrivatePart;
+    Part slowing = kPartCount, unclear = kPartCount;
+    for (const Part part : {kPrivatePart, kMappedPart, kSharedPart, kSlabPart}) {
+      const Trend& one = trend(part);
+      if (one.total_rise > trend(most).total_rise) most = part;
+      if (one.course == Course::kSlowing && (slowing == kPartCount || one.rise > trend(slowing).rise))
+        slowing = part;
+      if (one.course == Course::kUnclear && (part == kPrivatePart || one.rise > material_rise(part, series_)))
+        unclear = part;
+    }
+    if (unclear != kPartCount) return Undecided(unclear);
+    if (slowing != kPartCount) return WarmingUp(slowing);
+    const Trend& top = trend(most);
+    const double worth =
+        std::max(2 * material_rise(most, series_), 0.04 * last_level(series_.parts[kPrivatePart]));
+    if (top.total_rise > worth) return Plateau(most);
+    Set(VerdictKind::kFlat, Cause::kNone, trend(kPrivatePart));
+    verdict_.confidence = 0.95;
+    verdict_.evidence.push_back(say_flat(trend(kPrivatePart), series_));
+  }
+
+  Part Within(Part part) const {  // the kind of private memory that rose most
+    if (part != kPrivatePart) return part;
+    Part largest = kHeapPart;
+    for (const Part one : {kMapsPart, kStacksPart, kWrittenPart}) {
+      if (trend(one).total_rise > trend(largest).total_rise) largest = one;
+    }
+    return largest;
+  }
+
+  void WarmingUp(Part part) {
+    const Part inner = Within(part);
+    Set(VerdictKind::kWarmingUp, cause_of(inner), trend(part));
+    verdict_.confidence = 0.8;
+    verdict_.evidence.push_back(say_slowing(part, trend(part), series_));
+  }
+
+  void Plateau(Part part) {
+    const Part inner = Within(part);
+    const Points& points = series_.parts[inner];
+    Cause cause = cause_of(inner);
+    const double jumps = jump_share(points);
+    if (inner == kHeapPart && jumps > kJumpShare) cause = Cause::kAllocatorRetention;
+    if (trend(kThreadsPart).total_rise > material_rise(kThreadsPart, series_) && is_private(inner)) {
+      cause = Cause::kThreadStacks;
+    }
+    Set(VerdictKind::kPlateau, cause, trend(part));
+    verdict_.confidence = 0.9;
+    verdict_.evidence.push_back(say_plateau(inner, trend(inner), series_));
+    if (cause == Cause::kAllocatorRetention) {
+      verdict_.evidence.push_back(say_retention(trend(inner), std::min(1.0, jumps)));
+    }
+  }
+
+  void Undecided(Part part) {
+    const Trend& one = trend(part);
+    Set(VerdictKind::kUndecided, Cause::kNone, one);
+    const double seconds_per_x = series_.span > 0 ? series_.seconds / series_.span : 1;
+    verdict_.seconds_needed = std::max(1.0, one.needed_x * seconds_per_x);
+    verdict_.evidence.push_back(say_undecided(part, one, series_));
+  }
+
+  static constexpr size_t kFewestPoints = 12;
+  const Series& series_;
+  const JudgeOptions& options_;
+  std::array<Trend, kPartCount> trends_;
+  Verdict verdict_;
+};
+
+}  // namespace
+
+Verdict Judge(std::span<const Sample> samples, const JudgeOptions& options) {
+  const Series series = make_series(samples);
+  return Judging(series, options).Decide();
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,172 @@
+#include "observe/verdict_evidence.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace plimsoll {
+
+namespace {
+
+const char* name_of(Part part) {
+  switch (part) {
+    case kHeapPart:
+      return "the heap (brk and the allocators' arenas)";
+    case kMapsPart:
+      return "anonymous maps (mmap, and malloc's blocks of 128 KiB and more)";
+    case kStacksPart:
+      return "stacks";
+    case kWrittenPart:
+      return "written copies of mapped files";
+    case kPrivatePart:
+      return "private memory";
+    case kMappedPart:
+      return "pages of mapped files";
+    case kSharedPart:
+      return "shared memory";
+    case kSlabPart:
+      return "the container's kernel memory";
+    case kCachePart:
+      return "the container's page cache";
+    case kReclaimablePart:
+      return "the container's reclaimable slab";
+    case kDescriptorsPart:
+      return "open descriptors";
+    case kThreadsPart:
+      return "threads";
+    case kMappingsPart:
+      return "mappings";
+    case kProcessesPart:
+      return "processes";
+    default:
+      return "memory";
+  }
+}
+
+std::string bytes_text(double bytes) {
+  const double size = std::abs(bytes);
+  if (size >= 1024.0 * 1024 * 1024) return fmt::format("{:.2f} GiB", bytes / (1024.0 * 1024 * 1024));
+  if (size >= 1024.0 * 1024) return fmt::format("{:.1f} MiB", bytes / (1024.0 * 1024));
+  if (size >= 1024) return fmt::format("{:.1f} KiB", bytes / 1024);
+  return fmt::format("{:.0f} bytes", bytes);
+}
+
+double seconds_of(double x, const Series& series) {
+  return series.span > 0 ? x * series.seconds / series.span : 0;
+}
+
+// "in 8.4 s (3120 iterations)"
+std::string period_text(double x, const Series& series) {
+  if (!series.by_iteration) return fmt::format("in {:.1f} s", x);
+  return fmt::format("in {:.1f} s ({:.0f} iterations)", seconds_of(x, series), x);
+}
+
+double end_of(const Series& series) {
+  return series.parts[kPrivatePart].back().x;
+}
+
+const char* unit_of(const Series& series) {
+  return series.by_iteration ? "iteration" : "second";
+}
+
+}  // namespace
+
+std::string say_too_short(const Series& series, double minimum_seconds) {
+  return fmt::format("{} samples over {:.1f} s can be used, and a verdict needs {:.1f} s{}", series.samples,
+                     series.seconds, minimum_seconds,
+                     series.gaps > 0 ? fmt::format(" ({} gaps left out)", series.gaps) : "");
+}
+
+std::string say_growth(Part part, const Trend& trend, const Series& series) {
+  return fmt::format(
+      "{} grew by {} {}, {} per {} ({} to {}), in {} of {} stretches{}", name_of(part),
+      bytes_text(trend.rise), period_text(end_of(series) - trend.since, series), bytes_text(trend.slope),
+      unit_of(series), bytes_text(trend.low), bytes_text(trend.high), trend.rising_stretches, trend.stretches,
+      trend.cycle > 0 ? fmt::format("; measured between collections, which are up to {:.1f} s apart",
+                                    seconds_of(trend.cycle, series))
+                      : "");
+}
+
+std::string say_count(Part part, const Trend& trend, const Series& series) {
+  return fmt::format("{} rose by {:.0f} {}, {:.3g} per {}", name_of(part), trend.rise,
+                     period_text(end_of(series) - trend.since, series), trend.slope, unit_of(series));
+}
+
+std::string say_slowing(Part part, const Trend& trend, const Series& series) {
+  return fmt::format("{} still rises, by {} {}, but its rate fell to {:.0f} % of what it was", name_of(part),
+                     bytes_text(trend.rise), period_text(end_of(series) - trend.since, series),
+                     100 * std::max(0.0, trend.late_share));
+}
+
+std::string say_plateau(Part part, const Trend& trend, const Series& series) {
+  return fmt::format("{} rose by {} and then stayed: {} now, {} at most, {} in the last {:.1f} s",
+                     name_of(part), bytes_text(trend.total_rise), bytes_text(trend.level),
+                     bytes_text(trend.peak), bytes_text(trend.rise),
+                     seconds_of(end_of(series) - trend.since, series));
+}
+
+std::string say_flat(const Trend& trend, const Series& series) {
+  return fmt::format(
+      "private memory stays at {} over {:.1f} s (at most {}, change {}){}", bytes_text(trend.level),
+      series.seconds, bytes_text(trend.peak), bytes_text(trend.total_rise),
+      trend.cycle > 0
+          ? fmt::format("; it rises and falls, up to {:.1f} s apart", seconds_of(trend.cycle, series))
+          : "");
+}
+
+std::string say_undecided(Part part, const Trend& trend, const Series& series) {
+  if (trend.cycle > 0 && trend.stretches == 0) {
+    return fmt::format(
+        "{} rises and falls with up to {:.1f} s between two lows: {:.1f} s show too few of them",
+        name_of(part), seconds_of(trend.cycle, series), series.seconds);
+  }
+  return fmt::format(
+      "{} rose by {} in the last {:.1f} s, in {} of {} stretches, at {:.0f} % of the rate before: "
+      "neither steady nor over",
+      name_of(part), bytes_text(trend.rise), seconds_of(end_of(series) - trend.since, series),
+      trend.rising_stretches, trend.stretches, 100 * trend.late_share);
+}
+
+std::string say_process_does_not(const Trend& trend, const Series& series) {
+  return fmt::format("the processes' private memory does not grow with it: {} now, change {} over {:.1f} s",
+                     bytes_text(trend.level), bytes_text(trend.total_rise), series.seconds);
+}
+
+std::string say_copies(const Series& series, double lost_bytes, double rise_bytes, double left_bytes) {
+  return fmt::format(
+      "after a fork private memory rose by {} while pages shared by parent and child fell by {}: "
+      "they are copied as they are written; {} are left to copy, watched for {:.1f} s",
+      bytes_text(rise_bytes), bytes_text(lost_bytes), bytes_text(left_bytes), series.seconds);
+}
+
+std::string say_retention(const Trend& trend, double jump_share) {
+  return fmt::format(
+      "inference: {:.0f} % of it came in a few jumps and the level ({}) was not passed since: freed memory "
+      "that the "
+      "allocator keeps looks so, and so does something large that was loaded once; --trim tells",
+      100 * jump_share, bytes_text(trend.level));
+}
+
+void say_what_it_means(Cause cause, const Series& series, std::vector<std::string>& evidence) {
+  switch (cause) {
+    case Cause::kLiveHeap:
+      evidence.push_back(
+          "inference: the heap's lowest level rises without end, so blocks are not freed (or in an "
+          "order that leaves no page empty); --trim tells the two apart");
+      break;
+    case Cause::kSlab:
+      if (series.has_container && !series.knows_reclaimable) {
+        evidence.push_back(
+            "cgroup version 1 does not tell which slab can be reclaimed: names and inodes of many "
+            "files would go under pressure; --reclaim tells");
+      }
+      break;
+    case Cause::kPageCache:
+      evidence.push_back("page cache goes under pressure; --reclaim shows it");
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace plimsoll

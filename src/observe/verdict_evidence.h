@@ -1,0 +1,24 @@
+// Sentences with figures, for the verdict.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "observe/verdict_series.h"
+
+namespace plimsoll {
+
+std::string say_too_short(const Series& series, double minimum_seconds);
+std::string say_growth(Part part, const Trend& trend, const Series& series);
+std::string say_count(Part part, const Trend& trend, const Series& series);
+std::string say_slowing(Part part, const Trend& trend, const Series& series);
+std::string say_plateau(Part part, const Trend& trend, const Series& series);
+std::string say_flat(const Trend& trend, const Series& series);
+std::string say_undecided(Part part, const Trend& trend, const Series& series);
+std::string say_process_does_not(const Trend& trend, const Series& series);
+std::string say_copies(const Series& series, double lost_bytes, double rise_bytes, double left_bytes);
+std::string say_retention(const Trend& trend, double jump_share);
+// What is inference, and what would turn it into a finding.
+void say_what_it_means(Cause cause, const Series& series, std::vector<std::string>& evidence);
+
+}  // namespace plimsoll

@@ -1,0 +1,46 @@
+// Samples as series of numbers for the verdict: cleaned of gaps, jumps and resets.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "observe/verdict_trend.h"
+#include "plimsoll/observe.h"
+
+namespace plimsoll {
+
+enum Part : size_t {
+  kHeapPart,         // brk's heap and the arenas of allocators
+  kMapsPart,         // other private anonymous maps, large blocks of malloc among them
+  kStacksPart,       // of all threads
+  kWrittenPart,      // written copies of mapped files' pages
+  kPrivatePart,      // the four above together
+  kMappedPart,       // pages of mapped files
+  kSharedPart,       // shared memory, mapped or not
+  kSlabPart,         // kernel memory that nobody can reclaim, as far as the kernel tells
+  kCachePart,        // page cache that no process maps
+  kReclaimablePart,  // slab that the kernel says it can reclaim
+  kForkSharedPart,   // private pages that several processes still share after a fork
+  kDescriptorsPart,  // the rest are counts
+  kThreadsPart,
+  kMappingsPart,
+  kProcessesPart,
+  kPartCount,
+};
+
+struct Series {
+  bool by_iteration = false;  // x is iterations; seconds otherwise
+  bool has_container = false;
+  bool knows_reclaimable = false;  // the container tells which slab can be reclaimed
+  double seconds = 0;              // from the first sample used to the last
+  double span = 0;                 // of x
+  size_t samples = 0, gaps = 0;
+  std::array<Points, kPartCount> parts;
+};
+
+// Uses what follows the last restart of the process: when its pages fell to less than half across a gap.
+Series make_series(std::span<const Sample> samples);
+
+}  // namespace plimsoll

@@ -1,0 +1,299 @@
+#include "observe/verdict_trend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace plimsoll {
+
+namespace {
+
+constexpr size_t kMostStretches = 16;
+constexpr size_t kFewestStretches = 4;
+constexpr size_t kEnoughStretches = 8;
+constexpr size_t kFewestPoints = 12;
+constexpr size_t kSlopePoints = 160;    // pairs grow with their square
+constexpr double kSteadyShare = 0.6;    // a rate that stays above this share of itself does not slow down
+constexpr double kSlowingShare = 0.45;  // below it, it does; between the two it is unclear
+constexpr double kRisingPairs = 0.62;   // of all pairs of stretches, the later one is higher: growth goes on
+constexpr double kRisingPairsOfFew = 0.8;  // where there are few of them
+constexpr double kStoppedShare = 0.12;     // of a rate: what is left of it is none
+constexpr double kRounding = 0.01;         // of a slope, that allocators and pages may add or hide
+
+double spread(const std::vector<double>& values) {  // a standard deviation, if they are normal
+  const double middle = quantile(values, 0.5);
+  std::vector<double> distances;
+  for (const double value : values) distances.push_back(std::abs(value - middle));
+  return 1.4826 * quantile(std::move(distances), 0.5);
+}
+
+std::vector<double> ys(const Points& points) {
+  std::vector<double> values;
+  for (const Point& point : points) values.push_back(point.y);
+  return values;
+}
+
+std::vector<double> residuals(const Points& points, double slope) {
+  std::vector<double> values;
+  for (const Point& point : points) values.push_back(point.y - slope * point.x);
+  return values;
+}
+
+double noise_of(const Points& points) {
+  std::vector<double> steps;
+  for (size_t i = 1; i < points.size(); ++i) steps.push_back(points[i].y - points[i - 1].y);
+  return spread(steps) / std::sqrt(2.0);
+}
+
+// // By how much the series rises from one point to the next, usually: a low is missed by as much.
+double usual_step(const Points& points) {
+  std::vector<double> steps;
+  for (size_t i = 1; i < points.size(); ++i) {
+    if (points[i].y > points[i - 1].y) steps.push_back(points[i].y - points[i - 1].y);
+  }
+  return quantile(std::move(steps), 0.5);
+}
+
+// The longest distance between two lows, where y falls by `depth` between them and rises by it again; from
+// the last one to the end counts too. 0 if there are fewer than two.
+double longest_cycle(const Points& points, double depth) {
+  double low = points[0].y, high = points[0].y, low_x = points[0].x;
+  bool falling = false;
+  std::vector<double> lows;
+  for (const Point& point : points) {
+    if (falling) {
+      if (point.y < low) low = point.y, low_x = point.x;
+      if (point.y > low + depth) falling = false, high = point.y, lows.push_back(low_x);
+    } else {
+      high = std::max(high, point.y);
+      if (point.y < high - depth) falling = true, low = point.y, low_x = point.x;
+    }
+  }
+  if (falling) lows.push_back(low_x);
+  if (lows.size() < 2) return 0;
+  double longest = 0;
+  for (size_t i = 1; i < lows.size(); ++i) longest = std::max(longest, lows[i] - lows[i - 1]);
+  return longest;
+}
+
+// The lower envelope: a low quantile of each stretch of x, or its lowest point where there are cycles. Every
+// stretch is as long as a cycle at least, so that it has a low; as two, if enough are left, because samples
+// miss the lowest point by chance.
+Points lower_envelope(const Points& points, double cycle) {
+  const double begin = points.front().x, end = points.back().x, span = end - begin;
+  const size_t most = std::min(kMostStretches, points.size() / 3);
+  size_t count = most;
+  if (cycle > 0) {
+    const auto twice = static_cast<size_t>(span / (2.2 * cycle));
+    count = std::min(most, twice >= kEnoughStretches ? twice : static_cast<size_t>(span / (1.1 * cycle)));
+  }
+  if (count == 0 || !(span > 0)) return {};
+  const double width = span / static_cast<double>(count);
+  std::vector<Points> stretches(count);
+  for (const Point& point : points) {
+    const auto index = static_cast<size_t>((point.x - begin) / width);
+    stretches[std::min(index, count - 1)].push_back(point);
+  }
+  Points envelope;
+  for (size_t i = 0; i < count; ++i) {
+    if (stretches[i].empty()) continue;  // nothing was read there
+    if (cycle > 0) {
+      envelope.push_back(*std::min_element(stretches[i].begin(), stretches[i].end(),
+                                           [](const Point& a, const Point& b) { return a.y < b.y; }));
+      continue;
+    }
+    envelope.push_back({begin + (static_cast<double>(i) + 0.5) * width, quantile(ys(stretches[i]), 0.1)});
+  }
+  return envelope;
+}
+
+struct Window {
+  bool steady = false, slowing = false, significant = false;
+  double rise = 0, late_share = 1;
+  int stretches = 0, rising = 0;
+  double since = 0;
+};
+
+Window look_at(const Points& envelope, size_t from, double material) {
+  Window window;
+  const Points part(envelope.begin() + static_cast<std::ptrdiff_t>(from), envelope.end());
+  const size_t count = part.size();
+  window.since = part.front().x;
+  window.rise = part.back().y - part.front().y;
+  window.stretches = static_cast<int>(count) - 1;
+  const double step = std::max(0.02 * material, 0.15 * window.rise / window.stretches);
+  for (size_t i = 1; i < count; ++i) window.rising += part[i].y - part[i - 1].y > step;
+  size_t higher = 0;
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t k = i + 1; k < count; ++k) higher += part[k].y - part[i].y > step;
+  }
+  const double needed_pairs = count < kEnoughStretches ? kRisingPairsOfFew : kRisingPairs;
+  const bool rising =
+      static_cast<double>(higher) >= needed_pairs * static_cast<double>(count * (count - 1) / 2);
+  const size_t middle = count / 2;
+  const double first =
+      median_slope(Points(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(middle) + 1));
+  const double second =
+      median_slope(Points(part.begin() + static_cast<std::ptrdiff_t>(count - 1 - middle), part.end()));
+  window.late_share = first > 0 ? second / first : (second > 0 ? 10 : 0);
+  const double scatter = spread(residuals(part, median_slope(part)));
+  window.significant = window.rise > 3 * scatter;
+  const bool real = window.rise > material && window.significant;
+  window.steady = real && rising && window.late_share >= kSteadyShare;
+  window.slowing = real && window.late_share < kSlowingShare;
+  return window;
+}
+
+// What rises as part of a wave is no growth before it is higher than the wave was before.
+bool is_record(const Points& envelope, const Window& window) {
+  double before = -std::numeric_limits<double>::infinity();
+  for (const Point& point : envelope) {
+    if (point.x < window.since) before = std::max(before, point.y);
+  }
+  return envelope.back().y - before > 0.3 * window.rise;
+}
+
+class Random {  // the same for everybody, always
+ public:
+  size_t below(size_t limit) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<size_t>((state_ >> 33) % limit);
+  }
+
+ private:
+  uint64_t state_ = 20261116;
+};
+
+double least_squares_slope(const Points& points) {
+  double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
+  for (const Point& point : points) mean_x += point.x, mean_y += point.y;
+  mean_x /= static_cast<double>(points.size());
+  mean_y /= static_cast<double>(points.size());
+  for (const Point& point : points) {
+    xx += (point.x - mean_x) * (point.x - mean_x);
+    xy += (point.x - mean_x) * (point.y - mean_y);
+  }
+  return xx > 0 ? xy / xx : 0;
+}
+
+// Half the width of the 95 % interval of the slope: residuals are drawn again in blocks, because neighbours
+// are alike.
+double slope_margin(const Points& points, double slope) {
+  const size_t count = points.size();
+  if (count < 4) return std::abs(slope);
+  const std::vector<double> rest = residuals(points, slope);
+  const size_t block = std::max<size_t>(1, count / 8);
+  Random random;
+  std::vector<double> slopes;
+  Points drawn = points;
+  for (int round = 0; round < 200; ++round) {
+    for (size_t i = 0; i < count; i += block) {
+      const size_t from = random.below(count - block + 1);
+      for (size_t k = 0; k < block && i + k < count; ++k) drawn[i + k].y = rest[from + k];
+    }
+    slopes.push_back(least_squares_slope(drawn));
+  }
+  return (quantile(slopes, 0.975) - quantile(slopes, 0.025)) / 2;
+}
+
+// Slope and interval from `since` on; back to where the same line began, if it began before.
+void measure(const Points& points, const Points& envelope, Trend& trend) {
+  Points part;
+  for (const Point& point : trend.cycle > 0 ? envelope : points) {
+    if (point.x >= trend.since) part.push_back(point);
+  }
+  trend.slope = median_slope(part);
+  const double margin = slope_margin(part, trend.slope) + kRounding * std::abs(trend.slope);
+  trend.low = trend.slope - margin;
+  trend.high = trend.slope + margin;
+}
+
+}  // namespace
+
+double quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::ptrdiff_t>(place);
+  std::nth_element(values.begin(), values.begin() + below, values.end());
+  const double low = values[static_cast<size_t>(below)];
+  if (static_cast<size_t>(below) + 1 >= values.size()) return low;
+  const double high = *std::min_element(values.begin() + below + 1, values.end());
+  return low + (place - static_cast<double>(below)) * (high - low);
+}
+
+double median_slope(const Points& points) {
+  const size_t stride = points.size() / kSlopePoints + 1;
+  std::vector<double> slopes;
+  for (size_t i = 0; i < points.size(); i += stride) {
+    for (size_t k = i + stride; k < points.size(); k += stride) {
+      const double dx = points[k].x - points[i].x;
+      if (dx > 0) slopes.push_back((points[k].y - points[i].y) / dx);
+    }
+  }
+  return quantile(std::move(slopes), 0.5);
+}
+
+Trend find_trend(const Points& points, double material) {
+  Trend trend;
+  if (points.size() < kFewestPoints || !(points.back().x > points.front().x)) return trend;
+  const std::vector<double> rest = residuals(points, median_slope(points));
+  const double range = quantile(rest, 0.98) - quantile(rest, 0.02);
+  trend.cycle = longest_cycle(points, std::max({0.2 * range, 4 * noise_of(points), 0.25 * material}));
+  const double span = points.back().x - points.front().x;
+  const Points envelope = lower_envelope(points, trend.cycle);
+  if (!envelope.empty()) {
+    trend.level = envelope.back().y;
+    trend.total_rise = envelope.back().y - envelope.front().y;
+  }
+  trend.peak = quantile(ys(points), 1);
+  if (trend.cycle > 0) material = std::max({material, 0.1 * range, 2 * usual_step(points)});
+  if (envelope.size() < kFewestStretches) {
+    // Too few cycles for a trend. What now reaches no higher than it did before does not grow.
+    const size_t half = points.size() / 2;
+    const std::vector<double> all = ys(points);
+    const double before =
+        quantile(std::vector<double>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(half)), 0.98);
+    const double after =
+        quantile(std::vector<double>(all.begin() + static_cast<std::ptrdiff_t>(half), all.end()), 0.98);
+    if (after <= before + material) trend.course = Course::kStopped;
+    trend.needed_x = std::max(span, 4.4 * trend.cycle - span);
+    return trend;
+  }
+  const size_t count = envelope.size();
+  const auto from = [&](double share) {
+    return std::min(static_cast<size_t>(share * static_cast<double>(count)), count - kFewestStretches);
+  };
+  const Window windows[] = {look_at(envelope, 0, material), look_at(envelope, from(0.4), material),
+                            look_at(envelope, from(0.6), material)};
+  const Window& tail = windows[1];
+  const Window* chosen = &tail;
+  for (const Window& window : windows) {
+    if (!window.steady || !is_record(envelope, window)) continue;
+    if (&window == &windows[0] && !tail.steady) continue;
+    trend.course = Course::kGrowing;
+    chosen = &window;
+    break;
+  }
+  trend.since = chosen->since;
+  trend.rise = chosen->rise;
+  trend.stretches = chosen->stretches;
+  trend.rising_stretches = chosen->rising;
+  trend.late_share = chosen->late_share;
+  if (trend.course == Course::kUnclear) {
+    const Window& last = windows[2];
+    const bool noise = !last.significant && !tail.significant;
+    if (std::abs(last.rise) <= material || last.rise <= 0.03 * std::abs(trend.total_rise) || noise) {
+      const bool moved = std::abs(trend.total_rise) > material;
+      trend.course = moved ? Course::kStopped : Course::kFlat;
+    } else if (tail.slowing || last.slowing) {
+      trend.course = tail.late_share < kStoppedShare ? Course::kStopped : Course::kSlowing;
+    } else {
+      trend.needed_x = span;
+    }
+  }
+  measure(points, envelope, trend);
+  return trend;
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,44 @@
+// How one series of figures moves: pure functions of numbers, robust against noise, spikes and collection.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace plimsoll {
+
+struct Point {
+  double x = 0;  // iterations, or seconds
+  double y = 0;
+};
+using Points = std::vector<Point>;  // in the order of x
+
+enum class Course {
+  kUnclear,
+  kFlat,     // never moved
+  kStopped,  // moved, and stays where it is
+  kSlowing,  // still rises, ever more slowly
+  kGrowing,  // rises, as fast as before
+};
+
+struct Trend {
+  Course course = Course::kUnclear;
+  double slope = 0, low = 0, high = 0;  // of y per x, with its 95 % interval; of the part from `since`
+  double since = 0;                     // x from which on the course holds
+  double rise = 0;                      // of the lower envelope from there to the end
+  double total_rise = 0;                // of the lower envelope, from the first to the last stretch
+  double level = 0;                     // now
+  double peak = 0;
+  int stretches = 0, rising_stretches = 0;  // that the course was judged by
+  double cycle = 0;                         // the longest distance in x between two collections; 0: none
+  double late_share = 1;                    // rate of the second half against that of the first
+  double needed_x = 0;                      // kUnclear: about how much more of x would do
+};
+
+// `material`: a rise below it is none.
+Trend find_trend(const Points& points, double material);
+
+// The median of all slopes between two points; thinned to a bounded number of them.
+double median_slope(const Points& points);
+double quantile(std::vector<double> values, double share);  // 0 if empty
+
+}  // namespace plimsoll
