@@ -61,9 +61,9 @@ struct Observer::Impl {
            stat.name, status->thread_group);
   }
 
-  // Whether the process can be read now; otherwise why not.
-  std::string find_gap() {
-    const auto stat = root.stat(reader);
+  // Empty if the process can be read now, otherwise why not.
+  std::string find_gap(std::optional<ProcessStat>& stat) {
+    stat = root.stat(reader);
     if (ended || !stat || stat->has_ended() || stat->start_ticks != start_ticks) {
       ended = true;
       return "the process has ended";
@@ -81,13 +81,14 @@ struct Observer::Impl {
     Sample sample;
     sample.seconds = clock_seconds(CLOCK_MONOTONIC) - began;
     sample.iteration = iteration;
-    sample.gap_reason = find_gap();
+    std::optional<ProcessStat> stat;
+    sample.gap_reason = find_gap(stat);
     sample.gap = !sample.gap_reason.empty();
     if (sample.gap) return sample;
-    const ProcessReader::Result result = processes.read(root, full, files);
+    const ProcessReader::Result result = processes.read(root, *stat, full, files);
     if (result.view.processes == 0) {  // ended between the two looks
       sample.gap = true;
-      sample.gap_reason = find_gap();
+      sample.gap_reason = find_gap(stat);
       if (sample.gap_reason.empty()) sample.gap_reason = "the process ended while it was read";
       return sample;
     }

@@ -28,17 +28,23 @@ void ProcessReader::refresh_context(const ProcessDirectory& root) {
   context_.stacks_are_marked = marks_stacks(release.value_or(""));
 }
 
-ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, bool full, FileShares* files) {
+ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, const ProcessStat& stat, bool full,
+                                          FileShares* files) {
   if (full) refresh_context(root);
   if (with_tree_) members_ = tree_.update(reader_);
   proportional_ |= members_.size() > 1;
   Result result;
   result.exact = full;
   for (const ProcessTree::Member& member : members_) {
-    const bool is_root = member.pid == members_.front().pid;
-    const bool lives =
-        is_root ? read_member(root, member, full, files, result)
-                : read_member(ProcessDirectory(proc_root_, member.pid), member, full, files, result);
+    bool lives = false;
+    if (member.pid == members_.front().pid) {
+      lives = read_member(root, stat, full, files, result);
+    } else {
+      const ProcessDirectory directory(proc_root_, member.pid);
+      const auto member_stat = directory.stat(reader_);
+      const bool is_same = member_stat && member_stat->start_ticks == member.start_ticks;
+      lives = is_same && read_member(directory, *member_stat, full, files, result);
+    }
     if (lives) continue;
     memories_.erase(member.pid);
     tree_.drop(member.pid);
@@ -52,21 +58,19 @@ ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, bool ful
   return result;
 }
 
-// False: the process is gone, or its pid is another's.
-bool ProcessReader::read_member(const ProcessDirectory& directory, const ProcessTree::Member& member,
-                                bool full, FileShares* files, Result& result) {
-  const auto stat = directory.stat(reader_);
-  if (!stat || stat->has_ended()) return false;
-  if (member.start_ticks != 0 && member.start_ticks != stat->start_ticks) return false;
-  const std::string prefix = directory.living_prefix(*stat);
+// False: the process is gone.
+bool ProcessReader::read_member(const ProcessDirectory& directory, const ProcessStat& stat, bool full,
+                                FileShares* files, Result& result) {
+  if (stat.has_ended()) return false;
+  const std::string prefix = directory.living_prefix(stat);
   const auto status_text = reader_.read_at(directory.descriptor(), (prefix + "status").c_str());
   if (!status_text) return false;
   const ProcessStatus status = parse_status(*status_text);
 
-  Memory& memory = memories_[member.pid];
-  const uint64_t program = directory.program_identity(*stat);
-  if (memory.start_ticks != stat->start_ticks || memory.program != program)
-    memory = {stat->start_ticks, program, false, {}};
+  Memory& memory = memories_[stat.pid];
+  const uint64_t program = directory.program_identity(stat);
+  if (memory.start_ticks != stat.start_ticks || memory.program != program)
+    memory = {stat.start_ticks, program, false, {}};
   bool was_full = false;
   if (full) {
     memory.full = {};
@@ -98,10 +102,16 @@ int ProcessReader::read_full(const ProcessDirectory& directory, const std::strin
   if (!read_smaps(directory.descriptor(), (prefix + "smaps").c_str(), vmas_, names_, error)) return error;
   if (vmas_.empty()) return ESRCH;  // it has given its memory up and is about to end
   add_mappings(vmas_, names_, context_, memory.full, files);
-  const auto text = reader_.read_at(directory.descriptor(), (prefix + "smaps_rollup").c_str());
-  const auto rollup = text ? parse_rollup(*text) : std::nullopt;
-  memory.full.by_rss.kernel_bytes = rollup ? rollup->rss_bytes : memory.full.status.rss_bytes;
-  memory.full.by_pss.kernel_bytes = rollup ? rollup->pss_bytes : memory.full.by_pss.sum_bytes;
+  FullReading& full = memory.full;
+  std::optional<Rollup> rollup;
+  if (files != nullptr) {
+    const auto text = reader_.read_at(directory.descriptor(), (prefix + "smaps_rollup").c_str());
+    rollup = parse_rollup(text.value_or(""));
+  }
+  // Without it the counter that the kernel keeps is compared, which knows no Pss.
+  full.by_rss.kernel_bytes = rollup ? rollup->rss_bytes : full.status.rss_bytes;
+  full.by_pss.kernel_bytes =
+      rollup ? rollup->pss_bytes : full.by_pss.sum_bytes + full.by_rss.kernel_bytes - full.by_rss.sum_bytes;
   return 0;
 }
 

@@ -23,13 +23,14 @@ class ProcessReader {
  public:
   ProcessReader(std::string proc_root, int pid, bool tree);
 
-  // `root` is the open directory of the first process. A full reading walks every mapping.
+  // `root` is the open directory of the first process and `stat` what it said just now. A full reading walks
+  // every mapping; with `files` it also asks the kernel for its own sums, which is a second walk.
   struct Result {
     ProcessView view;
     bool exact = true;  // false: cheap, or some mappings could not be read
     ReadingGaps gaps;
   };
-  Result read(const ProcessDirectory& root, bool full, FileShares* files = nullptr);
+  Result read(const ProcessDirectory& root, const ProcessStat& stat, bool full, FileShares* files = nullptr);
   // The root executed another program: nothing that was remembered holds.
   void forget();
   const std::vector<ProcessTree::Member>& members() const noexcept { return members_; }
@@ -41,8 +42,8 @@ class ProcessReader {
     bool has_full = false;
     FullReading full;
   };
-  bool read_member(const ProcessDirectory& directory, const ProcessTree::Member& member, bool full,
-                   FileShares* files, Result& result);
+  bool read_member(const ProcessDirectory& directory, const ProcessStat& stat, bool full, FileShares* files,
+                   Result& result);
   // 0, or the errno of what could not be read; ESRCH: the process is gone.
   int read_full(const ProcessDirectory& directory, const std::string& prefix, Memory& memory,
                 FileShares* files);

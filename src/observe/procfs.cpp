@@ -109,14 +109,18 @@ ProcessDirectory::ProcessDirectory(const std::string& proc_root, int pid) {
   const std::string path = proc_root + "/" + std::to_string(pid);
   descriptor_ = ::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ < 0) error_ = errno;
+  leader_stat_ = "task/" + std::to_string(pid) + "/stat";
 }
 
 ProcessDirectory::ProcessDirectory(ProcessDirectory&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), error_(other.error_) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      error_(other.error_),
+      leader_stat_(std::move(other.leader_stat_)) {}
 
 ProcessDirectory& ProcessDirectory::operator=(ProcessDirectory&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(error_, other.error_);
+  std::swap(leader_stat_, other.leader_stat_);
   return *this;
 }
 
@@ -126,7 +130,8 @@ ProcessDirectory::~ProcessDirectory() {
 
 std::optional<ProcessStat> ProcessDirectory::stat(FileReader& reader) const {
   if (descriptor_ < 0) return std::nullopt;
-  const auto text = reader.read_at(descriptor_, "stat");
+  auto text = reader.read_at(descriptor_, leader_stat_.c_str());
+  if (!text) text = reader.read_at(descriptor_, "stat");
   return text ? parse_stat(*text) : std::nullopt;
 }
 

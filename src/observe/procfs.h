@@ -60,6 +60,7 @@ class ProcessDirectory {
   int descriptor() const noexcept { return descriptor_; }  // -1: could not be opened
   int error() const noexcept { return error_; }            // errno of the opening
 
+  // The leader's own file: that of the process sums over all threads, which takes milliseconds for thousands.
   std::optional<ProcessStat> stat(FileReader& reader) const;
   std::optional<ProcessStatus> status(FileReader& reader) const;
   // Open descriptors; -1 without permission.
@@ -73,6 +74,7 @@ class ProcessDirectory {
  private:
   int descriptor_ = -1;
   int error_ = 0;
+  std::string leader_stat_;  // "task/PID/stat"
 };
 
 }  // namespace plimsoll
