@@ -225,6 +225,10 @@ class Pool {
   int64_t Submit(std::string request, JobOptions options, std::function<void(Outcome)> done);
   // As above, but throws kBusy instead of blocking.
   int64_t TrySubmit(std::string request, JobOptions options, std::function<void(Outcome)> done);
+  // As above, but waits for room no longer than `timeout`: then returns nothing and leaves `request` as it
+  // is.
+  std::optional<int64_t> SubmitFor(std::chrono::milliseconds timeout, std::string& request,
+                                   JobOptions options, std::function<void(Outcome)> done);
   std::future<Outcome> Submit(std::string request, JobOptions options = {});
   // A job that waits is dropped, one that runs is killed with its worker; its outcome is kCancelled.
   void Cancel(int64_t id);

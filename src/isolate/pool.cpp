@@ -50,10 +50,19 @@ struct Pool::Impl {
     }
   }
 
-  int64_t push(std::string request, JobOptions options, std::function<void(Outcome)> done, bool wait) {
+  std::optional<int64_t> push(std::optional<std::chrono::milliseconds> patience, std::string& request,
+                              JobOptions options, std::function<void(Outcome)> done) {
     if (getpid() != owner)
-      fail(ErrorCode::kInvalidArgument, "pool: it belongs to process {}; make another one after fork()", owner);
-    return queue.Push({0, std::move(request), options, std::move(done)}, wait);
+      fail(ErrorCode::kInvalidArgument, "pool: it belongs to process {}; make another one after fork()",
+           owner);
+    PoolJob job{0, std::move(request), options, std::move(done)};
+    const std::optional<int64_t> id = queue.Push(job, patience);
+    if (!id) request = std::move(job.request);
+    return id;
+  }
+
+  [[noreturn]] void busy() const {
+    fail(ErrorCode::kBusy, "pool: {} jobs are waiting, which is as many as may", queue.waiting());
   }
 
   const pid_t owner = getpid();
@@ -74,11 +83,20 @@ Pool::~Pool() {
 }
 
 int64_t Pool::Submit(std::string request, JobOptions options, std::function<void(Outcome)> done) {
-  return impl_->push(std::move(request), options, std::move(done), true);
+  const std::optional<int64_t> id = impl_->push(std::nullopt, request, options, std::move(done));
+  if (!id) impl_->busy();
+  return *id;
 }
 
 int64_t Pool::TrySubmit(std::string request, JobOptions options, std::function<void(Outcome)> done) {
-  return impl_->push(std::move(request), options, std::move(done), false);
+  const auto id = impl_->push(std::chrono::milliseconds(0), request, options, std::move(done));
+  if (!id) impl_->busy();
+  return *id;
+}
+
+std::optional<int64_t> Pool::SubmitFor(std::chrono::milliseconds timeout, std::string& request,
+                                       JobOptions options, std::function<void(Outcome)> done) {
+  return impl_->push(timeout, request, options, std::move(done));
 }
 
 std::future<Outcome> Pool::Submit(std::string request, JobOptions options) {

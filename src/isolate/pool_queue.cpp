@@ -32,13 +32,12 @@ void PoolQueue::ClearWake() noexcept {
   [[maybe_unused]] const ssize_t got = read(wake_fd_, &count, sizeof count);
 }
 
-int64_t PoolQueue::Push(PoolJob job, bool wait) {
+std::optional<int64_t> PoolQueue::Push(PoolJob& job, std::optional<std::chrono::milliseconds> patience) {
   std::unique_lock lock(mutex_);
-  if (jobs_.size() >= capacity_ && !closed_) {
-    if (!wait || owner_ == std::this_thread::get_id())
-      fail(ErrorCode::kBusy, "pool: {} jobs are waiting, which is its queue's capacity", jobs_.size());
-    room_.wait(lock, [&] { return jobs_.size() < capacity_ || closed_; });
-  }
+  const auto room_or_end = [&] { return jobs_.size() < capacity_ || closed_; };
+  if (owner_ == std::this_thread::get_id()) patience = std::chrono::milliseconds(0);
+  if (!patience) room_.wait(lock, room_or_end);
+  if (patience && !room_.wait_for(lock, *patience, room_or_end)) return std::nullopt;
   if (closed_) fail(ErrorCode::kCancelled, "pool: it is closed and takes no more jobs");
   job.id = next_id_++;
   const int64_t id = job.id;

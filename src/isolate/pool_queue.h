@@ -1,6 +1,7 @@
 // Between those who submit jobs and the pool's thread: the waiting jobs, the cancellations, the end.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -32,9 +33,9 @@ class PoolQueue {
   PoolQueue(const PoolQueue&) = delete;
   PoolQueue& operator=(const PoolQueue&) = delete;
 
-  // For callers. Push gives the job its number; if the queue is full it waits, or throws kBusy if `wait` is
-  // false or nobody could make room because this is the pool's own thread.
-  int64_t Push(PoolJob job, bool wait);
+  // For callers. Takes the job and gives it a number. If there is no room within `patience` (nothing: for
+  // ever) it returns nothing, and the job is left as it is. The pool's own thread never waits.
+  std::optional<int64_t> Push(PoolJob& job, std::optional<std::chrono::milliseconds> patience);
   void Cancel(int64_t id);
   void Close();
 

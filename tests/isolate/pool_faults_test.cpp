@@ -38,7 +38,7 @@ TEST_P(BadJob, HasItsOutcomeAndThePoolGoesOn) {
 INSTANTIATE_TEST_SUITE_P(Pool, BadJob,
                          testing::Values(Bad{"exit 0", Kind::kWorkerDied, "exited with code 0"},
                                          Bad{"exit 3", Kind::kWorkerDied, "exited with code 3"},
-                                         Bad{"signal 11", Kind::kWorkerDied, "signal 11"},
+                                         Bad{"signal 10", Kind::kWorkerDied, "signal 10"},
                                          Bad{"signal 9", Kind::kWorkerDied, "signal 9"},
                                          Bad{"close", Kind::kWorkerDied, ""},
                                          Bad{"mute", Kind::kWorkerDied, ""},

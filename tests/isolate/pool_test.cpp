@@ -62,6 +62,10 @@ TEST(Pool, BlocksOrIsBusyWhenTheQueueIsFull) {
   for (int i = 0; i < 2; ++i) waiting.push_back(pool.Submit("echo x"));
   EXPECT_EQ(code_of([&] { pool.TrySubmit("echo y", {}, [](const Outcome&) {}); }), ErrorCode::kBusy);
 
+  std::string request = "echo y";
+  EXPECT_FALSE(pool.SubmitFor(milliseconds(5), request, {}, [](const Outcome&) {}));
+  EXPECT_EQ(request, "echo y");
+
   std::atomic<bool> through = false;
   std::future<Outcome> late;
   std::thread blocked([&] {
