@@ -11,6 +11,7 @@ namespace plimsoll {
 namespace {
 
 constexpr double kKiB = 1024, kMiB = 1024 * 1024;
+constexpr size_t kJumps = 4;
 constexpr double kJumpShare = 0.7;  // of a rise that came in so few jumps: allocated at once, not bit by bit
 
 constexpr Part kLeakParts[] = {kHeapPart,   kMapsPart,   kStacksPart, kWrittenPart,
@@ -78,21 +79,14 @@ double material_rise(Part part, const Series& series) {
   }
 }
 
-// // The share of a part's rise that came in a few jumps from one sample to the next, the start-up aside.
+// // The share of a part's rise that came in a few jumps from one sample to the next.
 double jump_share(const Points& points) {
-  const double start = points.front().x + 0.05 * (points.back().x - points.front().x);
   std::vector<double> steps;
-  double first = points.front().y, before = first;
-  for (const Point& point : points) {
-    if (point.x <= start) first = point.y;
-    if (point.x > start && point.y > before) steps.push_back(point.y - before);
-    before = point.y;
-  }
+  for (size_t i = 1; i < points.size(); ++i) steps.push_back(points[i].y - points[i - 1].y);
   std::sort(steps.rbegin(), steps.rend());
-  const size_t few = std::min(steps.size(), std::clamp<size_t>(points.size() / 20, 3, 8));
   double jumps = 0;
-  for (size_t i = 0; i < few; ++i) jumps += steps[i];
-  const double rise = last_level(points) - first;
+  for (size_t i = 0; i < std::min(kJumps, steps.size()); ++i) jumps += std::max(0.0, steps[i]);
+  const double rise = last_level(points) - points.front().y;
   return rise > 0 ? jumps / rise : 0;
 }
 

@@ -77,18 +77,16 @@ std::vector<Row> clean(std::span<const Sample> samples, Series& series) {
   return rows;
 }
 
-// Iterations measure growth if they were counted for most of the time.
-bool counts_iterations(const std::vector<Row>& rows) {
-  if (rows.size() < 2 || rows.back().iteration - rows.front().iteration < kFewestIterations) return false;
-  size_t moving = 0;
-  for (size_t i = 1; i < rows.size(); ++i) moving += rows[i].iteration > rows[i - 1].iteration;
-  return moving * 2 > rows.size();
-}
-
-// What was read before the first iteration is start-up: it is left out where iterations are the measure.
-void drop_start(std::vector<Row>& rows) {
+// Iterations measure growth if they were counted for a good part of the time. What was read before the first
+// of them is start-up, and left out then.
+bool use_iterations(std::vector<Row>& rows) {
   const auto first = std::find_if(rows.begin(), rows.end(), [](const Row& row) { return row.iteration > 0; });
+  if (rows.end() - first < 2 || rows.back().iteration - first->iteration < kFewestIterations) return false;
+  std::ptrdiff_t moving = 0;
+  for (auto row = first + 1; row != rows.end(); ++row) moving += row->iteration > (row - 1)->iteration;
+  if (moving * 3 < rows.end() - first) return false;
   rows.erase(rows.begin(), first);
+  return true;
 }
 
 }  // namespace
@@ -96,8 +94,7 @@ void drop_start(std::vector<Row>& rows) {
 Series make_series(std::span<const Sample> samples) {
   Series series;
   std::vector<Row> rows = clean(samples, series);
-  series.by_iteration = counts_iterations(rows);
-  if (series.by_iteration) drop_start(rows);
+  series.by_iteration = use_iterations(rows);
   series.samples = rows.size();
   if (rows.empty()) return series;
   series.seconds = rows.back().seconds - rows.front().seconds;

@@ -78,8 +78,8 @@ void use_stack(size_t bytes) {
 void threads_blocked(Run& run) {
   const auto every = static_cast<int64_t>(run.Uniform(8, 25));
   const size_t stack = run.Size(8e3, 6e4);
-  static std::mutex mutex;
-  static std::condition_variable never;
+  static auto& mutex = *new std::mutex;  // threads wait on them until the end
+  static auto& never = *new std::condition_variable;
   do {
     run.Request();
     if (run.iteration() % every != 0) continue;

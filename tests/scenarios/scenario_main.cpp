@@ -40,7 +40,8 @@ int main(int argc, char** argv) {
       return 1;
     }
     std::fflush(stdout);
-    std::_Exit(0);  // with what it kept, and with its threads
+    if (std::getenv("PLIMSOLL_SCENARIO_RETURNS") != nullptr) return 0;  // for tools that look at the end
+    std::_Exit(0);                                                      // its threads still run
   }
   std::fprintf(stderr, "plimsoll_scenario: no family '%s'\n", argv[1]);
   return 2;

@@ -61,12 +61,12 @@ void arena_retention(Run& run) {
 
 void bounded_lru(Run& run) {
   const size_t bytes = run.Size(1000, 8000);
-  const auto limit = static_cast<size_t>(run.Uniform(800, 2300));
+  const double full_at = run.Uniform(0.15, 0.5);  // however busy the machine is
   std::deque<Block> cache;
   do {
     run.Request();
     cache.emplace_back(static_cast<size_t>(static_cast<double>(bytes) * run.Uniform(0.8, 1.2)));
-    if (cache.size() > limit) cache.pop_front();
+    if (run.Progress() > full_at) cache.pop_front();
   } while (run.Next());
 }
 

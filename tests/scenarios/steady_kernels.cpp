@@ -96,8 +96,8 @@ void cow_after_fork(Run& run) {
 void thread_pool_grows(Run& run) {
   const auto limit = static_cast<int>(run.Uniform(8, 48));
   const double until = run.Uniform(0.1, 0.5);
-  static std::mutex mutex;
-  static std::condition_variable never;
+  static auto& mutex = *new std::mutex;  // threads wait on them until the end
+  static auto& never = *new std::condition_variable;
   int threads = 0;
   do {
     run.Request();
@@ -129,14 +129,15 @@ void missing_names(Run& run) {
 
 void tmpfs_ring(Run& run) {
   const std::string folder = run.Folder("/dev/shm");
-  const auto limit = static_cast<int64_t>(run.Uniform(100, 1500));
+  const double full_at = run.Uniform(0.05, 0.4);
+  int64_t oldest = 0;
   const std::string data(run.Size(8e3, 5e4), 'x');
   do {
     run.Request();
     const int file = opened(folder + "/" + std::to_string(run.iteration()), O_WRONLY | O_CREAT);
     if (write(file, data.data(), data.size()) < 0) throw std::runtime_error("write failed");
     close(file);
-    unlink((folder + "/" + std::to_string(run.iteration() - limit)).c_str());
+    if (run.Progress() > full_at) unlink((folder + "/" + std::to_string(oldest++)).c_str());
   } while (run.Next());
 }
 
