@@ -4,8 +4,8 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests python_tests conformance golden_verify include_rule clang_format install)
-FULL_STAGES=(asan mutations_full tsan)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests verdicts python_tests conformance golden_verify include_rule clang_format install)
+FULL_STAGES=(asan mutations_full tsan verdicts_full)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
 
@@ -106,6 +106,18 @@ print(f"{count('passed')} passed, {count('failed', 'error', 'errors')} failed, {
 PYTHON
   rm "$log"
   return "$status"
+}
+
+# Verdicts on a few live programs whose memory behaves in a known way; recorded ones are among the unit tests.
+verdicts() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  tests/scenarios/evaluate.py check
+}
+
+# All of them, ten seeds each, with the bounds that docs/verdicts.md gives: about half an hour.
+verdicts_full() {
+  need "${EXAMPLE_PACKAGES[@]}" || echo "families with torch will be skipped"
+  tests/scenarios/evaluate.py prove
 }
 
 # verify_variants VARIANTS... -- ARGUMENTS: `plimsoll verify` once for each variant (a string of options), counts added
