@@ -1,4 +1,3 @@
-#include "ops/registry.h"
 #include "optimize/affine.h"
 #include "optimize/editor.h"
 #include "optimize/fused.h"
@@ -67,12 +66,11 @@ void fuse_conv_transpose(Node& node, Editor& editor) {
 }  // namespace
 
 bool fuse_conv_affine(Graph& root, const OptimizeOptions&) {
-  const bool has_fused_conv = find_op(kPlimsollDomain, "FusedConv") != nullptr;
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node)) continue;
-      if (has_fused_conv) fuse_conv(*node, editor);
+      fuse_conv(*node, editor);
       if (is_op(node, "ConvTranspose")) fuse_conv_transpose(*node, editor);
     }
   }

@@ -1,4 +1,3 @@
-#include "ops/registry.h"
 #include "optimize/activations.h"
 #include "optimize/editor.h"
 #include "optimize/fused.h"
@@ -18,7 +17,7 @@ std::string_view fused_form(const Node& node) {
 
 void fuse(Node& node, Editor& editor) {
   const std::string_view form = fused_form(node);
-  if (form.empty() || find_op(kPlimsollDomain, form) == nullptr) return;
+  if (form.empty()) return;
   Node* next = editor.only_user(*node.outputs[0]);
   const auto activation = next != nullptr ? activation_of(*next) : std::nullopt;
   if (!activation || next->input(0) != node.outputs[0]) return;

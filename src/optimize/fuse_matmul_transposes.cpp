@@ -1,4 +1,3 @@
-#include "ops/registry.h"
 #include "optimize/editor.h"
 #include "optimize/fused.h"
 #include "optimize/match.h"
@@ -64,7 +63,6 @@ void fuse(Node& node, Editor& editor) {
 }  // namespace
 
 bool fuse_matmul_transposes(Graph& root, const OptimizeOptions&) {
-  if (find_op(kPlimsollDomain, "FusedMatMul") == nullptr) return false;
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {

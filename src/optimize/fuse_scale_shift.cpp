@@ -1,4 +1,3 @@
-#include "ops/registry.h"
 #include "optimize/affine.h"
 #include "optimize/editor.h"
 #include "optimize/match.h"
@@ -68,7 +67,6 @@ void fuse(Node& node, Editor& editor) {
 }  // namespace
 
 bool fuse_scale_shift(Graph& root, const OptimizeOptions&) {
-  if (find_op(kPlimsollDomain, "ScaleShift") == nullptr) return false;
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {

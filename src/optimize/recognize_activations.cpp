@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "ops/registry.h"
 #include "optimize/activations.h"
 #include "optimize/editor.h"
 #include "optimize/match.h"
