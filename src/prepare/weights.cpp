@@ -72,10 +72,11 @@ void Weights::collect_raw(Graph& root) {
     }
   });
   for (const Edge* edge : edges) {
-    if (edge == nullptr || !edge->data->in_file) continue;  // others are in the graph's own memory
+    if (edge == nullptr) continue;
     const auto bytes = static_cast<int64_t>(edge->data->bytes.size());
     if (uses[edge->id] == kBytewise || is_aligned(*edge)) {
-      mapped_bytes_ += bytes;
+      // Others are in the graph's own memory, or in the caller's.
+      if (edge->data->in_file) mapped_bytes_ += bytes;
     } else {
       copied_at_[edge->id] = copied_bytes_;
       copied_.push_back(edge);
@@ -92,7 +93,7 @@ void Weights::load(Budget& budget, const Drop& drop) {
   for (const Edge* edge : copied_) {
     const std::span<const std::byte> raw = edge->data->bytes;
     if (!raw.empty()) std::memcpy(copied_arena_.data() + copied_at_[edge->id], raw.data(), raw.size());
-    drop(raw);
+    if (edge->data->in_file) drop(raw);
   }
   const Charge passing(budget, Account::kWeights, largest_raw_);
   for (const Packed& item : packed_) {

@@ -153,6 +153,24 @@ TEST(Env, IdleMemoryMakesRoomForANewSession) {
   EXPECT_LE(env.GetMemoryReport().peak_bytes, peak);
 }
 
+// Kernels read whole elements: weights that lie askew in the caller's bytes are copied, and the copy is
+// charged.
+TEST(Session, WeightsOfAModelInMemoryAreAligned) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"2"});
+  model.output(model.node("PRelu", {x, model.constant<float>("slope", {1}, {0.25f})})[0]);
+  const std::string bytes = model.bytes();
+  int copied = 0;
+  for (size_t shift = 0; shift < alignof(float); ++shift) {
+    const std::string shifted = std::string(shift, ' ') + bytes;
+    Session session(Env(), shifted.data() + shift, bytes.size(), SessionOptions().SetIntraOpNumThreads(1));
+    if (session.GetMemoryReport()[Account::kWeights].now_bytes > 0) ++copied;
+    const auto result = session.Run({}, {"x"}, {floats({2}, {-2, 2})}, {session.GetOutputs()[0].name});
+    EXPECT_EQ(to_floats(result[0]), (std::vector<float>{-0.5f, 2}));
+  }
+  EXPECT_EQ(copied, 3);
+}
+
 TEST(Session, RejectsWrongInputs) {
   const std::string bytes = chain_model(1);
   Session session = open(bytes);
