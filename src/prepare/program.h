@@ -59,6 +59,8 @@ struct Frame {
   std::span<TensorView> values;     // one per ProgramValue
   std::span<TensorView> arguments;  // the steps' inputs and outputs, one after the other
   std::span<Frame*> bodies;         // null where a body is never taken
+  // Of a Loop's body: what one iteration is given, and the carried values that it makes.
+  std::span<TensorView> given, made;
 };
 
 }  // namespace plimsoll

@@ -296,7 +296,11 @@ Frame* make_frame(const Program& program, BumpArena& arena) {
   frame->bodies = arena.array<Frame*>(program.body_count);
   for (const Step& step : program.steps) {
     for (size_t b = 0; b < step.bodies.size(); ++b) {
-      if (step.bodies[b] != nullptr) frame->bodies[step.first_body + b] = make_frame(*step.bodies[b], arena);
+      if (step.bodies[b] == nullptr) continue;
+      Frame* body = make_frame(*step.bodies[b], arena);
+      body->given = arena.array<TensorView>(body->program->graph->inputs.size());
+      body->made = arena.array<TensorView>(body->given.size());
+      frame->bodies[step.first_body + b] = body;
     }
   }
   return frame;

@@ -1,6 +1,7 @@
 // If and Loop: operators whose work is to run their bodies.
 #include "ops/control_flow.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -82,7 +83,8 @@ class LoopRun {
         step_(step),
         body_(*frame.bodies[step.first_body]),
         memory_(arena + step.nested_offset),
-        carried_(step.node->inputs.size() - 2),
+        carried_(body_.given.subspan(2)),
+        next_(body_.made.first(carried_.size())),
         scans_(step.node->outputs.size() - carried_.size()) {}
 
   void run() {
@@ -142,18 +144,15 @@ class LoopRun {
     executor_.check_stop();  // the body may have no step that would
     int64_t number = iteration_;
     bool condition = condition_;
-    std::vector<TensorView> inputs;
-    inputs.push_back({reinterpret_cast<std::byte*>(&number), ElementType::kInt64, false, {}});
-    inputs.push_back({reinterpret_cast<std::byte*>(&condition), ElementType::kBool, false, {}});
-    inputs.insert(inputs.end(), carried_.begin(), carried_.end());
-    executor_.run(body_, memory_, inputs, {}, &frame_);
+    body_.given[0] = {reinterpret_cast<std::byte*>(&number), ElementType::kInt64, false, {}};
+    body_.given[1] = {reinterpret_cast<std::byte*>(&condition), ElementType::kBool, false, {}};
+    executor_.run(body_, memory_, body_.given, {}, &frame_);
     const size_t copy = static_cast<size_t>(iteration_ + 1) % 2;
-    std::vector<TensorView> next;
-    for (size_t i = 0; i < carried_.size(); ++i) next.push_back(store(i, copy, output(i + 1)));
+    for (size_t i = 0; i < carried_.size(); ++i) next_[i] = store(i, copy, output(i + 1));
     for (size_t i = 0; i < scans_.size(); ++i) append(i, output(i + 1 + carried_.size()));
     condition_ = read_bool(output(0), *step_.node);
     for (TensorView& view : carried_) dynamic_.free_tensor(view);
-    carried_ = std::move(next);
+    std::copy(next_.begin(), next_.end(), carried_.begin());
     executor_.free_outputs(body_);
   }
 
@@ -209,7 +208,7 @@ class LoopRun {
   const Step& step_;
   Frame& body_;
   std::byte* memory_;
-  std::vector<TensorView> carried_;
+  std::span<TensorView> carried_, next_;  // in the body's frame
   std::vector<Scan> scans_;
   bool condition_ = true;
   int64_t iteration_ = 0;

@@ -124,7 +124,13 @@ long fail_each(bool mappings, Action&& action, Check&& check) {
   }
 }
 
-class Faults : public testing::TestWithParam<bool> {};
+class Faults : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    const bool mappings = GetParam();
+    if (kSanitized && !mappings) GTEST_SKIP() << "the sanitizer has a heap of its own";
+  }
+};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // Counts the heap calls of this thread while a HeapWatch exists. Include in one file of a test binary:
-// it replaces malloc for the whole program.
+// it replaces malloc for the whole program, unless a sanitizer has done so: then nothing is counted.
 #pragma once
 
 #include <execinfo.h>
@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdlib>
 #include <string>
+
+#include "support/sanitized.h"
 
 extern "C" {
 void* __libc_malloc(size_t);
@@ -61,6 +63,7 @@ class Watch {
 
 }  // namespace plimsoll::heap
 
+#if !PLIMSOLL_SANITIZED
 extern "C" {
 void* malloc(size_t size) noexcept {
   return plimsoll::heap::note() ? nullptr : __libc_malloc(size);
@@ -82,3 +85,4 @@ int posix_memalign(void** block, size_t alignment, size_t size) noexcept {
   return *block == nullptr ? 12 : 0;
 }
 }
+#endif
