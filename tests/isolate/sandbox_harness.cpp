@@ -20,6 +20,7 @@ struct Child {
   Sandbox* sandbox = nullptr;
   std::vector<char*> argv;
   std::vector<char*> environment;
+  int input = -1;
   int output = -1;
   SandboxFailure failure;
 };
@@ -27,6 +28,7 @@ struct Child {
 int start(void* argument) {
   Child& child = *static_cast<Child*>(argument);
   setsid();
+  if (child.input >= 0) dup2(child.input, 0);
   dup2(child.output, 1);
   dup2(child.output, 2);
   syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
@@ -45,9 +47,10 @@ bool Ran::Succeeded() const {
   return failure.empty() && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-Ran run(const std::vector<std::string>& argv, Sandbox* sandbox) {
+Ran run(const std::vector<std::string>& argv, Sandbox* sandbox, int input) {
   Child child;
   child.sandbox = sandbox;
+  child.input = input;
   for (const std::string& argument : argv) child.argv.push_back(const_cast<char*>(argument.c_str()));
   child.argv.push_back(nullptr);
   std::vector<std::string> variables = {"PATH=/usr/bin:/bin", "LANG=C.UTF-8"};

@@ -20,8 +20,9 @@ struct Ran {
   bool Succeeded() const;  // exit code 0
 };
 
-// `sandbox` may be null: then the program runs as it is. Descriptors above 2 are closed.
-Ran run(const std::vector<std::string>& argv, Sandbox* sandbox);
+// `sandbox` may be null: then the program runs as it is. Descriptors above 2 are closed. `input`: its stdin;
+// -1: ours.
+Ran run(const std::vector<std::string>& argv, Sandbox* sandbox, int input = -1);
 Ran run(const std::vector<std::string>& argv, const SandboxOptions& options);
 
 // A directory that is removed at the end.
