@@ -26,5 +26,6 @@ Command run_command(CLI::App& parent);
 Command verify_command(CLI::App& parent);
 Command bench_command(CLI::App& parent);
 Command optimize_command(CLI::App& parent);
+Command place_command(CLI::App& parent);
 
 }  // namespace plimsoll::cli

@@ -46,4 +46,24 @@ struct Plan {
   double prepare_ms = 0;
 };
 
+// The placer alone, without a model.
+struct PlaceOptions {
+  int64_t capacity_bytes = 0;  // stop at the first placement that fits; 0: none, look for the smallest peak
+  double seconds = 10;         // look no longer than this
+};
+
+struct PlacedProblem {
+  size_t buffers = 0;
+  int64_t peak_bytes = 0;
+  int64_t lower_bound_bytes = 0;  // the most that is alive at once: no placement is below
+  bool fits = true;               // within the capacity; otherwise this is the best without it
+  bool proven = false;            // nothing better (or, if it does not fit, nothing that fits) exists
+  double seconds = 0;
+  std::string csv;  // the rows of the problem, each with its offset
+};
+
+// `csv`: rows of id,lower,upper,size under that header, as minimalloc has them; columns `alignment` and
+// `offset` (a pin, may be empty) are optional. Lifetimes are half-open. Throws kInvalidArgument.
+PlacedProblem PlaceProblem(const std::string& csv, const PlaceOptions& options = {});
+
 }  // namespace plimsoll

@@ -88,7 +88,7 @@ class Case(unittest.TestCase):
 
 class Help(Case):
     def test_every_command_has_an_example(self):
-        for command in ("inspect", "plan", "run", "verify", "bench", "optimize"):
+        for command in ("inspect", "plan", "run", "verify", "bench", "optimize", "place"):
             self.assertIn(f"Example: plimsoll {command} ", self.succeed(command, "--help"))
         self.assertIn("verify", self.succeed("--help"))
 
@@ -384,6 +384,62 @@ class Optimize(Case):
 
     def test_a_file_that_cannot_be_written(self):
         self.refuse(IO, "nowhere", "optimize", DIGITS, self.directory / "nowhere" / "out.onnx")
+
+
+# In shared/data beside one of the folders above, or not at all.
+MINIMALLOC = next((folder / "shared/data/minimalloc" for folder in ROOT.parents
+                   if (folder / "shared/data/minimalloc").is_dir()), None)
+
+
+class Place(Case):
+    ROWS = b"id,lower,upper,size\na,0,2,60\nb,1,3,40\nc,2,4,60\n"
+
+    def placed(self, path):
+        header, *rows = path.read_text().splitlines()
+        self.assertEqual(header, "id,lower,upper,size,offset")
+        return [[int(field) for field in row.split(",")[1:]] for row in rows]
+
+    def check(self, path, peak):
+        """Nothing that is alive at the same time shares a byte, by definition."""
+        rows = self.placed(path)
+        self.assertEqual(max(offset + size for _, _, size, offset in rows), peak)
+        for i, (lower, upper, size, offset) in enumerate(rows):
+            self.assertGreaterEqual(offset, 0)
+            for other_lower, other_upper, other_size, other_offset in rows[:i]:
+                if lower < other_upper and other_lower < upper:
+                    self.assertTrue(offset + size <= other_offset or other_offset + other_size <= offset)
+
+    def test_offsets_and_the_least_peak(self):
+        problem, out = self.file("p.csv", self.ROWS), self.directory / "placed.csv"
+        answer = self.answer("place", problem, "--output", out)
+        self.assertEqual((answer["peak"], answer["lower_bound"], answer["fits"], answer["proven"]),
+                         (100, 100, True, True))
+        self.assertGreaterEqual(answer["seconds"], 0)
+        self.check(out, 100)
+        self.assertIn("peak 100 bytes", self.succeed("place", problem))
+
+    def test_a_capacity_that_is_too_small(self):
+        problem = self.file("p.csv", self.ROWS)
+        self.assertTrue(self.answer("place", problem, "--capacity", "100")["fits"])
+        done = self.call("place", problem, "--capacity", "99", "--json")
+        self.assertEqual((done.returncode, json.loads(done.stdout)["fits"]), (VERDICT, False))
+
+    def test_a_wrong_file(self):
+        self.refuse(INVALID_ARGUMENT, "line 2", "place", self.file("p.csv", b"id,lower,upper,size\na,0,1,many\n"))
+        self.refuse(IO, "nowhere.csv", "place", self.directory / "nowhere.csv")
+        self.refuse(USAGE, "", "place", self.file("p.csv", self.ROWS), "--capacity", "much")
+
+    @unittest.skipUnless(MINIMALLOC, "no ../shared/data/minimalloc")
+    def test_the_problems_of_minimalloc(self):
+        for problem in sorted(MINIMALLOC.glob("*.csv")):
+            out = self.directory / "placed.csv"
+            done = self.call("place", problem, "--capacity", "1048576", "--seconds", "0.2", "--output", out, "--json")
+            answer = json.loads(done.stdout)
+            self.assertEqual(done.returncode, 0 if answer["fits"] else VERDICT)
+            self.assertEqual(answer["fits"], answer["peak"] <= 1048576)
+            self.assertFalse(answer["proven"] and not answer["fits"], "a solution is known")
+            self.assertGreaterEqual(answer["peak"], answer["lower_bound"])
+            self.check(out, answer["peak"])
 
 
 class Interrupt(Case):
