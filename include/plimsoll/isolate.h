@@ -203,6 +203,37 @@ struct Outcome {
   int attempts = 0;     // 0: never reached a worker
 };
 
+// One request to a worker program, as a Pool's, in a process of its own that ends with it.
+struct CallOptions {
+  int64_t result_bytes = int64_t{1} << 30;  // the longest answer
+  int64_t output_bytes = int64_t{1} << 20;  // of captured stdout, and of stderr, are kept; the rest is dropped
+};
+
+struct Called {
+  Outcome outcome;  // its receipt is that of the whole process
+  std::string output, error;
+  bool truncated = false;  // there was more output than is kept
+};
+
+// Movable, owned by its creator; one thread at a time, except Kill. Runs a thread of its own.
+class Call {
+ public:
+  // Throws what Job::Start throws. limits.output_bytes, unlike options.output_bytes, ends the job.
+  static Call Start(Command worker, const Limits& limits, std::string request, CallOptions options = {});
+  Call(Call&&) noexcept;
+  Call& operator=(Call&&) noexcept;
+  ~Call();  // kills and waits
+  // Nothing: it is not over within `timeout`. After it was over, do not call again.
+  std::optional<Called> WaitFor(std::chrono::milliseconds timeout);
+  void Kill() noexcept;
+
+  struct Impl;
+
+ private:
+  explicit Call(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
 struct PoolStatistics {
   int64_t submitted = 0, answered = 0, failed = 0, repeated = 0;
   int64_t workers_started = 0, workers_died = 0, recycled_by_jobs = 0, recycled_by_bytes = 0,

@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "base/fail.h"
+#include "isolate/pool_describe.h"
 #include "isolate/pool_loop.h"
 
 namespace plimsoll {
@@ -13,15 +14,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kLeavingPatience{2000};  // from end of file to a worker's exit
 constexpr int kUndelivered = 3;  // workers that may die before they have read a request
-
-std::string describe_end(const Receipt& receipt) {
-  if (receipt.limit_hit || receipt.ending == Ending::kMemoryLimit)
-    return fmt::format("reached the memory limit of {} bytes", receipt.limit_bytes);
-  if (receipt.ending == Ending::kExited) return fmt::format("exited with code {}", receipt.exit_code);
-  if (receipt.ending == Ending::kSignalled)
-    return fmt::format("was ended by signal {} ({})", receipt.signal, strsignal(receipt.signal));
-  return fmt::format("was ended: {}", ending_name(receipt.ending));
-}
 
 }  // namespace
 
@@ -200,8 +192,7 @@ void PoolLoop::end_job(PoolWorker& worker, const Receipt& receipt) {
   PoolJob job = std::move(*worker.TakeJob());
   Outcome outcome{worker.kill_reason(), {}, worker.kill_why(), worker.JobReceipt(receipt), 0};
   if (outcome.kind == Outcome::Kind::kWorkerDied) {
-    const bool memory = receipt.limit_hit || receipt.ending == Ending::kMemoryLimit;
-    if (memory) outcome.kind = Outcome::Kind::kMemoryLimit;
+    if (kind_of_end(receipt) == Outcome::Kind::kMemoryLimit) outcome.kind = Outcome::Kind::kMemoryLimit;
     if (outcome.message.empty())
       outcome.message = "its worker " + describe_end(receipt) + worker.last_words();
   }

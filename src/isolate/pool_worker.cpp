@@ -18,27 +18,19 @@ constexpr size_t kTailBytes = 4 << 10;
 // Between closing its socket and its end a process frees its memory.
 constexpr std::chrono::milliseconds kPatienceWithTheDead{200};
 
-void close_if_open(int& descriptor) noexcept {
-  if (descriptor >= 0) close(descriptor);
-  descriptor = -1;
-}
-
-// A pair of descriptors of which the second is closed at the end, given away or not.
 struct Ends {
-  int pair[2] = {-1, -1};
-  ~Ends() {
-    close_if_open(pair[0]);
-    close_if_open(pair[1]);
-  }
-  int take_ours() noexcept { return std::exchange(pair[0], -1); }
+  Descriptor ours, theirs;
 };
 
-}  // namespace
-
-PoolWorker::Channels::~Channels() {
-  close_if_open(socket);
-  close_if_open(errors);
+Ends make_ends(bool talk) {
+  int pair[2];
+  if ((talk ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) : pipe2(pair, O_CLOEXEC)) != 0)
+    fail(ErrorCode::kIo, "pool: no descriptors for a worker: {}", std::strerror(errno));
+  fcntl(pair[0], F_SETFL, O_NONBLOCK);  // ours; the worker's end blocks
+  return {Descriptor(pair[0]), Descriptor(pair[1])};
 }
+
+}  // namespace
 
 PoolWorker::PoolWorker(const PoolOptions& options, int64_t serial)
     : options_(options), serial_(serial), job_process_(start(options)) {
@@ -49,31 +41,23 @@ PoolWorker::PoolWorker(const PoolOptions& options, int64_t serial)
 PoolWorker::~PoolWorker() = default;
 
 Job PoolWorker::start(const PoolOptions& options) {
-  Ends talk, errors;
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk.pair) != 0)
-    fail(ErrorCode::kIo, "pool: no socket for a worker: {}", std::strerror(errno));
-  fcntl(talk.pair[0], F_SETFL, O_NONBLOCK);  // ours; the worker's end blocks
-
+  Ends talk = make_ends(true), errors;
   Command command = options.worker;
-  command.descriptors.emplace_back(talk.pair[1], kWorkerDescriptor);
-  const bool capture_output = command.standard_output == Output::kCapture;
-  const bool capture_error = command.standard_error == Output::kCapture;
-  if (capture_output || capture_error) {
-    if (pipe2(errors.pair, O_CLOEXEC) != 0)
-      fail(ErrorCode::kIo, "pool: no pipe for a worker's stderr: {}", std::strerror(errno));
-    fcntl(errors.pair[0], F_SETFL, O_NONBLOCK);
-    if (capture_output) command.descriptors.emplace_back(errors.pair[1], STDOUT_FILENO);
-    if (capture_error) command.descriptors.emplace_back(errors.pair[1], STDERR_FILENO);
-    if (capture_output) command.standard_output = Output::kInherit;
-    if (capture_error) command.standard_error = Output::kInherit;
-  }
+  command.descriptors.emplace_back(talk.theirs.get(), kWorkerDescriptor);
+  const auto capture = [&](Output& how, int number) {
+    if (how != Output::kCapture) return;
+    if (!errors.ours) errors = make_ends(false);
+    command.descriptors.emplace_back(errors.theirs.get(), number);
+    how = Output::kInherit;
+  };
+  capture(command.standard_output, STDOUT_FILENO);
+  capture(command.standard_error, STDERR_FILENO);
 
   Limits limits = options.limits;
   limits.wall_time = limits.cpu_time = {};  // they hold for a job: ours to enforce
   limits.grace = {};
   Job job = Job::Start(std::move(command), limits);
-  channels_.socket = talk.take_ours();
-  channels_.errors = errors.take_ours();
+  channels_ = {std::move(talk.ours), std::move(errors.ours)};
   return job;
 }
 
@@ -142,11 +126,10 @@ PoolWorker::News PoolWorker::on_frame() {
 
 void PoolWorker::ReadErrors() {
   char chunk[kTailBytes];
-  for (int i = 0; i < 16 && channels_.errors >= 0;
-       ++i) {  // one that prints without end must not keep us here
-    const ssize_t got = read(channels_.errors, chunk, sizeof chunk);
+  for (int i = 0; i < 16 && channels_.errors; ++i) {  // one that prints without end must not keep us here
+    const ssize_t got = read(channels_.errors.get(), chunk, sizeof chunk);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got <= 0) return close_if_open(channels_.errors);
+    if (got <= 0) return channels_.errors.reset();
     errors_tail_.append(chunk, static_cast<size_t>(got));
     if (errors_tail_.size() > 2 * kTailBytes) errors_tail_.erase(0, errors_tail_.size() - kTailBytes);
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "isolate/descriptor.h"
 #include "isolate/pool_frame.h"
 #include "isolate/pool_queue.h"
 #include "plimsoll/isolate.h"
@@ -36,9 +37,9 @@ class PoolWorker {
   int64_t serial() const noexcept { return serial_; }
   int pid() const noexcept { return job_process_.pid(); }
   int pidfd() const noexcept { return job_process_.pidfd(); }
-  int socket() const noexcept { return channels_.socket; }  // -1 once closed
+  int socket() const noexcept { return channels_.socket.get(); }  // -1 once closed
   int errors_fd() const noexcept {
-    return channels_.errors;
+    return channels_.errors.get();
   }  // its captured output; -1: not captured, or closed
   State state() const noexcept { return state_; }
   Clock::time_point deadline() const noexcept { return deadline_; }  // of its state; max(): none
@@ -86,9 +87,7 @@ class PoolWorker {
  private:
   // Our ends of what connects us with the process.
   struct Channels {
-    ~Channels();
-    int socket = -1;
-    int errors = -1;
+    Descriptor socket, errors;
   };
 
   Job start(const PoolOptions& options);
