@@ -206,7 +206,8 @@ struct Outcome {
 // One request to a worker program, as a Pool's, in a process of its own that ends with it.
 struct CallOptions {
   int64_t result_bytes = int64_t{1} << 30;  // the longest answer
-  int64_t output_bytes = int64_t{1} << 20;  // of captured stdout, and of stderr, are kept; the rest is dropped
+  int64_t output_bytes =
+      int64_t{1} << 20;  // of captured stdout, and of stderr, are kept; the rest is dropped
 };
 
 struct Called {
