@@ -6,6 +6,7 @@ BUILD_PACKAGES=(g++ cmake ninja-build ccache python3
   libgtest-dev libgmock-dev libbenchmark-dev)
 TEST_PACKAGES=(libonnx-testdata python3-numpy)
 PYTHON_PACKAGES=(pybind11-dev python3-dev python3-pytest python3-numpy)
+DOCTOR_PACKAGES=(python3-torch python3-psutil)
 MODEL_PACKAGES=(python3-numpy python3-torch python3-torchvision)
 EXAMPLE_PACKAGES=(python3-numpy python3-torch python3-sklearn)
 FUZZ_PACKAGES=(clang-14 libclang-rt-14-dev)

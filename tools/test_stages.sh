@@ -87,6 +87,7 @@ cli_tests() {
 # The Python package, with Debian's Python.
 python_tests() {
   need "${PYTHON_PACKAGES[@]}" || skip "no pybind11 or no pytest"
+  need "${DOCTOR_PACKAGES[@]}" || echo "tests of the torch doctor will skip"
   cmake --preset release >/dev/null # the build may have been configured before pybind11 was there
   cmake --build build --target plimsoll_python >/dev/null
   run_pytest python/tests
