@@ -16,7 +16,7 @@ struct AccountSources {
   KernelShare share;
   ContainerReturns returns;
   std::string proc_root;
-  std::vector<int> pids;
+  std::vector<int> cache_pids;  // whose open files are looked at; the watched process first
 };
 
 // The rest is at most 2 % or 1 MiB in the process view.

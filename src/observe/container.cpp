@@ -100,6 +100,16 @@ double ContainerReader::read_pressure() const {
   return cgroup_->version() == 2 ? parse_pressure(cgroup_->file("memory.pressure")) : 0;
 }
 
+std::vector<int> ContainerReader::pids() const {
+  std::vector<int> pids;
+  if (!cgroup_) return pids;
+  std::string_view text = cgroup_->file("cgroup.procs");
+  while (const auto line = next_line(text)) {
+    if (const auto pid = parse_number(*line)) pids.push_back(static_cast<int>(*pid));
+  }
+  return pids;
+}
+
 ContainerReturns ContainerReader::returns() const {
   ContainerReturns returns;
   if (!cgroup_) return returns;

@@ -33,7 +33,7 @@ class ContainerReader {
   // `estimate`: ask the processes again what version 1 does not tell.
   std::optional<ContainerView> read(bool estimate);
   ContainerReturns returns() const;
-  bool estimates() const noexcept { return cgroup_ && cgroup_->version() == 1; }
+  std::vector<int> pids() const;  // of the processes in the cgroup itself
   const KernelShare& share() const noexcept { return share_; }
 
  private:

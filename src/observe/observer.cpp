@@ -1,5 +1,6 @@
 #include <time.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -69,7 +70,7 @@ struct Observer::Impl {
       return "the process has ended";
     }
     const uint64_t now = root.program_identity(*stat);
-    if (now != program) {
+    if (now != program && !stat->leader_has_ended()) {
       program = now;
       processes.forget();
       return fmt::format("the process executed another program: {}", printable(stat->name));
@@ -97,6 +98,18 @@ struct Observer::Impl {
     sample.container = container.read(full);
     if (gaps != nullptr) *gaps = result.gaps;
     return sample;
+  }
+
+  // The tree, then whoever else is in the container: its files are in the cache too.
+  std::vector<int> find_cache_pids() {
+    constexpr size_t kMost = 256;
+    std::vector<int> pids;
+    for (const auto& member : processes.members()) pids.push_back(member.pid);
+    for (const int pid : container.pids()) {
+      if (std::find(pids.begin(), pids.end(), pid) == pids.end()) pids.push_back(pid);
+    }
+    if (pids.size() > kMost) pids.resize(kMost);
+    return pids;
   }
 
   ObserverOptions options;
@@ -142,7 +155,7 @@ MemoryAccount Observer::Account() {
   sources.share = impl_->container.share();
   sources.returns = impl_->container.returns();
   sources.proc_root = impl_->options.proc_root;
-  for (const auto& member : impl_->processes.members()) sources.pids.push_back(member.pid);
+  sources.cache_pids = impl_->find_cache_pids();
   if (!account.sample.gap)
     fill_account(sources, account);
   else

@@ -68,7 +68,7 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
   const ProcessStatus status = parse_status(*status_text);
 
   Memory& memory = memories_[stat.pid];
-  const uint64_t program = directory.program_identity(stat);
+  const uint64_t program = stat.leader_has_ended() ? memory.program : directory.program_identity(stat);
   if (memory.start_ticks != stat.start_ticks || memory.program != program)
     memory = {stat.start_ticks, program, false, {}};
   bool was_full = false;

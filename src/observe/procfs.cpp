@@ -160,7 +160,7 @@ int64_t ProcessDirectory::count_descriptors() const {
 }
 
 std::string ProcessDirectory::living_prefix(const ProcessStat& stat) const {
-  if (stat.state != 'Z' && stat.state != 'X') return {};
+  if (!stat.leader_has_ended()) return {};
   const DirectoryStream stream = open_stream(descriptor_, "task");
   if (!stream) return {};
   const std::string leader = std::to_string(stat.pid);

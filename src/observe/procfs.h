@@ -25,7 +25,8 @@ struct ProcessStat {
   bool is_kernel_thread() const noexcept;
   bool is_stopped() const noexcept { return state == 'T' || state == 't'; }
   // A leader that called pthread_exit is a zombie while its threads live on.
-  bool has_ended() const noexcept { return (state == 'Z' || state == 'X') && threads <= 1; }
+  bool leader_has_ended() const noexcept { return state == 'Z' || state == 'X'; }
+  bool has_ended() const noexcept { return leader_has_ended() && threads <= 1; }
 };
 std::optional<ProcessStat> parse_stat(std::string_view text);
 
@@ -67,7 +68,8 @@ class ProcessDirectory {
   int64_t count_descriptors() const;
   // Where mm's files are: empty, or "task/TID/" of a living thread if the leader has left them behind.
   std::string living_prefix(const ProcessStat& stat) const;
-  // What changes with every exec and with nothing else: the program's file and addresses. 0: not permitted.
+  // What changes with every exec and with nothing else: the program's file and addresses. Without permission,
+  // and of a leader that has ended, it is that of no program.
   uint64_t program_identity(const ProcessStat& stat) const;
   std::string link(const char* name) const;  // readlink; empty without permission
 
