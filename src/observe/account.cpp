@@ -50,7 +50,7 @@ void fill_container(const ContainerView& view, const ContainerReturns& returns,
       {"slab", view.slab_bytes, view.slab_reclaimable_bytes, reclaim},
       {"page_tables", view.page_table_bytes, 0, "munmap"},
       {"kernel_stacks", view.kernel_stack_bytes, 0, "ending threads"},
-      {"sockets", view.socket_bytes, 0, "reading or closing the sockets"},
+      {"sockets", view.version == 1 ? 0 : view.socket_bytes, 0, "reading or closing the sockets"},
       {"other_kernel", view.other_kernel_bytes, 0, ""},
   };
 }
@@ -83,8 +83,9 @@ void note_container(const AccountSources& sources, const MemoryAccount& account,
     notes.push_back(fmt::format(
         "cgroup version 1 gives kernel memory as one figure: page tables and kernel stacks are estimated "
         "from "
-        "{}{} process(es), the rest is called slab; socket memory is not charged and not in the sum",
-        sources.share.complete ? "" : "the first ", sources.share.processes));
+        "{}{} process(es), the rest is called slab; {} bytes of sockets are not charged as memory and not in "
+        "the sum",
+        sources.share.complete ? "" : "the first ", sources.share.processes, view.socket_bytes));
   const int64_t batches = kPagesPerBatch * ::sysconf(_SC_PAGESIZE) * ::sysconf(_SC_NPROCESSORS_ONLN);
   notes.push_back(fmt::format(
       "the container's usage includes up to {} bytes that processors were charged ahead and have not used",

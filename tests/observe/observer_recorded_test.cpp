@@ -1,0 +1,278 @@
+// Whole trees as other kernels and other containers would show them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plimsoll/error.h"
+#include "plimsoll/observe.h"
+#include "recorded_process.h"
+
+namespace plimsoll {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using testing::record;
+using testing::RecordedProcess;
+using testing::small_mappings;
+
+constexpr int64_t kKiB = 1024;
+
+ObserverOptions options_of(const RecordedTree& tree) {
+  return {.proc_root = tree.root() + "/proc", .cgroup_root = tree.root(), .cost_limit = 1};
+}
+
+constexpr const char* kMountsOfVersion1 =
+    "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+    "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
+constexpr const char* kMountsOfVersion2 = "24 30 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+// As docker shows version 1 without a cgroup namespace: part of the hierarchy, at its root.
+constexpr const char* kMountsInContainer =
+    "35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro,relatime - cgroup cgroup rw,memory\n";
+
+constexpr const char* kStatOfVersion1 =
+    "cache 1\nrss 1\nshmem 0\nhierarchical_memory_limit 104857600\ntotal_cache 5242880\ntotal_rss 8388608\n"
+    "total_shmem 1048576\ntotal_swap 4096\ntotal_inactive_file 3145728\ntotal_active_file 524288\n";
+constexpr const char* kStatOfVersion2 =
+    "anon 8388608\nfile 5242880\nkernel 3145728\nkernel_stack 262144\npagetables 131072\nsec_pagetables 0\n"
+    "percpu 65536\nsock 98304\nvmalloc 4096\nshmem 1048576\nzswap 0\nzswapped 0\ninactive_file 3145728\n"
+    "active_file 524288\nslab_reclaimable 1048576\nslab_unreclaimable 524288\nslab 1572864\n";
+
+void record_version_1(RecordedTree& tree, const std::string& directory) {
+  tree.add(directory + "/memory.stat", kStatOfVersion1);
+  tree.add(directory + "/memory.usage_in_bytes", "15728640\n");
+  tree.add(directory + "/memory.max_usage_in_bytes", "20971520\n");
+  tree.add(directory + "/memory.kmem.usage_in_bytes", "2097152\n");
+  tree.add(directory + "/memory.kmem.tcp.usage_in_bytes", "12288\n");
+  tree.add(directory + "/cgroup.procs", "7\n");
+}
+
+void record_version_2(RecordedTree& tree, const std::string& directory) {
+  tree.add(directory + "/cgroup.controllers", "memory pids\n");
+  tree.add(directory + "/memory.stat", kStatOfVersion2);
+  tree.add(directory + "/memory.current", "17039360\n");
+  tree.add(directory + "/memory.peak", "18000000\n");
+  tree.add(directory + "/memory.max", "max\n");
+  tree.add(
+      directory + "/memory.pressure",
+      "some avg10=1.25 avg60=0.50 avg300=0.10 total=9\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
+}
+
+TEST(ObserverRecorded, OneProcess) {
+  RecordedTree tree;
+  record(tree, {.mappings = small_mappings()});
+  const Sample sample = Observer(7, options_of(tree)).Read();
+  ASSERT_FALSE(sample.gap) << sample.gap_reason;
+  EXPECT_TRUE(sample.exact);
+  EXPECT_EQ(sample.process.heap_bytes, 150 * kKiB);
+  EXPECT_EQ(sample.process.stack_bytes, 20 * kKiB);
+  EXPECT_EQ(sample.process.private_file_bytes, 50 * kKiB);
+  EXPECT_EQ(sample.process.shared_file_bytes, 314 * kKiB);
+  EXPECT_EQ(sample.process.sum_bytes, 534 * kKiB);
+  EXPECT_EQ(sample.process.kernel_bytes, 534 * kKiB);
+  EXPECT_EQ(sample.process.page_table_bytes, 40 * kKiB);
+  EXPECT_EQ(sample.process.mappings, 4);
+  EXPECT_EQ(sample.process.descriptors, 2);
+  EXPECT_FALSE(sample.container);
+}
+
+TEST(ObserverRecorded, WithoutACgroupTheAccountSaysSo) {
+  RecordedTree tree;
+  record(tree, {.mappings = small_mappings()});
+  EXPECT_THAT(Observer(7, options_of(tree)).Account().notes, Contains(HasSubstr("no memory cgroup")));
+}
+
+TEST(ObserverRecorded, AReusedPidIsAnEnd) {
+  RecordedTree tree;
+  record(tree, {.mappings = small_mappings()});
+  Observer observer(7, options_of(tree));
+  EXPECT_FALSE(observer.Read().gap);
+  record(tree, {.start_ticks = 2000, .mappings = small_mappings()});
+  EXPECT_TRUE(observer.Read().gap);
+  EXPECT_TRUE(observer.Ended());
+  record(tree, {.mappings = small_mappings()});
+  EXPECT_TRUE(observer.Read().gap) << "what has ended does not come back";
+}
+
+TEST(ObserverRecorded, DescendantsWhateverTheirNumbersAndTheirParentsFate) {
+  RecordedTree tree;
+  record(tree, {.pid = 50, .mappings = small_mappings()});
+  record(tree, {.pid = 9, .parent = 50, .mappings = small_mappings()});  // a lower number than its parent
+  record(tree, {.pid = 60, .parent = 9, .mappings = small_mappings()});
+  record(tree, {.pid = 70, .parent = 1, .mappings = small_mappings()});  // somebody else's
+  Observer observer(50, options_of(tree));
+  EXPECT_EQ(observer.Read().process.processes, 3);
+  // The one between ends; its child is init's now, and still counts.
+  tree.remove("/proc/9");
+  record(tree, {.pid = 60, .parent = 1, .mappings = small_mappings()});
+  EXPECT_EQ(observer.Read().process.processes, 2);
+  // Its number goes to somebody else.
+  record(tree, {.pid = 60, .parent = 1, .start_ticks = 5000, .mappings = small_mappings()});
+  EXPECT_EQ(observer.Read().process.processes, 1);
+  auto alone = options_of(tree);
+  alone.tree = false;
+  EXPECT_EQ(Observer(50, alone).Read().process.processes, 1);
+}
+
+TEST(ObserverRecorded, MappingsThatMayNotBeRead) {
+  RecordedTree tree;
+  record(tree, {.mappings = small_mappings()});
+  tree.remove("/proc/7/smaps");
+  const Sample sample = Observer(7, options_of(tree)).Read();
+  ASSERT_FALSE(sample.gap) << sample.gap_reason;
+  EXPECT_FALSE(sample.exact);
+  EXPECT_EQ(sample.process.anonymous_bytes, 220 * kKiB);
+  EXPECT_EQ(sample.process.shared_file_bytes, 314 * kKiB);
+  EXPECT_EQ(sample.process.sum_bytes, sample.process.kernel_bytes);
+}
+
+TEST(ObserverRecorded, Version1InAHybridTree) {
+  RecordedTree tree;
+  record(tree, {.threads = 2, .mappings = small_mappings()});
+  tree.add("/proc/self/mountinfo", kMountsOfVersion1);
+  tree.add("/proc/7/cgroup", "4:memory:/box/inner\n0::/\n");
+  tree.add("/sys/fs/cgroup/unified/cgroup.controllers", "\n");
+  record_version_1(tree, "/sys/fs/cgroup/memory/box/inner");
+  Observer observer(7, options_of(tree));
+  const Sample sample = observer.Read();
+  ASSERT_TRUE(sample.container);
+  const ContainerView& view = *sample.container;
+  EXPECT_EQ(view.version, 1);
+  EXPECT_EQ(view.path, "/box/inner");
+  EXPECT_EQ(view.anonymous_bytes, 8388608);
+  EXPECT_EQ(view.shared_memory_bytes, 1048576);
+  EXPECT_EQ(view.page_cache_bytes, 4194304);
+  EXPECT_EQ(view.page_table_bytes, 40 * kKiB);
+  EXPECT_EQ(view.kernel_stack_bytes, 2 * 16 * kKiB);
+  EXPECT_EQ(view.slab_bytes, 2097152 - 72 * kKiB);
+  EXPECT_EQ(view.socket_bytes, 12288);
+  EXPECT_EQ(view.sum_bytes, 15728640);  // sockets are not charged as memory
+  EXPECT_EQ(view.kernel_bytes, 15728640);
+  EXPECT_EQ(view.peak_bytes, 20971520);
+  EXPECT_EQ(view.limit_bytes, 104857600);
+  EXPECT_EQ(view.swap_bytes, 4096);
+  const MemoryAccount account = observer.Account();
+  EXPECT_EQ(account.container_unexplained_bytes, 0);
+  int64_t sum = 0;
+  for (const MemoryPart& part : account.container) {
+    sum += part.bytes;
+    if (part.name == "page_cache") {
+      EXPECT_EQ(part.returnable_bytes, 3670016);
+    }
+  }
+  EXPECT_EQ(sum, account.sample.container->sum_bytes);
+  EXPECT_THAT(account.notes, Contains(HasSubstr("estimated")));
+}
+
+TEST(ObserverRecorded, TheRootOfVersion1LeavesKernelMemoryOutOfItsUsage) {
+  RecordedTree tree;
+  record(tree, {.mappings = small_mappings()});
+  tree.add("/proc/self/mountinfo", kMountsOfVersion1);
+  tree.add("/proc/7/cgroup", "4:memory:/\n0::/\n");
+  record_version_1(tree, "/sys/fs/cgroup/memory");
+  tree.add("/sys/fs/cgroup/memory/cgroup.sane_behavior", "0\n");
+  tree.add("/sys/fs/cgroup/memory/memory.usage_in_bytes", "13631488\n");
+  const Sample sample = Observer(7, options_of(tree)).Read();
+  ASSERT_TRUE(sample.container);
+  EXPECT_EQ(sample.container->sum_bytes, sample.container->kernel_bytes);
+}
+
+TEST(ObserverRecorded, Version1SeenFromInsideAContainer) {
+  RecordedTree tree;
+  record(tree, {.mappings = small_mappings()});
+  tree.add("/proc/self/mountinfo", kMountsInContainer);
+  tree.add("/proc/7/cgroup", "4:memory:/docker/abc\n");
+  record_version_1(tree, "/sys/fs/cgroup/memory");
+  const Sample sample = Observer(7, options_of(tree)).Read();
+  ASSERT_TRUE(sample.container);
+  EXPECT_EQ(sample.container->kernel_bytes, 15728640);
+}
+
+TEST(ObserverRecorded, Version2Nested) {
+  RecordedTree tree;
+  record(tree, {.mappings = small_mappings()});
+  tree.add("/proc/self/mountinfo", kMountsOfVersion2);
+  tree.add("/proc/7/cgroup", "0::/outer/inner\n");
+  tree.add("/sys/fs/cgroup/cgroup.controllers", "memory\n");
+  record_version_2(tree, "/sys/fs/cgroup/outer/inner");
+  tree.add("/sys/fs/cgroup/outer/memory.max", "67108864\n");
+  Observer observer(7, options_of(tree));
+  const Sample sample = observer.Read();
+  ASSERT_TRUE(sample.container);
+  const ContainerView& view = *sample.container;
+  EXPECT_EQ(view.version, 2);
+  EXPECT_EQ(view.anonymous_bytes, 8388608);
+  EXPECT_EQ(view.page_cache_bytes, 4194304);
+  EXPECT_EQ(view.shared_memory_bytes, 1048576);
+  EXPECT_EQ(view.slab_bytes, 1572864);
+  EXPECT_EQ(view.slab_reclaimable_bytes, 1048576);
+  EXPECT_EQ(view.page_table_bytes, 131072);
+  EXPECT_EQ(view.kernel_stack_bytes, 262144);
+  EXPECT_EQ(view.socket_bytes, 98304);
+  EXPECT_EQ(view.other_kernel_bytes, 3145728 - 1572864 - 131072 - 262144);
+  EXPECT_EQ(view.sum_bytes, 8388608 + 5242880 + 3145728 + 98304);
+  EXPECT_EQ(view.kernel_bytes, 17039360);
+  EXPECT_EQ(view.peak_bytes, 18000000);
+  EXPECT_EQ(view.limit_bytes, 67108864) << "the tightest on the way up";
+  EXPECT_DOUBLE_EQ(view.pressure_some_avg10, 1.25);
+  const MemoryAccount account = observer.Account();
+  EXPECT_EQ(account.container_unexplained_bytes, 17039360 - view.sum_bytes);
+}
+
+TEST(ObserverRecorded, Version2BeforeItToldKernelMemoryAsAWhole) {
+  RecordedTree tree;
+  record(tree, {.mappings = small_mappings()});
+  tree.add("/proc/self/mountinfo", kMountsOfVersion2);
+  tree.add("/proc/7/cgroup", "0::/job\n");
+  record_version_2(tree, "/sys/fs/cgroup/job");
+  tree.add("/sys/fs/cgroup/job/memory.stat",
+           "anon 4096\nfile 8192\nkernel_stack 16384\nsock 0\nshmem 0\npercpu 65536\nslab_reclaimable 4096\n"
+           "slab_unreclaimable 8192\n");
+  const Sample sample = Observer(7, options_of(tree)).Read();
+  ASSERT_TRUE(sample.container);
+  EXPECT_EQ(sample.container->slab_bytes, 12288);
+  EXPECT_EQ(sample.container->other_kernel_bytes, 65536);
+}
+
+TEST(ObserverRecorded, Version2InACgroupNamespace) {
+  // The container sees itself as the root; unlike the host's root it has a usage.
+  RecordedTree tree;
+  record(tree, {.mappings = small_mappings()});
+  tree.add("/proc/self/mountinfo", kMountsOfVersion2);
+  tree.add("/proc/7/cgroup", "0::/\n");
+  record_version_2(tree, "/sys/fs/cgroup");
+  EXPECT_TRUE(Observer(7, options_of(tree)).Read().container);
+  tree.remove("/sys/fs/cgroup/memory.current");
+  EXPECT_FALSE(Observer(7, options_of(tree)).Read().container) << "the host's root has none";
+}
+
+TEST(ObserverRecorded, AProcessThatIsMovedIsFollowed) {
+  RecordedTree tree;
+  record(tree, {.mappings = small_mappings()});
+  tree.add("/proc/self/mountinfo", kMountsOfVersion2);
+  tree.add("/proc/7/cgroup", "0::/one\n");
+  record_version_2(tree, "/sys/fs/cgroup/one");
+  record_version_2(tree, "/sys/fs/cgroup/two");
+  tree.add("/sys/fs/cgroup/two/memory.current", "1\n");
+  Observer observer(7, options_of(tree));
+  EXPECT_EQ(observer.Read().container->path, "/one");
+  tree.add("/proc/7/cgroup", "0::/two\n");
+  const Sample moved = observer.Read();
+  EXPECT_EQ(moved.container->path, "/two");
+  EXPECT_EQ(moved.container->kernel_bytes, 1);
+}
+
+TEST(ObserverRecorded, ACgroupThatIsRemovedIsNoContainer) {
+  RecordedTree tree;
+  record(tree, {.mappings = small_mappings()});
+  tree.add("/proc/self/mountinfo", kMountsOfVersion2);
+  tree.add("/proc/7/cgroup", "0::/one\n");
+  record_version_2(tree, "/sys/fs/cgroup/one");
+  Observer observer(7, options_of(tree));
+  tree.remove("/sys/fs/cgroup/one");
+  const Sample sample = observer.Read();
+  EXPECT_FALSE(sample.gap);
+  EXPECT_FALSE(sample.container);
+}
+
+}  // namespace
+}  // namespace plimsoll
