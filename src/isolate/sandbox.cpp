@@ -217,10 +217,19 @@ SandboxFailure Sandbox::apply(int status_descriptor) const noexcept {
   if (result < 0) return {-result, "working directory", directory_.c_str()};
   result = forbid_core_dumps();
   if (result < 0) return {-result, "core dumps", ""};
+  // From here on in the job alone. The init must keep what the job loses, or the job could look into it:
+  // until it has called exec it still shares the caller's memory and descriptors.
+  if ((clone_flags_ & CLONE_NEWPID) != 0) result = become_init(init_, status_descriptor);
+  if (result < 0) return {-result, "PID namespace", ""};
+  return Restrict();
+}
+
+SandboxFailure Sandbox::Restrict() const noexcept {
+  const char* path = "";
   // Built while all paths can still be opened.
   const int ruleset = has_landlock_ ? landlock_.Build(&path) : 0;
   if (ruleset < 0) return {-ruleset, "landlock", path};
-  result = drop_capabilities();
+  int result = drop_capabilities();
   if (result < 0) return {-result, "capabilities", ""};
   result = set_no_new_privileges();
   if (result < 0) return {-result, "no_new_privs", ""};
@@ -228,8 +237,6 @@ SandboxFailure Sandbox::apply(int status_descriptor) const noexcept {
   if (result < 0) return {-result, "landlock", ""};
   if (!filter_.empty()) result = seccomp_apply(filter_);
   if (result < 0) return {-result, "seccomp", ""};
-  if ((clone_flags_ & CLONE_NEWPID) != 0) result = become_init(init_, status_descriptor);
-  if (result < 0) return {-result, "PID namespace", ""};
   return {};
 }
 

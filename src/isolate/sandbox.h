@@ -77,6 +77,7 @@ class Sandbox {
   void PrepareLandlock(const SandboxOptions& options, int abi);
   void ChooseDirectory(const std::string& working_directory);
   void OpenStatusPipe();
+  SandboxFailure Restrict() const noexcept;
 
   bool active_ = false;
   bool has_mounts_ = false;

@@ -2,9 +2,11 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -93,6 +95,18 @@ constexpr uint64_t kLoadAddress = 0x400000;
 constexpr unsigned kMemfdExecutable = 0x10;  // MFD_EXEC, since Linux 6.3
 constexpr int kCouldNotExec = 127;
 
+// Which one is no matter, as long as the job has not got it; who may make namespaces has this one. It is made
+// to survive exec as any user.
+int keep_a_capability() noexcept {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[2] = {};
+  long result = raw_syscall(SYS_capget, &header, sets);
+  sets[0].inheritable |= 1U << CAP_SYS_ADMIN;
+  if (result == 0) result = raw_syscall(SYS_capset, &header, sets);
+  if (result == 0) result = raw_syscall(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SYS_ADMIN, 0, 0);
+  return static_cast<int>(result);
+}
+
 int open_image(const std::string& image) noexcept {
   const char name[] = "plimsoll-init";
   long file = raw_syscall(SYS_memfd_create, name, MFD_CLOEXEC | kMemfdExecutable);
@@ -140,6 +154,7 @@ std::string init_image() {
 // The job shares the stack of the process that becomes the init, and uses it first. So that process, when it
 // goes on after the job's exec, works with registers alone.
 int become_init(const std::string& image, int status_pipe) noexcept {
+  if (const int result = keep_a_capability(); result < 0) return result;
   const long program = open_image(image);
   if (program < 0) return static_cast<int>(program);
   static const char kNothing[] = "";

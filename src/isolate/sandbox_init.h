@@ -16,8 +16,10 @@ constexpr int kJobPid = 2;  // in its own namespace
 // The init as an ELF program, for a memfd.
 std::string init_image();
 
-// In the child, last of all. Returns 0 in another process, the job; the process that called becomes the
-// init, with `status_pipe` as its only descriptor. Or returns a negative errno.
+// In the child, before it loses its capabilities: the init keeps one, and therefore the kernel lets no
+// process without it read the init's memory, descriptors or environment, which until exec are the caller's.
+// Returns 0 in another process, the job; the process that called becomes the init, with `status_pipe` as its
+// only descriptor. Or returns a negative errno.
 int become_init(const std::string& image, int status_pipe) noexcept;
 
 }  // namespace plimsoll::sandbox

@@ -25,8 +25,9 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 // file_setattr of Linux 6.17: from 424 on the numbers are the same on every architecture.
 constexpr uint32_t kNewestKnown = 469;
 
-constexpr uint32_t kNamespaceFlags =
-    CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+// Namespaces, and children that somebody else would have to wait for.
+constexpr uint32_t kRefusedCloneFlags = CLONE_PARENT | CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+                                        CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
 
 constexpr uint32_t kRefused[] = {
     // other processes
@@ -157,7 +158,7 @@ void add_processes(Assembler& filter) {
                 [&] { filter.Refuse(ENOSYS); });  // its flags cannot be seen; libc then uses clone
   filter.OnCall(SYS_clone, [&] {
     filter.LoadArgument(0);
-    filter.IfAnyBit(kNamespaceFlags);
+    filter.IfAnyBit(kRefusedCloneFlags);
     filter.Refuse(EPERM);
     filter.Allow();
   });

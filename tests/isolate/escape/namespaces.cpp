@@ -38,6 +38,11 @@ bool clone_user(const Arguments&) {
 bool clone_network(const Arguments&) {
   return child_made(syscall(SYS_clone, CLONE_NEWUSER | CLONE_NEWNET | SIGCHLD, 0, 0, 0, 0));
 }
+bool clone_sibling(const Arguments&) {  // a child of our parent's, which knows nothing of it
+  const long pid = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+  if (pid == 0) _exit(0);
+  return pid > 0;
+}
 bool clone3_user(const Arguments&) {
   clone_args arguments = {};
   arguments.flags = CLONE_NEWUSER;
@@ -92,6 +97,7 @@ std::vector<Attempt> namespace_attempts() {
       {"unshare_time", unshare_time},
       {"clone_user", clone_user},
       {"clone_network", clone_network},
+      {"clone_sibling", clone_sibling},
       {"clone3_user", clone3_user},
       {"enter_namespace", enter_namespace},
       {"mount_memory", mount_memory},

@@ -98,6 +98,19 @@ bool change_scheduler(const Arguments& a) {
          sched_setaffinity(pid, sizeof(processors), &processors) == 0;
 }
 
+// The init of the job's namespace shares the memory of whoever started it until it has called exec: nothing
+// of it may be had at any time. Tries from the first moment on.
+bool look_into_init(const Arguments&) {
+  bool out = false;
+  for (int round = 0; round < 2000 && !out; ++round) {
+    for (const char* name :
+         {"/proc/1/mem", "/proc/1/environ", "/proc/1/fd/0", "/proc/1/fd/3", "/proc/1/maps"}) {
+      out = opened(open(name, O_RDWR)) || opened(open(name, O_RDONLY)) || out;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Attempt> process_attempts() {
@@ -119,6 +132,7 @@ std::vector<Attempt> process_attempts() {
       {"change_limit", change_limit},
       {"change_priority", change_priority},
       {"change_scheduler", change_scheduler},
+      {"look_into_init", look_into_init},
   };
 }
 
