@@ -6,6 +6,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace plimsoll::cli {
 
@@ -27,5 +28,7 @@ Command verify_command(CLI::App& parent);
 Command bench_command(CLI::App& parent);
 Command optimize_command(CLI::App& parent);
 Command place_command(CLI::App& parent);
+// `rest` is what stands behind `--`.
+Command watch_command(CLI::App& parent, const std::vector<std::string>& rest);
 
 }  // namespace plimsoll::cli

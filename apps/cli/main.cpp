@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <new>
+#include <string_view>
 
 #include "command.h"
 #include "interrupt.h"
@@ -18,7 +19,22 @@ int complain(const char* message, int code) {
   return code;
 }
 
+// What stands behind `--` for the commands that run another. CLI11 would take brackets and commas in it
+// apart.
+std::vector<std::string> take_rest(int& argc, char** argv) {
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  std::vector<std::string> rest;
+  if (command != "watch" && command != "exec") return rest;
+  for (int i = 2; i < argc; ++i) {
+    if (std::string_view(argv[i]) != "--") continue;
+    rest.assign(argv + i + 1, argv + argc);
+    argc = i;
+  }
+  return rest;
+}
+
 int dispatch(int argc, char** argv) {
+  const std::vector<std::string> rest = take_rest(argc, argv);
   CLI::App app("Runs ONNX models inside a memory budget.", "plimsoll");
   app.set_version_flag("--version", "plimsoll " PLIMSOLL_VERSION);
   app.require_subcommand(1);
@@ -26,9 +42,9 @@ int dispatch(int argc, char** argv) {
   app.footer(
       "Example: plimsoll run model.onnx --shape x=1,3,224,224 --limit 64MiB\n"
       "Help on one command: plimsoll COMMAND --help");
-  const Command commands[] = {inspect_command(app), plan_command(app),  run_command(app),
-                              verify_command(app),  bench_command(app), optimize_command(app),
-                              place_command(app)};
+  const Command commands[] = {inspect_command(app), plan_command(app),       run_command(app),
+                              verify_command(app),  bench_command(app),      optimize_command(app),
+                              place_command(app),   watch_command(app, rest)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

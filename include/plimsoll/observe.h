@@ -156,8 +156,9 @@ struct JudgeOptions {
 // A pure function: the same samples give the same verdict.
 Verdict Judge(std::span<const Sample> samples, const JudgeOptions& options = {});
 
-// A recording is lines of JSON: a header, one object per sample, perhaps an account, and last, if the watch
-// ended well, the verdict. Each ToJson is one line without its newline; what is not UTF-8 is replaced.
+// A recording is lines of JSON: a header, one object per sample, perhaps an account and notes, and last, if
+// the watch ended well, the verdict. Each ToJson is one line without its newline; what is not UTF-8 is
+// replaced.
 struct RecordingHeader {
   std::vector<std::string> command;  // empty: the process was already there
   int pid = 0;
@@ -170,11 +171,13 @@ std::string ToJson(const RecordingHeader& header);
 std::string ToJson(const Sample& sample);
 std::string ToJson(const MemoryAccount& account);
 std::string ToJson(const Verdict& verdict);
+std::string NoteToJson(const std::string& note);  // what people should know besides
 
 struct Recording {
   RecordingHeader header;
   std::vector<Sample> samples;  // in the order of time
   std::optional<MemoryAccount> account;
+  std::vector<std::string> notes;
   std::optional<Verdict> verdict;  // absent: the recording was cut short, or the watch was
   std::string note;                // what is missing, for people; empty: nothing
 };

@@ -197,6 +197,8 @@ void add_line(Recording& recording, const Json& object) {
     recording.verdict = read_verdict(object);
   } else if (object.contains("account")) {
     recording.account = read_account(object["account"]);
+  } else if (object.contains("note")) {
+    Members(object, "a note").read("note", recording.notes.emplace_back());
   } else {
     Sample sample = read_sample(object);
     if (!recording.samples.empty() && sample.seconds < recording.samples.back().seconds)

@@ -86,4 +86,8 @@ std::string ToJson(const Verdict& verdict) {
   return line(object);
 }
 
+std::string NoteToJson(const std::string& note) {
+  return line({{"note", note}});
+}
+
 }  // namespace plimsoll

@@ -58,7 +58,7 @@ std::string recording_text() {
   account.sample = full_sample(3);
   std::string text;
   for (const std::string& line : {ToJson(header), ToJson(full_sample(1)), ToJson(gap), ToJson(full_sample(3)),
-                                  ToJson(account), ToJson(leak())})
+                                  ToJson(account), NoteToJson("one"), ToJson(leak())})
     text += line + "\n";
   return text;
 }
@@ -86,6 +86,7 @@ TEST(Recording, KeepsEverything) {
   EXPECT_EQ(recording.account->process[0].returns_by, "malloc_trim");
   EXPECT_EQ(recording.account->process_unexplained_bytes, -7);
   EXPECT_EQ(recording.account->sample.seconds, 3);
+  EXPECT_EQ(recording.notes, std::vector<std::string>{"one"});
   EXPECT_EQ(recording.verdict->kind, VerdictKind::kLeak);
   EXPECT_EQ(recording.verdict->cause, Cause::kLiveHeap);
   EXPECT_EQ(recording.verdict->bytes_per_iteration, 12.25);

@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+#include <plimsoll/error.h>
+#include <plimsoll/isolate.h>
+#include <plimsoll/observe.h>
+
+#include <memory>
+
+#include "command.h"
+#include "files.h"
+#include "interrupt.h"
+#include "options.h"
+#include "report.h"
+#include "watch_display.h"
+#include "watch_html.h"
+#include "watch_loop.h"
+
+namespace plimsoll::cli {
+namespace {
+
+int replay(const WatchOptions& options) {
+  Recording recording = ParseRecording(read_file(options.replay), options.replay);
+  WatchHistory history;
+  history.header = std::move(recording.header);
+  history.samples = std::move(recording.samples);
+  history.account = std::move(recording.account);
+  history.notes = std::move(recording.notes);
+  if (!recording.note.empty()) history.notes.push_back(std::move(recording.note));
+  history.verdict = recording.verdict ? *recording.verdict : Judge(history.samples);
+  const std::unique_ptr<Display> display = make_display(options.json);
+  display->replay(history);
+  if (!options.html.empty()) {
+    const std::string page = watch_page(history);
+    NewFiles files;
+    files.add(options.html, {page});
+    files.commit();
+  }
+  return history.verdict.kind == VerdictKind::kLeak ? 1 : 0;
+}
+
+int watch(const WatchOptions& options) {
+  check(options);
+  catch_interrupts();
+  if (!options.replay.empty()) return replay(options);
+  try {
+    return Watch(options).run();
+  } catch (const Error& error) {
+    // A command that does not exist is told as a shell tells it.
+    const int code = options.command.empty() ? 125 : start_failure_exit_code(error);
+    if (code == 125) throw;
+    fmt::print(stderr, "plimsoll: {}\n", error.what());
+    return code;
+  }
+}
+
+void add_target_options(CLI::App& app, WatchOptions& options) {
+  app.add_option("--pid", options.pid, "the process to watch, with its descendants")
+      ->check(CLI::Range(1, 1 << 30));
+  app.add_option("--replay", options.replay, "show a recording instead of a process");
+  app.add_flag("--only-process", options.only_process, "leave its descendants out");
+  app.add_option("--iterations-from-stdout", options.pattern,
+                 "each line of the command's stdout that matches this regular expression is an iteration");
+  app.add_option("--iterations-fd", options.iterations_fd,
+                 "the command writes one line per iteration to this descriptor of its own")
+      ->check(CLI::Range(3, 1023));
+}
+
+void add_result_options(CLI::App& app, WatchOptions& options) {
+  app.add_option("--record", options.record, "write every sample to this file, as lines of JSON");
+  app.add_option("--html", options.html, "write a page with charts to this file");
+  app.add_flag("--trim", options.trim, "at the end: malloc_trim in the process, through gdb; measured");
+  app.add_flag("--reclaim", options.reclaim, "at the end: reclaim the command's own cgroup; measured");
+  app.add_flag("--restart", options.restart, "at the end: start the command anew; measured");
+  app.add_flag("--json", options.json, "print one JSON object per sample, the last with the verdict");
+}
+
+}  // namespace
+
+Command watch_command(CLI::App& parent, const std::vector<std::string>& rest) {
+  CLI::App* app = parent.add_subcommand("watch", "Explain any process's memory, and judge whether it leaks");
+  auto options = std::make_shared<WatchOptions>();
+  struct Times {
+    std::string interval = "1s", duration;
+  };
+  auto times = std::make_shared<Times>();
+  add_target_options(*app, *options);
+  app->add_option("--interval", times->interval, "between two samples, such as 500ms (1s)");
+  app->add_option("--duration", times->duration,
+                  "how long, such as 30s or 5m; otherwise until the process ends or Ctrl-C");
+  add_result_options(*app, *options);
+  app->footer(
+      "A command that watch starts goes behind -- and ends with it. Exit code 1: a leak.\n"
+      "Example: plimsoll watch --duration 60s --html watch.html -- python3 service.py\n"
+      "         plimsoll watch --pid 4242");
+  return {app, [options, times, rest] {
+            options->command = rest;
+            options->interval_seconds = parse_seconds("--interval", times->interval);
+            if (!times->duration.empty())
+              options->duration_seconds = parse_seconds("--duration", times->duration);
+            return watch(*options);
+          }};
+}
+
+}  // namespace plimsoll::cli

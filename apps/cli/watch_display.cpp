@@ -1,0 +1,142 @@
+#include "watch_display.h"
+
+#include <fmt/format.h>
+#include <langinfo.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <clocale>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "report.h"
+#include "watch_json.h"
+#include "watch_text.h"
+#include "watch_view.h"
+
+namespace plimsoll::cli {
+namespace {
+
+void print_error(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+class JsonDisplay : public Display {
+ public:
+  void show(const WatchHistory& history) override { print(json_line(sample_object(history.samples.back()))); }
+  void pass_output(std::string_view text) override { print_error(text); }
+  void finish(const WatchHistory& history) override { print(json_line(verdict_object(history))); }
+  void replay(const WatchHistory& history) override {
+    for (const Sample& sample : history.samples) print(json_line(sample_object(sample)));
+    finish(history);
+  }
+};
+
+class LineDisplay : public Display {
+ public:
+  void show(const WatchHistory& history) override {
+    print(sample_line(history.samples.back(), history.verdict) + "\n");
+  }
+  void pass_output(std::string_view text) override { print_error(text); }
+  void finish(const WatchHistory& history) override { print(report_text(history)); }
+  void replay(const WatchHistory& history) override {
+    for (const Sample& sample : history.samples) print(sample_line(sample, std::nullopt) + "\n");
+    finish(history);
+  }
+};
+
+int positive_number(const char* text, int otherwise) {
+  const int number = text ? std::atoi(text) : 0;
+  return number > 0 ? number : otherwise;
+}
+
+Screen terminal_screen() {
+  Screen screen;
+  struct winsize size = {};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0) {
+    screen.columns = size.ws_col;
+    screen.rows = size.ws_row;
+  } else {
+    screen.columns = positive_number(std::getenv("COLUMNS"), 80);
+    screen.rows = positive_number(std::getenv("LINES"), 24);
+  }
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  const std::string_view kind = terminal ? terminal : "dumb";
+  screen.colour = !(no_colour && *no_colour) && kind != "dumb";
+  screen.utf8 = std::string_view(::nl_langinfo(CODESET)) == "UTF-8";
+  return screen;
+}
+
+class TerminalDisplay : public Display {
+ public:
+  TerminalDisplay() {
+    std::setlocale(LC_CTYPE, "");
+    screen_ = terminal_screen();
+  }
+
+  void show(const WatchHistory& history) override {
+    std::string text = erased();
+    text += std::move(pending_);
+    pending_.clear();
+    if (!at_line_start_) text += '\n';
+    at_line_start_ = true;
+    const std::vector<std::string> lines = view_lines(history, screen_);
+    for (const std::string& line : lines) text += line + "\x1b[K\n";
+    drawn_ = static_cast<int>(lines.size());
+    print(text);
+  }
+
+  // Kept until the next drawing, or until it is much.
+  void pass_output(std::string_view text) override {
+    constexpr size_t kMuch = 65536;
+    if (text.empty()) return;
+    pending_ += text;
+    at_line_start_ = pending_.back() == '\n';
+    if (pending_.size() > kMuch) {
+      print(erased() + pending_);
+      pending_.clear();
+    }
+  }
+
+  void finish(const WatchHistory& history) override {
+    show(history);
+    print("\n");
+    print(report_text(history));
+  }
+  void replay(const WatchHistory& history) override { finish(history); }
+
+  // A narrower terminal has wrapped what we drew: where it begins is not known any more.
+  void resized(const WatchHistory& history) override {
+    screen_ = terminal_screen();
+    print("\x1b[H\x1b[2J");
+    drawn_ = 0;
+    if (!history.samples.empty()) show(history);
+  }
+  bool wants_output() const override { return true; }
+
+ private:
+  std::string erased() {
+    if (drawn_ == 0) return "";
+    return fmt::format("\x1b[{}A\r\x1b[J", std::exchange(drawn_, 0));
+  }
+
+  Screen screen_;
+  std::string pending_;
+  bool at_line_start_ = true;
+  int drawn_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Display> make_display(bool json) {
+  if (json) return std::make_unique<JsonDisplay>();
+  const char* terminal = std::getenv("TERM");
+  const bool dumb = !terminal || std::string_view(terminal) == "dumb" || !*terminal;
+  if (::isatty(STDOUT_FILENO) == 1 && !dumb) return std::make_unique<TerminalDisplay>();
+  return std::make_unique<LineDisplay>();
+}
+
+}  // namespace plimsoll::cli

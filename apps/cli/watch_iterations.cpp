@@ -1,0 +1,71 @@
+#include "watch_iterations.h"
+
+#include <fmt/format.h>
+
+#include "command.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr size_t kLongestLine = 65536;
+
+// POSIX has no \d; everybody writes it.
+std::string with_digit_classes(const std::string& pattern) {
+  std::string out;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const bool escape = pattern[i] == '\\' && i + 1 < pattern.size();
+    if (escape && pattern[i + 1] == 'd')
+      out += "[0-9]", ++i;
+    else if (escape && pattern[i + 1] == 'D')
+      out += "[^0-9]", ++i;
+    else if (escape)
+      out += pattern[i], out += pattern[++i];
+    else
+      out += pattern[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+IterationCounter::IterationCounter(const std::string& pattern) {
+  auto expression = std::make_unique<regex_t>();
+  const int error =
+      ::regcomp(expression.get(), with_digit_classes(pattern).c_str(), REG_EXTENDED | REG_NOSUB);
+  if (error != 0) {
+    char reason[200];
+    ::regerror(error, expression.get(), reason, sizeof(reason));
+    throw UsageError(fmt::format("--iterations-from-stdout: expected a regular expression, found '{}': {}",
+                                 pattern, reason));
+  }
+  expression_.reset(expression.release());
+}
+
+void IterationCounter::add(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t newline = bytes.find('\n');
+    const std::string_view piece = bytes.substr(0, newline);
+    begun_ = true;
+    if (expression_ && line_.size() < kLongestLine) line_ += piece.substr(0, kLongestLine - line_.size());
+    if (newline == std::string_view::npos) return;
+    end_line();
+    bytes.remove_prefix(newline + 1);
+  }
+}
+
+void IterationCounter::finish() {
+  if (begun_) end_line();
+}
+
+void IterationCounter::end_line() {
+  bool matches = true;
+  if (expression_) {
+    regmatch_t whole = {0, static_cast<regoff_t>(line_.size())};
+    matches = ::regexec(expression_.get(), line_.data(), 0, &whole, REG_STARTEND) == 0;
+  }
+  count_ += matches;
+  line_.clear();
+  begun_ = false;
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,248 @@
+#include "watch_loop.h"
+
+#include <fmt/format.h>
+#include <plimsoll/error.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+#include "files.h"
+#include "report.h"
+#include "watch_experiments.h"
+#include "watch_html.h"
+#include "watch_text.h"
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr size_t kMostSamples = 50000;       // then every second one goes
+constexpr double kAccountEverySeconds = 10;  // at most
+constexpr double kShareOfJudging = 0.002;    // of a core; accounts likewise
+
+double monotonic_seconds() {
+  struct timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+void thin_out(std::vector<Sample>& samples) {
+  if (samples.size() < kMostSamples) return;
+  size_t kept = 0;
+  for (size_t i = 0; i < samples.size(); ++i)
+    if (samples[i].gap || i % 2 == 0) std::swap(samples[kept++], samples[i]);
+  samples.resize(kept);
+}
+
+}  // namespace
+
+Watch::Watch(const WatchOptions& options)
+    : options_(options),
+      display_(make_display(options.json)),
+      target_(options, display_->wants_output(),
+              [this](std::string_view text) { display_->pass_output(text); }),
+      began_seconds_(monotonic_seconds()) {}
+
+double Watch::elapsed_seconds() const {
+  return monotonic_seconds() - began_seconds_;
+}
+
+void Watch::note(std::string text) {
+  history_.notes.push_back(std::move(text));
+}
+
+int Watch::run() {
+  begin();
+  if (observer_) observe(options_.duration_seconds > 0 ? options_.duration_seconds : HUGE_VAL);
+  judge_now();
+  if (observer_ && !over_) run_experiments();
+  finish();
+  if (!recorder_.problem().empty()) throw Error(ErrorCode::kIo, recorder_.problem());
+  return history_.verdict.kind == VerdictKind::kLeak ? 1 : 0;
+}
+
+// Whatever can be known to fail later fails here, before anything is started.
+void Watch::begin() {
+  if (options_.trim) require_gdb();
+  if (!options_.html.empty()) NewFiles().add(options_.html, {});
+  if (!target_.ours()) attach();
+  if (!options_.record.empty()) recorder_.open(options_.record);
+  if (target_.ours()) {
+    target_.start();
+    began_seconds_ = monotonic_seconds();
+    if (options_.reclaim && target_.cgroup_directory().empty())
+      throw Error(ErrorCode::kNotImplemented,
+                  "--reclaim: no memory cgroup could be made for the command on this machine, and no other "
+                  "is touched");
+    try {
+      attach();
+    } catch (const Error&) {
+      // It may have ended already; otherwise the error stands.
+      if (!wait(elapsed_seconds() + 1) && !target_.ending().empty())
+        note("the command ended before its memory could be read");
+      else
+        throw;
+    }
+  }
+  history_.header = recording_header(options_, target_.pid());
+  recorder_.add(ToJson(history_.header));
+}
+
+void Watch::attach() {
+  ObserverOptions observer_options;
+  observer_options.tree = !options_.only_process;
+  observer_options.cost_limit = 0.004;
+  observer_offset_ = target_.ours() ? elapsed_seconds() : 0;
+  observer_.emplace(target_.pid(), observer_options);
+}
+
+// Waits for a moment, and meanwhile reads what the command prints.
+bool Watch::wait(double until_seconds) {
+  while (!over_) {
+    const double left = until_seconds - elapsed_seconds();
+    if (left <= 0) return true;
+    std::vector<pollfd> descriptors = {{signals_.descriptor(), POLLIN, 0}};
+    target_.add_descriptors(descriptors);
+    const double slice = std::min(left, 3600.0);
+    struct timespec timeout = {static_cast<time_t>(slice),
+                               static_cast<long>((slice - std::floor(slice)) * 1e9)};
+    ::ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr);
+    signals_.read();
+    target_.read_all();
+    if (signals_.take_resized()) display_->resized(history_);
+    if (target_.job_ended()) {
+      note(fmt::format("the command {} after {:.1f} s", target_.ending(), elapsed_seconds()));
+      over_ = true;
+    }
+    if (signals_.stop()) {
+      note(fmt::format("stopped by a signal after {:.1f} s", elapsed_seconds()));
+      over_ = true;
+    }
+  }
+  return false;
+}
+
+void Watch::observe(double until_seconds) {
+  double next = elapsed_seconds();
+  while (!over_) {
+    if (elapsed_seconds() >= until_seconds) return;
+    sample();
+    if (!target_.ours() && observer_->Ended()) {
+      note(fmt::format("the process ended after {:.1f} s", elapsed_seconds()));
+      over_ = true;
+      return;
+    }
+    // Moments that were missed, because the machine slept or was busy, are left out.
+    next = std::max(next + options_.interval_seconds,
+                    next + options_.interval_seconds *
+                               std::floor((elapsed_seconds() - next) / options_.interval_seconds));
+    if (!wait(std::min(next, until_seconds))) return;
+  }
+}
+
+void Watch::sample() {
+  Sample one = observer_->Read(target_.iteration());
+  one.seconds += observer_offset_;
+  add_sample(std::move(one));
+  judge_at_times();
+  if (elapsed_seconds() >= next_account_ && !history_.samples.back().gap) account_now();
+  display_->show(history_);
+}
+
+void Watch::add_sample(Sample sample) {
+  if (!history_.samples.empty()) sample.seconds = std::max(sample.seconds, history_.samples.back().seconds);
+  recorder_.add(ToJson(sample));
+  history_.samples.push_back(std::move(sample));
+  thin_out(history_.samples);
+}
+
+void Watch::judge_now() {
+  history_.verdict = Judge(history_.samples);
+}
+
+// Judging takes longer as samples become many: then it is done less often.
+void Watch::judge_at_times() {
+  const double before = elapsed_seconds();
+  if (before < next_judgement_) return;
+  judge_now();
+  next_judgement_ = before + (elapsed_seconds() - before) / kShareOfJudging;
+}
+
+// The whole account is read now and then, so that there is one when the process is gone.
+void Watch::account_now() {
+  const double before = elapsed_seconds();
+  MemoryAccount account = observer_->Account();
+  account.sample.seconds += observer_offset_;
+  if (!account.sample.gap) history_.account = std::move(account);
+  next_account_ = before + std::max(kAccountEverySeconds, (elapsed_seconds() - before) / kShareOfJudging);
+}
+
+void Watch::run_experiments() {
+  account_now();  // as it was before they changed anything
+  const auto add = [&](Experiment experiment) {
+    experiment.before.seconds += observer_offset_;
+    experiment.after.seconds += observer_offset_;
+    history_.experiments.push_back(std::move(experiment));
+  };
+  if (options_.trim) add(trim(*observer_, target_.pid()));
+  if (options_.reclaim) add(reclaim(*observer_, target_.cgroup_directory()));
+  if (options_.restart) restart();
+}
+
+// The same command anew: what it takes when it is young.
+void Watch::restart() {
+  constexpr double kLongestSeconds = 10;
+  const Sample* last = last_reading(history_.samples);
+  if (!last) return;
+  Experiment experiment;
+  experiment.name = "restart";
+  experiment.before = *last;
+  observer_.reset();
+  target_.start();
+  Sample gap;
+  gap.seconds = elapsed_seconds();
+  gap.gap = true;
+  gap.gap_reason = "restarted";
+  add_sample(std::move(gap));
+  attach();
+  const Verdict verdict = history_.verdict;
+  const double age = std::min(options_.duration_seconds, kLongestSeconds);
+  next_judgement_ = next_account_ = HUGE_VAL;
+  observe(observer_offset_ + age);
+  history_.verdict = verdict;
+  experiment.after = *last_reading(history_.samples);
+  const int64_t before = experiment.before.process.kernel_bytes,
+                after = experiment.after.process.kernel_bytes;
+  experiment.finding =
+      fmt::format("{} at the end, {} after a restart and {:.1f} s: {} {}", human_bytes(before),
+                  human_bytes(after), experiment.after.seconds - observer_offset_,
+                  human_bytes(std::abs(before - after)), before >= after ? "came back" : "more than before");
+  history_.experiments.push_back(std::move(experiment));
+}
+
+void Watch::finish() {
+  if (observer_ && history_.experiments.empty() && !observer_->Ended()) account_now();
+  observer_.reset();
+  target_.kill();
+  if (target_.counts_iterations() && target_.iteration() < 0)
+    note(options_.pattern.empty()
+             ? fmt::format("nothing was written to descriptor {}: judged by time", options_.iterations_fd)
+             : fmt::format("no line of the command's stdout matched '{}': judged by time", options_.pattern));
+  if (history_.samples.empty()) note("there is nothing to judge: not one sample was read");
+  if (history_.account) recorder_.add(ToJson(*history_.account));
+  for (const Experiment& experiment : history_.experiments)
+    recorder_.add(NoteToJson(fmt::format("{}: {}", experiment.name, experiment.finding)));
+  for (const std::string& text : history_.notes) recorder_.add(NoteToJson(text));
+  recorder_.add(ToJson(history_.verdict));
+  recorder_.close();
+  if (!options_.html.empty()) {
+    NewFiles files;
+    const std::string page = watch_page(history_);
+    files.add(options_.html, {page});
+    files.commit();
+  }
+  display_->finish(history_);
+}
+
+}  // namespace plimsoll::cli

@@ -1,0 +1,56 @@
+// One watch from its beginning to its report.
+#pragma once
+
+#include <plimsoll/observe.h>
+
+#include <memory>
+#include <optional>
+
+#include "watch_display.h"
+#include "watch_history.h"
+#include "watch_options.h"
+#include "watch_recorder.h"
+#include "watch_signals.h"
+#include "watch_target.h"
+
+namespace plimsoll::cli {
+
+class Watch {
+ public:
+  explicit Watch(const WatchOptions& options);
+  // Throws for what stops it from beginning. The result is the exit code.
+  int run();
+
+ private:
+  void begin();
+  void attach();  // a new observer for the target
+  void observe(double until_seconds);
+  bool wait(double until_seconds);  // false: stop
+  void sample();
+  void judge_now();
+  void judge_at_times();
+  void account_now();
+  void run_experiments();
+  void restart();
+  void finish();
+  double elapsed_seconds() const;
+  void note(std::string text);
+  void add_sample(Sample sample);
+
+  const WatchOptions& options_;
+  SignalPipe signals_;
+  std::unique_ptr<Display> display_;
+  Target target_;
+  Recorder recorder_;
+  std::optional<Observer> observer_;
+  WatchHistory history_;
+  double began_seconds_ = 0;    // monotonic clock
+  double observer_offset_ = 0;  // the observer's zero, since the watch began
+  double next_judgement_ = 0, next_account_ = 0;
+  bool over_ = false;  // the process ended, or we were asked to stop
+};
+
+// Facts about this machine and `pid`, for a recording.
+RecordingHeader recording_header(const WatchOptions& options, int pid);
+
+}  // namespace plimsoll::cli

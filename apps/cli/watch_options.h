@@ -1,0 +1,27 @@
+// What `plimsoll watch` was asked to do.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace plimsoll::cli {
+
+struct WatchOptions {
+  int pid = 0;                       // 0: not given
+  std::vector<std::string> command;  // behind `--`
+  double interval_seconds = 1;
+  double duration_seconds = 0;  // 0: until the process ends or Ctrl-C
+  std::string record, replay, html;
+  std::string pattern;        // of the lines on stdout that are iterations; empty: none
+  int iterations_fd = -1;     // the command's descriptor that gets one line per iteration; -1: none
+  bool only_process = false;  // without descendants
+  bool trim = false, reclaim = false, restart = false;
+  bool json = false;
+};
+
+// "1s", "500ms", "2m", "1.5h", "30" (seconds); throws UsageError.
+double parse_seconds(const char* option, const std::string& text);
+// Throws UsageError for what makes no sense together.
+void check(const WatchOptions& options);
+
+}  // namespace plimsoll::cli

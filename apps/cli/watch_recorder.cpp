@@ -1,0 +1,51 @@
+#include "watch_recorder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <plimsoll/error.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace plimsoll::cli {
+
+Recorder::~Recorder() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void Recorder::open(const std::string& path) {
+  path_ = path;
+  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0)
+    throw Error(ErrorCode::kIo, fmt::format("{}: cannot write a recording: {}", path, std::strerror(errno)));
+}
+
+void Recorder::add(std::string_view line) {
+  if (descriptor_ < 0) return;
+  std::string whole(line);
+  whole += '\n';
+  for (size_t done = 0; done < whole.size();) {
+    const ssize_t written = ::write(descriptor_, whole.data() + done, whole.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return give_up(errno);
+    done += static_cast<size_t>(written);
+  }
+  written_bytes_ += static_cast<long long>(whole.size());
+}
+
+void Recorder::give_up(int error) {
+  problem_ = fmt::format("{}: the recording ends early: {}", path_, std::strerror(error));
+  if (::ftruncate(descriptor_, written_bytes_) != 0) {
+    // Not a file that can be cut: its reader leaves the incomplete line out.
+  }
+  ::close(std::exchange(descriptor_, -1));
+}
+
+void Recorder::close() {
+  if (descriptor_ >= 0 && ::close(std::exchange(descriptor_, -1)) != 0)
+    problem_ = fmt::format("{}: the recording may be incomplete: {}", path_, std::strerror(errno));
+}
+
+}  // namespace plimsoll::cli

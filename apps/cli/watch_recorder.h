@@ -1,0 +1,32 @@
+// Writes a recording as it happens, a whole line at a time, so that whatever ends us leaves one that can be
+// read.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace plimsoll::cli {
+
+class Recorder {
+ public:
+  Recorder() = default;
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  void open(const std::string& path);  // what is there is replaced; throws kIo
+  // Nothing if it is not open. A disk that is full ends the recording, not the watch: the last line that is
+  // whole stays, and problem() tells.
+  void add(std::string_view line);
+  void close();
+  const std::string& problem() const { return problem_; }
+
+ private:
+  void give_up(int error);
+
+  std::string path_, problem_;
+  int descriptor_ = -1;
+  long long written_bytes_ = 0;
+};
+
+}  // namespace plimsoll::cli
