@@ -30,5 +30,6 @@ Command optimize_command(CLI::App& parent);
 Command place_command(CLI::App& parent);
 // `rest` is what stands behind `--`.
 Command watch_command(CLI::App& parent, const std::vector<std::string>& rest);
+Command exec_command(CLI::App& parent, const std::vector<std::string>& rest);
 
 }  // namespace plimsoll::cli

@@ -42,9 +42,9 @@ int dispatch(int argc, char** argv) {
   app.footer(
       "Example: plimsoll run model.onnx --shape x=1,3,224,224 --limit 64MiB\n"
       "Help on one command: plimsoll COMMAND --help");
-  const Command commands[] = {inspect_command(app), plan_command(app),       run_command(app),
-                              verify_command(app),  bench_command(app),      optimize_command(app),
-                              place_command(app),   watch_command(app, rest)};
+  const Command commands[] = {inspect_command(app), plan_command(app),        run_command(app),
+                              verify_command(app),  bench_command(app),       optimize_command(app),
+                              place_command(app),   watch_command(app, rest), exec_command(app, rest)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

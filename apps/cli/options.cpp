@@ -36,16 +36,16 @@ const std::map<std::string, GraphOptimizationLevel> kLevels = {
 
 }  // namespace
 
-int64_t parse_bytes(const std::string& text) {
+int64_t parse_bytes(const std::string& text, const char* option) {
   constexpr const char* kExpected = "bytes, such as 64MiB, 1.5GiB, 500KB or 1048576";
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) reject("--limit", kExpected, text);
+  if (error != std::errc()) reject(option, kExpected, text);
   std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
   const auto known = kUnits.find(std::string(unit));
   const double bytes = known == kUnits.end() ? -1 : std::floor(number * known->second);
-  if (!(bytes >= 1 && bytes < 0x1p62)) reject("--limit", kExpected, text);
+  if (!(bytes >= 1 && bytes < 0x1p62)) reject(option, kExpected, text);
   return static_cast<int64_t>(bytes);
 }
 

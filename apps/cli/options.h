@@ -13,7 +13,7 @@
 namespace plimsoll::cli {
 
 // "64MiB", "1.5 GiB", "500KB", "1048576"; throws UsageError.
-int64_t parse_bytes(const std::string& text);
+int64_t parse_bytes(const std::string& text, const char* option = "--limit");
 // "x=1,3,224,224"; throws UsageError. A scalar is "x=".
 std::pair<std::string, std::vector<int64_t>> parse_shape(const std::string& text);
 // "batch=8"; throws UsageError.

@@ -46,7 +46,8 @@ struct SandboxOptions {
 };
 
 // What happens to stdout and stderr.
-enum class Output : uint8_t { kInherit, kCapture, kDiscard };
+// kToError, for stdout alone: wherever stderr goes.
+enum class Output : uint8_t { kInherit, kCapture, kDiscard, kToError };
 
 struct Command {
   std::vector<std::string> argv;                                  // argv[0] is looked up in PATH
@@ -132,7 +133,7 @@ class Job {
   // As Wait, but gives up after `timeout` and returns nothing; the job goes on.
   std::optional<Completed> WaitFor(std::chrono::milliseconds timeout);
   void Kill() noexcept;  // at once, idempotent; Wait still reports, with Ending::kCancelled
-  // TERM now, KILL after `grace`, if somebody waits. Safe to call from a signal handler.
+  // TERM now, KILL after `grace` or when called again, if somebody waits. Safe to call from a signal handler.
   void Cancel() noexcept;
   // The group's memory now and its peak since the start or the last ResetPeak, by the kernel's figures.
   int64_t MemoryBytes() const;

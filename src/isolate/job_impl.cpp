@@ -87,7 +87,7 @@ int64_t Job::Impl::own_usage_bytes() const {
 }
 
 void Job::Impl::cancel(bool at_once) noexcept {
-  cancelled.store(std::max(cancelled.load(), at_once ? 2 : 1));
+  cancelled.fetch_add(at_once ? 2 : 1);
   const uint64_t one = 1;
   if (::write(wake.get(), &one, sizeof(one)) < 0) return;  // full: it is readable already
 }
@@ -138,8 +138,8 @@ void Job::Impl::check_cancelled(Clock::time_point now) {
   if (how == 0) return;
   uint64_t count = 0;
   if (::read(wake.get(), &count, sizeof(count)) < 0 && errno != EAGAIN) return;
-  if (!ending_) end(Ending::kCancelled, now, how == 2);
-  if (how == 2) kill_at_ = std::min(kill_at_.value_or(now), now);
+  if (!ending_) end(Ending::kCancelled, now, how >= 2);
+  if (how >= 2) kill_at_ = std::min(kill_at_.value_or(now), now);
 }
 
 void Job::Impl::check_limits(Clock::time_point now) {

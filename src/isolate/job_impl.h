@@ -52,7 +52,7 @@ struct Job::Impl {
   int64_t own_usage_bytes() const;
   double cpu_ms() const;
 
-  std::atomic<int> cancelled{0};  // 1: Cancel, 2: Kill
+  std::atomic<int> cancelled{0};  // 1: Cancel, 2 and more: Kill, or Cancel again
   std::optional<Ending> ending_;
   std::optional<Clock::time_point> kill_decided_, kill_at_;
   Clock::time_point next_cpu_look_;

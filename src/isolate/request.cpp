@@ -136,12 +136,13 @@ Streams open_streams(const Command& command, bool limited, OutputPump& pump, std
     streams.kept.push_back(std::move(descriptor));
   };
   const auto open_output = [&](int number, Output kind, std::string& sink) {
-    const bool ours = kind == Output::kInherit;
-    if (kind == Output::kDiscard || (ours && !is_open(number))) return keep(open_null(O_WRONLY), number);
-    if (ours && !limited) return void(streams.descriptors.emplace_back(number, number));
+    const bool ours = kind == Output::kInherit || kind == Output::kToError;
+    const int place = kind == Output::kToError ? 2 : number;
+    if (kind == Output::kDiscard || (ours && !is_open(place))) return keep(open_null(O_WRONLY), number);
+    if (ours && !limited) return void(streams.descriptors.emplace_back(place, number));
     Pipe pipe = make_pipe();
     if (ours)
-      pump.pass_on(std::move(pipe.read_end), number);
+      pump.pass_on(std::move(pipe.read_end), place);
     else
       pump.capture(std::move(pipe.read_end), &sink);
     keep(std::move(pipe.write_end), number);

@@ -1,0 +1,197 @@
+#include <fmt/format.h>
+#include <plimsoll/isolate.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <memory>
+
+#include "command.h"
+#include "duration.h"
+#include "files.h"
+#include "interrupt.h"
+#include "options.h"
+#include "receipt.h"
+
+extern char** environ;  // NOLINT: POSIX declares it nowhere
+
+namespace plimsoll::cli {
+namespace {
+
+constexpr int kTimedOut = 124, kOurFailure = 125, kAtTheLimit = 137;
+
+struct ExecOptions {
+  std::vector<std::string> command, assignments;
+  std::string limit, timeout, cpu_time, output_limit, grace = "2s", sandbox, directory, receipt_file;
+  int64_t processes = 0;
+  bool clear_environment = false, json = false, quiet = false;
+  SandboxOptions sandbox_options;
+};
+
+Limits make_limits(const ExecOptions& options) {
+  Limits limits;
+  if (!options.limit.empty()) limits.memory_bytes = parse_bytes(options.limit);
+  if (!options.timeout.empty()) limits.wall_time = parse_duration(options.timeout, "--timeout");
+  if (!options.cpu_time.empty()) limits.cpu_time = parse_duration(options.cpu_time, "--cpu-time");
+  if (!options.output_limit.empty())
+    limits.output_bytes = parse_bytes(options.output_limit, "--output-limit");
+  limits.processes = options.processes;
+  limits.grace = parse_duration(options.grace, "--grace");
+  return limits;
+}
+
+std::map<std::string, std::string> make_environment(const ExecOptions& options) {
+  std::map<std::string, std::string> variables;
+  const auto set = [&](std::string_view assignment) {
+    const size_t equals = assignment.find('=');
+    if (equals == 0 || equals == std::string_view::npos) return false;
+    variables[std::string(assignment.substr(0, equals))] = assignment.substr(equals + 1);
+    return true;
+  };
+  for (char** variable = environ; !options.clear_environment && *variable != nullptr; ++variable)
+    set(*variable);
+  for (const std::string& assignment : options.assignments) {
+    if (!set(assignment)) throw UsageError(fmt::format("--env: expected NAME=VALUE, found '{}'", assignment));
+  }
+  return variables;
+}
+
+plimsoll::Command make_command(const ExecOptions& options) {
+  plimsoll::Command command;
+  command.argv = options.command;
+  if (options.clear_environment || !options.assignments.empty())
+    command.environment = make_environment(options);
+  command.working_directory = options.directory;
+  command.inherit_input = true;
+  if (options.json) command.standard_output = Output::kToError;
+  command.sandbox = options.sandbox_options;
+  if (!options.sandbox.empty())
+    command.sandbox.level = options.sandbox == "strict" ? SandboxLevel::kStrict : SandboxLevel::kBestEffort;
+  return command;
+}
+
+// Ctrl-C and the like end the job, not us: the receipt is still to come. A second one does not wait.
+std::atomic<Job*> running{nullptr};
+std::atomic<int> last_signal{0};
+
+extern "C" void on_signal(int signal) {
+  last_signal.store(signal);
+  if (Job* job = running.load()) job->Cancel();
+}
+
+class SignalsToJob {
+ public:
+  explicit SignalsToJob(Job& job) {
+    running.store(&job);
+    if (last_signal.load() != 0) job.Cancel();  // it came while the job was being started
+  }
+  SignalsToJob(const SignalsToJob&) = delete;
+  SignalsToJob& operator=(const SignalsToJob&) = delete;
+  ~SignalsToJob() { running.store(nullptr); }
+};
+
+void catch_signals() {
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    struct sigaction before = {};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup stays nohup
+  }
+  action.sa_handler = SIG_IGN;
+  ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+int exit_code_of(const Receipt& receipt) {
+  switch (receipt.ending) {
+    case Ending::kMemoryLimit:
+      return kAtTheLimit;
+    case Ending::kWallTime:
+    case Ending::kCpuTime:
+      return kTimedOut;
+    case Ending::kCancelled:
+      return 128 + (last_signal.load() != 0 ? last_signal.load() : SIGINT);
+    case Ending::kOutputLimit:
+    case Ending::kProcessLimit:
+      return kOurFailure;
+    default:
+      return receipt.exit_code;
+  }
+}
+
+void report(const ExecOptions& options, const Receipt& receipt) {
+  const Json json = receipt_json(receipt);
+  if (!options.receipt_file.empty()) {
+    NewFiles files;
+    const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+    files.add(options.receipt_file, {text});
+    files.commit();
+  }
+  if (options.json) {
+    JsonOutput().finish(json);
+  } else if (!options.quiet) {
+    fmt::print(stderr, "{}", receipt_text(receipt));
+  }
+}
+
+int run(const ExecOptions& options) {
+  if (options.command.empty())
+    throw UsageError("exec: no command is given: plimsoll exec [options] -- COMMAND...");
+  const Limits limits = make_limits(options);
+  plimsoll::Command command = make_command(options);
+  catch_signals();
+  try {
+    Job job = Job::Start(std::move(command), limits);
+    const SignalsToJob forwarding(job);
+    const Receipt receipt = job.Wait().receipt;
+    report(options, receipt);
+    return exit_code_of(receipt);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInvalidArgument) throw UsageError(error.what());
+    fmt::print(stderr, "plimsoll: {}\n", error.what());
+    return start_failure_exit_code(error);
+  }
+}
+
+void add_options(CLI::App& app, ExecOptions& options) {
+  app.add_option("--limit", options.limit, "memory of the whole group, such as 256MiB");
+  app.add_option("--timeout", options.timeout, "wall time, such as 30s");
+  app.add_option("--cpu-time", options.cpu_time, "user and system time of the whole group, such as 10s");
+  app.add_option("--processes", options.processes, "processes and threads alive at the same time")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 22));
+  app.add_option("--output-limit", options.output_limit, "stdout and stderr together, such as 10MB");
+  app.add_option("--grace", options.grace, "between TERM and KILL")->capture_default_str();
+  app.add_option("--env", options.assignments, "NAME=VALUE for the command's environment")
+      ->allow_extra_args(false);
+  app.add_flag("--clear-env", options.clear_environment, "start with an empty environment");
+  app.add_option("--directory", options.directory, "where the command starts");
+  app.add_flag("--sandbox{best-effort}", options.sandbox,
+               "for commands from strangers; --sandbox=strict refuses where a layer is missing")
+      ->check(CLI::IsMember({"best-effort", "strict"}));
+  app.add_option("--readable", options.sandbox_options.readable, "a path that the sandbox shows read-only")
+      ->allow_extra_args(false);
+  app.add_option("--writable", options.sandbox_options.writable, "a path that the sandbox lets change")
+      ->allow_extra_args(false);
+  app.add_flag("--network", options.sandbox_options.network, "the sandbox leaves the network open");
+  app.add_option("--receipt", options.receipt_file, "write the receipt as JSON to a file");
+  app.add_flag("--quiet", options.quiet, "no receipt on stderr");
+  app.add_flag("--json", options.json,
+               "print the receipt as one JSON object on stdout; the command's own stdout goes to stderr");
+}
+
+}  // namespace
+
+Command exec_command(CLI::App& parent, const std::vector<std::string>& rest) {
+  CLI::App* app = parent.add_subcommand("exec", "Run a command in a clean process under limits: a receipt");
+  auto options = std::make_shared<ExecOptions>();
+  options->command = rest;
+  add_options(*app, *options);
+  app->footer(
+      "Example: plimsoll exec --limit 256MiB --timeout 30s -- python3 job.py\n"
+      "Exit code: the command's own (128 + N if signal N ended it); 124 out of time, 125 our own failure or "
+      "too\n"
+      "much output, 126 not executable, 127 not found, 137 at the memory limit.");
+  return {app, [options] { return run(*options); }};
+}
+
+}  // namespace plimsoll::cli
