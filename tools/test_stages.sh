@@ -4,7 +4,7 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests verdicts python_tests conformance golden_verify include_rule clang_format install)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests exec_tests verdicts python_tests conformance golden_verify include_rule clang_format install)
 FULL_STAGES=(asan mutations_full tsan verdicts_full)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
@@ -82,6 +82,11 @@ tools_tests() {
 cli_tests() {
   need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
   /usr/bin/python3 tests/cli/test_cli.py
+}
+
+# plimsoll exec: limits, receipts, and nothing left behind.
+exec_tests() {
+  /usr/bin/python3 tests/cli/test_exec.py
 }
 
 # The Python package, with Debian's Python.

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <memory>
 
 #include "command.h"
@@ -130,7 +131,7 @@ void report(const ExecOptions& options, const Receipt& receipt) {
   if (options.json) {
     JsonOutput().finish(json);
   } else if (!options.quiet) {
-    fmt::print(stderr, "{}", receipt_text(receipt));
+    std::fputs(receipt_text(receipt).c_str(), stderr);  // nobody may be listening
   }
 }
 
@@ -148,7 +149,7 @@ int run(const ExecOptions& options) {
     return exit_code_of(receipt);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInvalidArgument) throw UsageError(error.what());
-    fmt::print(stderr, "plimsoll: {}\n", error.what());
+    std::fputs(fmt::format("plimsoll: {}\n", error.what()).c_str(), stderr);
     return start_failure_exit_code(error);
   }
 }

@@ -15,7 +15,7 @@ constexpr int kWrongUsage = 2;
 constexpr int kInternalError = 70;
 
 int complain(const char* message, int code) {
-  fmt::print(stderr, "plimsoll: {}\n", message);
+  std::fprintf(stderr, "plimsoll: %s\n", message);  // throws nothing when stderr is closed
   return code;
 }
 

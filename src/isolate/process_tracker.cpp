@@ -86,6 +86,12 @@ void ProcessTracker::scan(bool deep) {
     for (const Member& process : all)
       if (found.count(process.parent) != 0 && found.insert(process.pid).second) grown = true;
   }
+  for (const Member& member : members_) {
+    const bool alive = std::any_of(all.begin(), all.end(), [&](const Member& process) {
+      return process.pid == member.pid && process.start_time == member.start_time;
+    });
+    if (!alive) ticks_of_the_dead_ += member.ticks;
+  }
   members_.clear();
   std::copy_if(all.begin(), all.end(), std::back_inserter(members_),
                [&](const Member& process) { return found.count(process.pid) != 0; });
@@ -104,7 +110,7 @@ int64_t ProcessTracker::resident_bytes() const noexcept {
 }
 
 double ProcessTracker::cpu_ms() const noexcept {
-  int64_t ticks = 0;
+  int64_t ticks = ticks_of_the_dead_;
   for (const Member& member : members_) ticks += member.ticks;
   return static_cast<double>(ticks) * 1000 / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }

@@ -23,7 +23,7 @@ class ProcessTracker {
   size_t processes() const noexcept { return members_.size(); }
   int64_t tasks() const noexcept;
   int64_t resident_bytes() const noexcept;  // shared pages are counted for each process
-  double cpu_ms() const noexcept;           // of the members alone
+  double cpu_ms() const noexcept;           // of the members, and of the dead as last seen
   // Only to those that are still who they were.
   void signal(int signal) const noexcept;
 
@@ -40,6 +40,7 @@ class ProcessTracker {
   int first_ = 0;
   int64_t first_start_time_ = 0;
   std::vector<Member> members_;
+  int64_t ticks_of_the_dead_ = 0;
   FileReader reader_;
 };
 

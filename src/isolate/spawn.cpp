@@ -151,7 +151,10 @@ PLIMSOLL_PLAIN int execute(ChildPlan& plan) noexcept {
     const int now = errno;
     if (now == ENOENT && ::syscall(SYS_faccessat, AT_FDCWD, plan.programs[i], F_OK) == 0)
       return report(plan, Step::kExec, ELIBBAD);  // it is there: what its first line names is not
-    if (now != ENOENT && now != ENOTDIR) error = now;
+    // A directory of PATH that we may not search is passed over, as a shell does.
+    const bool hidden = now == EACCES && plan.programs[1] != nullptr &&
+                        ::syscall(SYS_faccessat, AT_FDCWD, plan.programs[i], F_OK) != 0;
+    if (now != ENOENT && now != ENOTDIR && !hidden) error = now;
     if (now != ENOENT && now != ENOTDIR && now != EACCES) break;
   }
   return report(plan, Step::kExec, error);
