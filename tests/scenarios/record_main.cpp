@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -59,9 +60,12 @@ class Lines {
   bool Follow(int descriptor, Clock::time_point until) {
     for (;;) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-      if (left <= 0) return true;
       pollfd waiting{descriptor, POLLIN, 0};
-      if (poll(&waiting, 1, static_cast<int>(left)) <= 0) continue;
+      if (poll(&waiting, 1, static_cast<int>(std::max<int64_t>(left, 0))) <=
+          0) {  // also when it is late: look once
+        if (left <= 0) return true;
+        continue;
+      }
       char buffer[4096];
       const ssize_t count = read(descriptor, buffer, sizeof(buffer));
       if (count <= 0) return false;
