@@ -75,7 +75,7 @@ double material_rise(Part part, const Series& series) {
     case kMappedPart:
       return std::max(1 * kMiB, 0.01 * level);
     default:
-      return std::max(384 * kKiB, 0.004 * level);
+      return std::max(640 * kKiB, 0.004 * level);
   }
 }
 
@@ -258,28 +258,30 @@ class Judging {
     return largest;
   }
 
-  void WarmingUp(Part part) {
+  // What came in jumps was allocated at once: by a request whose memory the allocator kept, most likely.
+  Cause SettledCause(Part inner, double jumps) const {
+    if (!is_private(inner)) return cause_of(inner);
+    if (trend(kThreadsPart).total_rise > material_rise(kThreadsPart, series_)) return Cause::kThreadStacks;
+    return inner == kHeapPart && jumps > kJumpShare ? Cause::kAllocatorRetention : cause_of(inner);
+  }
+
+  void Stays(VerdictKind kind, Part part, double confidence, std::string evidence) {
     const Part inner = Within(part);
-    Set(VerdictKind::kWarmingUp, cause_of(inner), trend(part));
-    verdict_.confidence = 0.8;
-    verdict_.evidence.push_back(say_slowing(part, trend(part), series_));
+    const double jumps = jump_share(series_.parts[inner]);
+    Set(kind, SettledCause(inner, jumps), trend(part));
+    verdict_.confidence = confidence;
+    verdict_.evidence.push_back(std::move(evidence));
+    if (verdict_.cause == Cause::kAllocatorRetention) {
+      verdict_.evidence.push_back(say_retention(trend(inner), std::min(1.0, jumps)));
+    }
+  }
+
+  void WarmingUp(Part part) {
+    Stays(VerdictKind::kWarmingUp, part, 0.8, say_slowing(part, trend(part), series_));
   }
 
   void Plateau(Part part) {
-    const Part inner = Within(part);
-    const Points& points = series_.parts[inner];
-    Cause cause = cause_of(inner);
-    const double jumps = jump_share(points);
-    if (inner == kHeapPart && jumps > kJumpShare) cause = Cause::kAllocatorRetention;
-    if (trend(kThreadsPart).total_rise > material_rise(kThreadsPart, series_) && is_private(inner)) {
-      cause = Cause::kThreadStacks;
-    }
-    Set(VerdictKind::kPlateau, cause, trend(part));
-    verdict_.confidence = 0.9;
-    verdict_.evidence.push_back(say_plateau(inner, trend(inner), series_));
-    if (cause == Cause::kAllocatorRetention) {
-      verdict_.evidence.push_back(say_retention(trend(inner), std::min(1.0, jumps)));
-    }
+    Stays(VerdictKind::kPlateau, part, 0.9, say_plateau(Within(part), trend(Within(part)), series_));
   }
 
   void Undecided(Part part) {

@@ -19,7 +19,8 @@ constexpr double kSlowingShare = 0.45;  // below it, it does; between the two it
 constexpr double kRisingPairs = 0.62;   // of all pairs of stretches, the later one is higher: growth goes on
 constexpr double kRisingPairsOfFew = 0.8;  // where there are few of them
 constexpr double kStoppedShare = 0.12;     // of a rate: what is left of it is none
-constexpr double kRounding = 0.01;         // of a slope, that allocators and pages may add or hide
+constexpr double kRounding = 0.025;        // of a slope, that allocators, dictionaries and pages add or hide
+constexpr double kKnownMargin = 0.5;       // of a slope: with a wider interval it is not known
 
 double spread(const std::vector<double>& values) {  // a standard deviation, if they are normal
   const double middle = quantile(values, 0.5);
@@ -182,7 +183,10 @@ double least_squares_slope(const Points& points) {
 double slope_margin(const Points& points, double slope) {
   const size_t count = points.size();
   if (count < 4) return std::abs(slope);
-  const std::vector<double> rest = residuals(points, slope);
+  std::vector<double> rest = residuals(points, slope);
+  const double middle = quantile(rest, 0.5), far = 5 * spread(rest);
+  for (double& one : rest)
+    one = std::clamp(one, middle - far, middle + far);  // a single wild one does not count
   const size_t block = std::max<size_t>(1, count / 8);
   Random random;
   std::vector<double> slopes;
@@ -197,16 +201,48 @@ double slope_margin(const Points& points, double slope) {
   return (quantile(slopes, 0.975) - quantile(slopes, 0.025)) / 2;
 }
 
-// Slope and interval from `since` on; back to where the same line began, if it began before.
-void measure(const Points& points, const Points& envelope, Trend& trend) {
+// Slope and interval from `since` on. Whether the interval is narrow enough to call the slope known.
+bool measure(const Points& points, const Points& envelope, Trend& trend) {
   Points part;
   for (const Point& point : trend.cycle > 0 ? envelope : points) {
     if (point.x >= trend.since) part.push_back(point);
   }
   trend.slope = median_slope(part);
-  const double margin = slope_margin(part, trend.slope) + kRounding * std::abs(trend.slope);
-  trend.low = trend.slope - margin;
-  trend.high = trend.slope + margin;
+  const double margin = slope_margin(part, trend.slope);
+  const double wider = margin + kRounding * std::abs(trend.slope);
+  trend.low = trend.slope - wider;
+  trend.high = trend.slope + wider;
+  return margin <= kKnownMargin * trend.slope;
+}
+
+void take(const Window& window, Trend& trend) {
+  trend.since = window.since;
+  trend.rise = window.rise;
+  trend.stretches = window.stretches;
+  trend.rising_stretches = window.rising;
+  trend.late_share = window.late_share;
+}
+
+// Too few cycles for a trend. What now reaches no higher than it did before does not grow.
+void judge_few_cycles(const Points& points, double material, Trend& trend) {
+  const auto middle = static_cast<std::ptrdiff_t>(points.size() / 2);
+  const double before = quantile(ys(Points(points.begin(), points.begin() + middle)), 0.98);
+  const double after = quantile(ys(Points(points.begin() + middle, points.end())), 0.98);
+  if (after <= before + material) trend.course = Course::kStopped;
+  const double span = points.back().x - points.front().x;
+  trend.needed_x = std::max(span, 4.4 * trend.cycle - span);
+}
+
+void judge_unsteady(const Window& tail, const Window& last, double material, Trend& trend) {
+  take(tail, trend);
+  const bool noise = !last.significant && !tail.significant;
+  const bool over = std::abs(last.rise) <= material || last.rise <= 0.03 * std::abs(trend.total_rise);
+  if (over || noise) {
+    trend.course = std::abs(trend.total_rise) > material ? Course::kStopped : Course::kFlat;
+  } else if (tail.slowing || last.slowing) {
+    trend.course = tail.late_share < kStoppedShare ? Course::kStopped : Course::kSlowing;
+    if (!tail.slowing) take(last, trend);
+  }
 }
 
 }  // namespace
@@ -240,58 +276,32 @@ Trend find_trend(const Points& points, double material) {
   const std::vector<double> rest = residuals(points, median_slope(points));
   const double range = quantile(rest, 0.98) - quantile(rest, 0.02);
   trend.cycle = longest_cycle(points, std::max({0.2 * range, 4 * noise_of(points), 0.25 * material}));
-  const double span = points.back().x - points.front().x;
+  if (trend.cycle > 0) material = std::max({material, 0.1 * range, 2 * usual_step(points)});
+  trend.peak = quantile(ys(points), 1);
   const Points envelope = lower_envelope(points, trend.cycle);
   if (!envelope.empty()) {
     trend.level = envelope.back().y;
     trend.total_rise = envelope.back().y - envelope.front().y;
   }
-  trend.peak = quantile(ys(points), 1);
-  if (trend.cycle > 0) material = std::max({material, 0.1 * range, 2 * usual_step(points)});
   if (envelope.size() < kFewestStretches) {
-    // Too few cycles for a trend. What now reaches no higher than it did before does not grow.
-    const size_t half = points.size() / 2;
-    const std::vector<double> all = ys(points);
-    const double before =
-        quantile(std::vector<double>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(half)), 0.98);
-    const double after =
-        quantile(std::vector<double>(all.begin() + static_cast<std::ptrdiff_t>(half), all.end()), 0.98);
-    if (after <= before + material) trend.course = Course::kStopped;
-    trend.needed_x = std::max(span, 4.4 * trend.cycle - span);
+    judge_few_cycles(points, material, trend);
     return trend;
   }
-  const size_t count = envelope.size();
   const auto from = [&](double share) {
+    const size_t count = envelope.size();
     return std::min(static_cast<size_t>(share * static_cast<double>(count)), count - kFewestStretches);
   };
-  const Window windows[] = {look_at(envelope, 0, material), look_at(envelope, from(0.4), material),
-                            look_at(envelope, from(0.6), material)};
-  const Window& tail = windows[1];
-  const Window* chosen = &tail;
-  for (const Window& window : windows) {
-    if (!window.steady || !is_record(envelope, window)) continue;
-    if (&window == &windows[0] && !tail.steady) continue;
+  const Window all = look_at(envelope, 0, material), tail = look_at(envelope, from(0.4), material),
+               last = look_at(envelope, from(0.6), material);
+  for (const Window* window : {&all, &tail, &last}) {
+    if (!window->steady || !is_record(envelope, *window) || (window == &all && !tail.steady)) continue;
+    take(*window, trend);
+    if (!measure(points, envelope, trend)) continue;
     trend.course = Course::kGrowing;
-    chosen = &window;
-    break;
+    return trend;
   }
-  trend.since = chosen->since;
-  trend.rise = chosen->rise;
-  trend.stretches = chosen->stretches;
-  trend.rising_stretches = chosen->rising;
-  trend.late_share = chosen->late_share;
-  if (trend.course == Course::kUnclear) {
-    const Window& last = windows[2];
-    const bool noise = !last.significant && !tail.significant;
-    if (std::abs(last.rise) <= material || last.rise <= 0.03 * std::abs(trend.total_rise) || noise) {
-      const bool moved = std::abs(trend.total_rise) > material;
-      trend.course = moved ? Course::kStopped : Course::kFlat;
-    } else if (tail.slowing || last.slowing) {
-      trend.course = tail.late_share < kStoppedShare ? Course::kStopped : Course::kSlowing;
-    } else {
-      trend.needed_x = span;
-    }
-  }
+  judge_unsteady(tail, last, material, trend);
+  if (trend.course == Course::kUnclear) trend.needed_x = points.back().x - points.front().x;
   measure(points, envelope, trend);
   return trend;
 }
