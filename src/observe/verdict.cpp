@@ -24,8 +24,9 @@ bool is_private(Part part) {
 Cause cause_of(Part part) {
   switch (part) {
     case kHeapPart:
-    case kWrittenPart:
       return Cause::kLiveHeap;
+    case kWrittenPart:
+      return Cause::kCopyOnWrite;
     case kMapsPart:
       return Cause::kAnonymousMaps;
     case kStacksPart:
@@ -141,6 +142,14 @@ class Judging {
     return fallen > 0.5 * trend(part).slope;
   }
 
+  // The kernel keeps books of the files it caches: nodes, extents, inodes, names. They go when the cache
+  // goes. Where it does not tell what can be reclaimed, kernel memory that grows more slowly than the cache
+  // is taken for that.
+  bool KeepsBooksOfCache() const {
+    const double share = series_.knows_reclaimable ? 0.1 : 1;
+    return trend(kSlabPart).slope < share * trend(kCachePart).slope;
+  }
+
   // After a fork pages are shared until one side writes: a rise that takes no more than the shared ones lose.
   bool CopiesAfterFork() {
     const Points& shared = series_.parts[kForkSharedPart];
@@ -164,7 +173,7 @@ class Judging {
     Part worst = kPartCount;
     int in_private = 0;
     for (const Part part : kLeakParts) {
-      if (!growing(part) || Moved(part)) continue;
+      if (!growing(part) || Moved(part) || (part == kSlabPart && KeepsBooksOfCache())) continue;
       in_private += is_private(part);
       if (worst == kPartCount || trend(part).slope > trend(worst).slope) worst = part;
     }

@@ -44,6 +44,13 @@ struct Row {
   std::array<double, kPartCount> figures{};
 };
 
+// A process that ends while it is read leaves a sample with a part of its maps.
+void drop_torn_end(std::vector<Row>& rows) {
+  if (rows.size() < 2) return;
+  const double before = rows[rows.size() - 2].figures[kMappingsPart];
+  if (rows.back().figures[kMappingsPart] < 0.5 * before) rows.pop_back();
+}
+
 // Iterations only count up: one that is lower than before began again from 0. Time that runs backwards is a
 // clock's mistake: what was read then is left out.
 std::vector<Row> clean(std::span<const Sample> samples, Series& series) {
@@ -74,6 +81,7 @@ std::vector<Row> clean(std::span<const Sample> samples, Series& series) {
     }
     rows.push_back(row);
   }
+  drop_torn_end(rows);
   return rows;
 }
 

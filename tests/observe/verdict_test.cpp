@@ -211,6 +211,30 @@ TEST(Verdict, TheContainerAloneGrows) {
   EXPECT_EQ(files.cause, Cause::kSharedMemory);
 }
 
+TEST(Verdict, TheKernelsBooksOfThePageCacheAreNoLeak) {
+  Made made;
+  made.also = [](double share, Sample& sample) {
+    ContainerView view;
+    view.version = 1;
+    view.page_cache_bytes = static_cast<int64_t>(share * 60 * kMiB);
+    view.slab_bytes = static_cast<int64_t>(share * 2 * kMiB);
+    sample.container = view;
+  };
+  const Verdict verdict = made.verdict();
+  EXPECT_STREQ(name(verdict), "cache");
+  EXPECT_EQ(verdict.cause, Cause::kPageCache);
+}
+
+TEST(Verdict, TheLastSampleOfAProcessThatEndsDoesNotHideItsLeak) {
+  Made made;
+  made.heap = [](double share) { return share * 4 * kMiB; };
+  made.also = [](double, Sample& sample) { sample.process.mappings = 40; };
+  std::vector<Sample> samples = made.samples();
+  samples.back().process.heap_bytes = static_cast<int64_t>(kMiB);
+  samples.back().process.mappings = 10;  // the kernel was taking its memory apart
+  EXPECT_STREQ(name(Judge(samples)), "leak");
+}
+
 TEST(Verdict, CopiesAfterAForkAreBoundedByWhatIsShared) {
   Made made;
   made.also = [](double share, Sample& sample) {

@@ -184,10 +184,11 @@ void big_request_kept(Run& run) {
     run.Request();
     if (pin || run.Progress() < at) continue;
     Blocks blocks;
-    blocks.reserve(1000);  // so that nothing is freed below the pin
+
     for (size_t i = run.Size(200, 1000); i > 0; --i) blocks.emplace_back(60000);
-    pin = std::make_unique<Block>(2000);
+
     for (int i = static_cast<int>(run.Uniform(5, 50)); i > 0; --i) run.Next();
+    pin = std::make_unique<Block>(std::move(blocks.back()));
   } while (run.Next());
 }
 
