@@ -69,5 +69,6 @@ const std::vector<Family>& heap_leaks();
 const std::vector<Family>& kernel_leaks();
 const std::vector<Family>& steady_heaps();
 const std::vector<Family>& steady_kernels();
+const std::vector<Family>& fresh_families();
 
 }  // namespace plimsoll::scenarios

@@ -235,7 +235,89 @@ def torch_varied_shapes(run):
             model(torch.ones(1, 3, run.random.randrange(8, 64), run.random.randrange(8, 64)))
 
 
+def log_handlers(run):
+    import logging
+
+    class Memory(logging.Handler):
+        def __init__(self, size):
+            super().__init__()
+            self.buffer = bytearray(size)
+
+    size = int(run.log_uniform(500, 5000))
+    log = logging.getLogger("service")
+    for _ in run:
+        log.addHandler(Memory(size))
+
+
+def pending_tasks(run):
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+    size = int(run.log_uniform(200, 4000))
+    waiting = []
+
+    async def wait(event, body):
+        await event.wait()
+        return body
+
+    for _ in run:
+        event = asyncio.Event()
+        waiting.append((loop.create_task(wait(event, bytes(size))), event))
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+
+
+def torch_history(run):
+    import torch
+
+    model, width = network(torch, run)
+    history = []
+    rows = run.random.randrange(2, 20)
+    with torch.no_grad():
+        for _ in run:
+            history.append(model(torch.ones(rows, width)))
+
+
+def json_churn(run):
+    import json
+
+    rows = run.random.randrange(20, 400)
+    for _ in run:
+        text = json.dumps([{"id": row, "name": "n" * run.random.randrange(50)} for row in range(rows // 20)])
+        json.loads(text)
+
+
+def joined_arrays(run):
+    import numpy
+
+    parts, limit = [], run.random.randrange(100, 500)
+    cells = int(run.log_uniform(500, 20000))
+    for _ in run:
+        parts.append(numpy.ones(cells))
+        if len(parts) > limit:
+            numpy.concatenate(parts).sum()
+            parts = []
+
+
+def torch_training(run):
+    import torch
+
+    model, width = network(torch, run)
+    model.train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for _ in run:
+        optimizer.zero_grad()
+        model(torch.ones(8, width)).sum().backward()
+        optimizer.step()
+
+
 FAMILIES = {
+    "py_log_handlers": log_handlers,
+    "py_pending_tasks": pending_tasks,
+    "torch_history": torch_history,
+    "py_json_churn": json_churn,
+    "py_joined_arrays": joined_arrays,
+    "torch_training": torch_training,
     "py_growing_list": growing_list,
     "py_dictionary_per_shape": dictionary_per_shape,
     "py_unbounded_cache": unbounded_cache,
