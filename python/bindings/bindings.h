@@ -10,6 +10,7 @@
 namespace plimsoll::bindings {
 
 void bind_error(pybind11::module_& module);
+void bind_isolate(pybind11::module_& module);
 void bind_observe(pybind11::module_& module);
 
 }  // namespace plimsoll::bindings

@@ -1,5 +1,9 @@
 """The exceptions of Plimsoll. Every one is an `Error`; each is also the built-in exception that fits it."""
-from typing import ClassVar, Dict, Type
+import pickle
+from typing import TYPE_CHECKING, ClassVar, Dict, Optional, Type
+
+if TYPE_CHECKING:
+    from .receipt import Receipt
 
 
 class Error(Exception):
@@ -74,3 +78,67 @@ BY_CODE: Dict[int, Type[Error]] = {
 def from_code(code: int, message: str) -> Error:
     """The exception of a code: called by the native module."""
     return BY_CODE.get(code, Error)(message)
+
+
+class JobError(Error):
+    """A job in a process of its own that has no result. `receipt` is what the job's process took, or None if
+    it never ran; `attempts` is how often it ran."""
+
+    receipt: Optional["Receipt"] = None
+    attempts: int = 0
+    stdout: str = ""  # of isolated_source and submit_source
+    stderr: str = ""
+
+
+class WorkerDied(JobError):
+    """The process ended without an answer: killed by a signal, os._exit, a crash."""
+
+
+class MemoryLimitExceeded(JobError, MemoryError):
+    """The job reached its memory limit and was ended by the kernel."""
+
+
+class TimeLimitExceeded(JobError, TimeoutError):
+    """The job was not over in time and was ended."""
+
+
+class JobCancelled(JobError, Cancelled):
+    """The job was cancelled, or its pool closed."""
+
+    code = Cancelled.code
+
+
+class StartFailed(JobError):
+    """No worker could be started: the message says why, with the end of its stderr."""
+
+
+class ResultTooLarge(JobError):
+    """The result has more bytes than `result_limit` allows."""
+
+
+class ResultUnreadable(JobError):
+    """The result, or what stood in its place, cannot be read here."""
+
+
+class RemoteError(JobError):
+    """An exception of the job that cannot come over itself: one of a sandboxed job, one that cannot be
+    pickled, SystemExit. `type_name`, `message` and `traceback` are text."""
+
+    type_name: str = ""
+    message: str = ""
+    traceback: str = ""
+
+
+class NotTransferable(Error, pickle.PicklingError):
+    """A function, an argument or a result that another process cannot be given; the message says what to do."""
+
+
+# How a job ends without an answer, by the name that the native module has for it.
+BY_OUTCOME: Dict[str, Type[JobError]] = {
+    "worker died": WorkerDied,
+    "memory limit": MemoryLimitExceeded,
+    "timeout": TimeLimitExceeded,
+    "cancelled": JobCancelled,
+    "start failed": StartFailed,
+    "too large": ResultTooLarge,
+}

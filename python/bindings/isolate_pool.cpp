@@ -1,0 +1,132 @@
+// Pool: outcomes wait in a queue of ours until a Python thread fetches them, so that the pool's own thread
+// never waits for the interpreter's lock.
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+
+#include "bindings.h"
+#include "isolate_values.h"
+
+namespace py = pybind11;
+
+namespace plimsoll::bindings {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kSignalLook{50};
+
+// Shared with the callbacks, which may outlive the object that made them.
+struct Finished {
+  std::mutex mutex;
+  std::condition_variable news;
+  std::deque<std::pair<int64_t, Outcome>> outcomes;  // by the caller's number
+  bool closed = false;
+};
+
+class PythonPool {
+ public:
+  PythonPool(const py::dict& spec, int workers, const py::dict& options)
+      : finished_(std::make_shared<Finished>()) {
+    PoolOptions pool;
+    WorkerSpec worker = worker_spec(spec);
+    pool.worker = std::move(worker.command);
+    pool.limits = worker.limits;
+    pool.workers = workers;
+    pool.queue_capacity = options["queue_capacity"].cast<int64_t>();
+    pool.recycle_after_jobs = options["recycle_after_jobs"].cast<int64_t>();
+    pool.recycle_above_bytes = options["recycle_above_bytes"].cast<int64_t>();
+    pool.idle_timeout = milliseconds(options["idle_ms"].cast<int64_t>());
+    pool.start_timeout = milliseconds(options["start_ms"].cast<int64_t>());
+    pool.result_bytes = options["result_bytes"].cast<int64_t>();
+    const py::gil_scoped_release released;
+    pool_ = std::make_unique<Pool>(std::move(pool));
+  }
+  ~PythonPool() { pool_.reset(); }
+
+  // The pool's number of the job; None: there was no room within the time.
+  std::optional<int64_t> submit(int64_t number, const py::bytes& request, bool repeatable, int64_t wall_ms,
+                                int64_t patience_ms) {
+    std::string bytes = request;
+    const auto done = [finished = finished_, number](Outcome outcome) {
+      const std::lock_guard lock(finished->mutex);
+      finished->outcomes.emplace_back(number, std::move(outcome));
+      finished->news.notify_all();
+    };
+    const auto end = std::chrono::steady_clock::now() + milliseconds(patience_ms);
+    for (;;) {
+      const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
+      std::optional<int64_t> id;
+      {
+        const py::gil_scoped_release released;
+        const auto wait = patience_ms < 0 ? kSignalLook : std::clamp(left, milliseconds(0), kSignalLook);
+        id = pool_->SubmitFor(wait, bytes, {repeatable, milliseconds(wall_ms)}, done);
+      }
+      if (id) return id;
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+      if (patience_ms >= 0 && left <= milliseconds(0)) return std::nullopt;
+    }
+  }
+
+  // (number, outcome) of the next job that is over; None: the pool is closed and there are no more.
+  py::object next() {
+    std::optional<std::pair<int64_t, Outcome>> one;
+    {
+      const py::gil_scoped_release released;
+      std::unique_lock lock(finished_->mutex);
+      finished_->news.wait(lock, [&] { return !finished_->outcomes.empty() || finished_->closed; });
+      if (!finished_->outcomes.empty()) {
+        one = std::move(finished_->outcomes.front());
+        finished_->outcomes.pop_front();
+      }
+    }
+    if (!one) return py::none();
+    return py::make_tuple(one->first, to_python(one->second));
+  }
+
+  bool wait_ready(int64_t timeout_ms) { return pool_->WaitReady(milliseconds(timeout_ms)); }
+  void cancel(int64_t id) { pool_->Cancel(id); }
+  std::vector<int> pids() const { return pool_->WorkerPids(); }
+
+  void close() {
+    pool_->Close();
+    const std::lock_guard lock(finished_->mutex);
+    finished_->closed = true;
+    finished_->news.notify_all();
+  }
+
+  py::dict statistics() const {
+    using py::literals::operator""_a;
+    const PoolStatistics s = pool_->Statistics();
+    return py::dict("submitted"_a = s.submitted, "answered"_a = s.answered, "failed"_a = s.failed,
+                    "repeated"_a = s.repeated, "workers_started"_a = s.workers_started,
+                    "workers_died"_a = s.workers_died, "recycled_by_jobs"_a = s.recycled_by_jobs,
+                    "recycled_by_bytes"_a = s.recycled_by_bytes,
+                    "recycled_by_idleness"_a = s.recycled_by_idleness, "workers_now"_a = s.workers_now,
+                    "waiting_now"_a = s.waiting_now);
+  }
+
+ private:
+  std::shared_ptr<Finished> finished_;
+  std::unique_ptr<Pool> pool_;
+};
+
+}  // namespace
+
+void bind_pool(py::module_& module) {
+  using release = py::call_guard<py::gil_scoped_release>;
+  py::class_<PythonPool>(module, "Pool")
+      .def(py::init<const py::dict&, int, const py::dict&>(), py::arg("spec"), py::arg("workers"),
+           py::arg("options"))
+      .def("submit", &PythonPool::submit, py::arg("number"), py::arg("request"), py::arg("repeatable"),
+           py::arg("wall_ms"), py::arg("patience_ms"))
+      .def("next", &PythonPool::next)
+      .def("wait_ready", &PythonPool::wait_ready, py::arg("timeout_ms"), release())
+      .def("cancel", &PythonPool::cancel, py::arg("id"), release())
+      .def("close", &PythonPool::close, release())
+      .def("pids", &PythonPool::pids, release())
+      .def("statistics", &PythonPool::statistics);
+}
+
+}  // namespace plimsoll::bindings

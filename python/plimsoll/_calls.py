@@ -1,0 +1,245 @@
+"""Requests to workers and what they answer: the parent's half of _worker.py."""
+import json
+import os
+import pickle
+import sys
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from . import _plain, _worker
+from .errors import (BY_OUTCOME, InvalidArgument, JobError, NotTransferable, RemoteError, ResultTooLarge,
+                     ResultUnreadable)
+from .receipt import Receipt
+
+# -c and not -m: nothing of ours, nor the working directory, gets into sys.path by that.
+_BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1])['path']; " \
+        "from plimsoll._worker import main; main(sys.argv[1])"
+_PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# What a sandboxed job sees of our environment: no tokens, no keys.
+_HARMLESS = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+             "PYTHONHASHSEED", "PYTHONUNBUFFERED")
+_FRAME_SLACK = 1 << 20  # of an answer, beside the result itself
+
+
+class Sandbox(NamedTuple):
+    """For jobs from strangers. `strict` refuses to run where the kernel cannot give all of it."""
+
+    strict: bool = False
+    readable: Sequence[str] = ()  # paths besides the system's libraries and programs
+    writable: Sequence[str] = ()  # a private temporary directory is always there
+    network: bool = False
+
+
+def sandbox_of(value: Any) -> Optional[Sandbox]:
+    if value is None or value is False:
+        return None
+    if value is True or value in ("best effort", "best-effort"):
+        return Sandbox()
+    if value == "strict":
+        return Sandbox(strict=True)
+    if isinstance(value, Sandbox):
+        return value
+    raise InvalidArgument(f"sandbox={value!r}: expected True, 'strict' or a plimsoll.Sandbox")
+
+
+def search_path() -> List[str]:
+    """sys.path for another process, which may be started elsewhere."""
+    path = [os.getcwd() if entry == "" else os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
+    return path if _PACKAGE_PARENT in path else path + [_PACKAGE_PARENT]
+
+
+def _system_path() -> List[str]:
+    """The part of it that a stranger's source needs: Python's own and installed packages."""
+    prefixes = tuple(os.path.abspath(p) + os.sep for p in (sys.prefix, sys.base_prefix, sys.exec_prefix))
+    return [entry for entry in search_path() if entry.startswith(prefixes) or entry == _PACKAGE_PARENT]
+
+
+class Terms(NamedTuple):
+    """Under which a worker lives."""
+
+    memory_bytes: int = 0
+    wall_ms: int = 0
+    cpu_ms: int = 0
+    processes: int = 0
+    sandbox: Optional[Sandbox] = None
+    plain: bool = False  # do not unpickle what it says
+    result_bytes: int = 1 << 30
+    output_bytes: int = 1 << 20
+    preload: Tuple[str, ...] = ()
+    capture: bool = False
+    stranger: bool = False  # runs source only: sees installed packages, not the caller's modules
+
+    def path(self) -> List[str]:
+        return _system_path() if self.stranger and self.sandbox else search_path()
+
+    def frame_bytes(self) -> int:
+        return self.result_bytes + 8 * self.output_bytes + _FRAME_SLACK
+
+
+def worker_spec(terms: Terms) -> Dict[str, Any]:
+    """What the native module starts."""
+    import subprocess
+    config = {"path": terms.path(), "plain": terms.plain, "preload": terms.preload,
+              "result_bytes": terms.result_bytes, "output_bytes": terms.output_bytes}
+    flags: List[str] = getattr(subprocess, "_args_from_interpreter_flags", lambda: [])()
+    sandbox, environment = terms.sandbox or Sandbox(), None
+    if terms.sandbox:
+        environment = {name: os.environ[name] for name in _HARMLESS if name in os.environ}
+    readable = [*map(os.fspath, sandbox.readable), *(p for p in terms.path() if os.path.exists(p))] if terms.sandbox else []
+    return {
+        "argv": [sys.executable, *flags, "-c", _BOOT, json.dumps(config)], "environment": environment,
+        "capture": terms.capture, "memory_bytes": terms.memory_bytes, "wall_ms": terms.wall_ms,
+        "cpu_ms": terms.cpu_ms, "processes": terms.processes,
+        "sandbox": {"level": 0 if not terms.sandbox else 2 if sandbox.strict else 1,
+                    "readable": sorted(set(readable)), "writable": [os.fspath(p) for p in sandbox.writable],
+                    "network": sandbox.network},
+    }
+
+
+def _main_of_this_program() -> Tuple[str, str]:
+    """How another process imports what is __main__ here."""
+    module = sys.modules["__main__"]
+    spec = getattr(module, "__spec__", None)
+    if spec is not None and spec.name:
+        return "module", spec.name
+    path = getattr(module, "__file__", None)
+    if path is None or not os.path.exists(path):
+        raise NotTransferable("a function or class of this interactive session or -c program: another process cannot "
+                              "import it; put it into a module, or use isolated_source for source text")
+    return "path", os.path.abspath(path)
+
+
+def _explain(function: Any, error: BaseException) -> NotTransferable:
+    name = getattr(function, "__qualname__", None) or repr(function)
+    if "<lambda>" in name:
+        why = "a lambda has no name by which another process could import it; write a function at the top of a module"
+    elif "<locals>" in name:
+        why = "it is defined inside another function; move it to the top of its module and pass what it needs as arguments"
+    else:
+        why = f"{type(error).__name__}: {error}; arguments must be picklable, and the function importable"
+    return NotTransferable(f"{name} cannot be given to another process: {why}")
+
+
+def call_request(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bytes:
+    if _worker.importing_main():
+        raise NotTransferable("this script runs jobs while it is imported, and a job imports it: put what starts jobs "
+                              "under `if __name__ == '__main__':`")
+    if not callable(function):
+        raise InvalidArgument(f"{function!r} is not callable; for source text use isolated_source")
+    try:
+        payload = pickle.dumps((function, tuple(arguments), dict(keywords)), 5)
+    except Exception as error:  # pylint: disable=broad-except
+        raise _explain(function, error) from error
+    main = None
+    if b"__main__" in payload:
+        main = _main_of_this_program()
+        sys.modules.setdefault(_worker.MAIN_NAME, sys.modules["__main__"])  # what it sends back says so
+    return os.urandom(_worker.NONCE_BYTES) + pickle.dumps(("call", search_path(), main, payload), 5)
+
+
+def source_request(code: str, inputs: Optional[Mapping[str, Any]], result: Optional[str], captured: bool,
+                   path: List[str]) -> bytes:
+    if not isinstance(code, str):
+        raise InvalidArgument(f"code is {type(code).__name__}; expected source text")
+    for name in (*(inputs or {}), *([] if result is None else [result])):
+        if not isinstance(name, str) or not name.isidentifier():
+            raise InvalidArgument(f"{name!r} is not a name that source text can use")
+    try:
+        payload = pickle.dumps((code, dict(inputs or {}), result, "<isolated source>"), 5)
+    except Exception as error:  # pylint: disable=broad-except
+        raise NotTransferable(f"the inputs cannot be given to another process: {type(error).__name__}: {error}") from error
+    kind = "captured source" if captured else "source"
+    return os.urandom(_worker.NONCE_BYTES) + pickle.dumps((kind, path, None, payload), 5)
+
+
+class _RemoteTraceback(Exception):
+    """Shown as the cause of an exception that came from another process."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.text}"""'
+
+
+class Answer(NamedTuple):
+    """How a job ended: `error` or else `value`."""
+
+    value: Any = None
+    error: Optional[BaseException] = None
+    receipt: Optional[Receipt] = None
+    stdout: str = ""
+    stderr: str = ""
+    truncated: bool = False
+
+
+def _exception(pickled: bytes, name: str, message: str, text: str, plain: bool) -> BaseException:
+    if pickled and not plain:
+        try:
+            error = pickle.loads(pickled)
+            if isinstance(error, Exception):
+                error.__cause__ = _RemoteTraceback(text)
+                return error
+        except Exception:  # pylint: disable=broad-except
+            pass  # it can only be told
+    remote = RemoteError(f"{name}: {message}\n{text}" if text else f"{name}: {message}")
+    remote.type_name, remote.message, remote.traceback = name, message, text
+    return remote
+
+
+def _decode(data: bytes, plain: bool) -> Any:
+    return _plain.decode(data) if plain else pickle.loads(data)
+
+
+def _from_letter(letter: bytes, data: bytes, terms: Terms) -> Answer:
+    if letter == b"V":
+        return Answer(_decode(data, terms.plain))
+    told = _decode(data, terms.plain)
+    if letter == b"X":
+        pickled, name, message, text = told
+        if not (isinstance(pickled, bytes) and all(isinstance(part, str) for part in (name, message, text))):
+            raise _plain.Malformed("an exception that is none")
+        return Answer(error=_exception(pickled, name, message, text, terms.plain))
+    if letter == b"L" and isinstance(told, int):
+        return Answer(error=ResultTooLarge(f"the result has {told} bytes; result_limit allows {terms.result_bytes}"))
+    if letter == b"R" and isinstance(told, str):
+        return Answer(error=NotTransferable(f"the result cannot be given to another process: {told}"))
+    if letter == b"U" and isinstance(told, str):
+        return Answer(error=NotTransferable(
+            f"a fresh interpreter cannot import the function or its arguments: {told}; they must be importable from "
+            "sys.path, and a script's own need `if __name__ == '__main__':` around what starts jobs"))
+    if letter == b"S":
+        inner, encoded, out, err, truncated = told
+        if not (isinstance(inner, bytes) and isinstance(encoded, bytes) and inner != b"S"
+                and isinstance(out, str) and isinstance(err, str)):
+            raise _plain.Malformed("an output that is none")
+        return _from_letter(inner, encoded, terms)._replace(stdout=out, stderr=err, truncated=bool(truncated))
+    raise _plain.Malformed(f"an answer of kind {letter!r}")
+
+
+def read_outcome(outcome: Tuple[str, bytes, str, Dict[str, Any], int], nonce: bytes, terms: Terms) -> Answer:
+    """What the native module reports, as a value or an exception that carries its receipt. Never raises."""
+    kind, data, message, figures, attempts = outcome
+    receipt = Receipt(**figures) if attempts else None
+    if kind != "answer":
+        answer = Answer(error=BY_OUTCOME.get(kind, JobError)(message))
+    elif data[:_worker.NONCE_BYTES] != nonce:
+        answer = Answer(error=ResultUnreadable("the worker's answer is not one to this request: did the job write to a "
+                                               "descriptor that is not its own?"))
+    else:
+        at = _worker.NONCE_BYTES
+        try:
+            answer = _from_letter(data[at:at + 1], data[at + 1:], terms)
+        except BaseException as error:  # pylint: disable=broad-except
+            unreadable = ResultUnreadable(f"the result cannot be read here: {type(error).__name__}: {error}")
+            unreadable.__cause__ = error
+            answer = Answer(error=unreadable)
+    if answer.error is not None:
+        for name, value in (("receipt", receipt), ("attempts", attempts), ("stdout", answer.stdout),
+                            ("stderr", answer.stderr)):
+            try:
+                if name in ("receipt", "attempts") or isinstance(answer.error, JobError):
+                    setattr(answer.error, name, value)
+            except Exception:  # pylint: disable=broad-except
+                pass  # an exception type that takes no attributes
+    return answer._replace(receipt=receipt)

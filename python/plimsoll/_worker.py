@@ -1,0 +1,188 @@
+"""What runs in a fresh interpreter: reads requests from descriptor 3, answers there (see PoolOptions in isolate.h).
+
+A request is a nonce of 16 bytes, then a pickle of the parent's: (kind, path, main, payload). An answer is the nonce,
+a letter, and the value in the encoding of the pool: pickle, or plain data where the parent does not trust us.
+    V value    X exception: (pickle or b"", type name, message, traceback)    L too large: size
+    U a request that cannot be taken apart: message    S value with output: (result, stdout, stderr, truncated)
+"""
+import importlib
+import json
+import os
+import pickle
+import runpy
+import struct
+import sys
+import traceback
+import types
+from typing import Any, Dict, Optional, Tuple
+
+from . import _plain
+
+NONCE_BYTES = 16
+MAIN_NAME = "__plimsoll_main__"
+_state = {"importing_main": False}
+
+
+def importing_main() -> bool:
+    """Whether this is a worker that imports its parent's script."""
+    return _state["importing_main"]
+
+
+class _Channel:
+    def __init__(self, descriptor: int) -> None:
+        # Out of the way of code that closes or writes to small numbers; descriptor 3 is then harmless.
+        import fcntl
+        self.descriptor = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 200)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, descriptor, inheritable=False)
+        os.close(null)
+
+    def read(self, size: int) -> Optional[bytes]:
+        data = bytearray()
+        while len(data) < size:
+            piece = os.read(self.descriptor, min(size - len(data), 1 << 20))
+            if not piece:
+                return None
+            data += piece
+        return bytes(data)
+
+    def read_frame(self) -> Optional[bytes]:
+        header = self.read(8)
+        return None if header is None else self.read(struct.unpack("<Q", header)[0])
+
+    def write_frame(self, *parts: bytes) -> None:
+        for data in (struct.pack("<Q", sum(map(len, parts))), *parts):
+            view = memoryview(data)
+            while view:
+                view = view[os.write(self.descriptor, view[:1 << 20]):]
+
+
+def _import_main(main: Optional[Tuple[str, str]]) -> None:
+    """The parent's script under another name, as multiprocessing's spawn does, so that its functions are found."""
+    if main is None or MAIN_NAME in sys.modules:
+        return
+    how, what = main
+    _state["importing_main"] = True
+    try:
+        if how == "module":
+            content = runpy.run_module(what, run_name=MAIN_NAME, alter_sys=True)
+        else:
+            content = runpy.run_path(what, run_name=MAIN_NAME)
+    finally:
+        _state["importing_main"] = False
+    module = types.ModuleType(MAIN_NAME)
+    module.__dict__.update(content)
+    sys.modules["__main__"] = sys.modules[MAIN_NAME] = module
+
+
+def _call(payload: bytes) -> Any:
+    function, arguments, keywords = pickle.loads(payload)
+    return lambda: function(*arguments, **keywords)
+
+
+def _run_source(payload: bytes) -> Any:
+    code, inputs, result, name = pickle.loads(payload)
+    scope: Dict[str, Any] = {"__name__": "__plimsoll_source__", "__builtins__": __builtins__, **inputs}
+
+    def run() -> Any:
+        import linecache
+        linecache.cache[name] = (len(code), None, code.splitlines(True), name)  # its lines, in tracebacks
+        exec(compile(code, name, "exec"), scope)  # pylint: disable=exec-used
+        if result is None:
+            return None
+        if result not in scope:
+            raise NameError(f"the source does not define {result!r}, its result")
+        return scope[result]
+
+    return run
+
+
+def _exception(error: BaseException, plain: bool) -> Tuple[bytes, str, str, str]:
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    try:
+        message = str(error)
+    except Exception:  # pylint: disable=broad-except
+        message = "(its message cannot be made)"
+    try:
+        frames = error.__traceback__
+        while frames is not None and frames.tb_frame.f_globals.get("__name__") == __name__:
+            frames = frames.tb_next  # ours
+        text = "".join(traceback.format_exception(kind, error, frames))
+    except Exception:  # pylint: disable=broad-except
+        text = f"{name}: {message}\n"
+    pickled = b""
+    if not plain and isinstance(error, Exception):
+        try:
+            pickled = pickle.dumps(error.with_traceback(None), 5)
+            if type(pickle.loads(pickled)) is not kind:
+                pickled = b""
+        except BaseException:  # pylint: disable=broad-except
+            pickled = b""
+    return pickled, name, message[:100_000], text[-1_000_000:]
+
+
+class _Worker:
+    def __init__(self, config: Dict[str, Any]) -> None:
+        self.plain = config["plain"]
+        self.result_bytes = config["result_bytes"]
+        self.output_bytes = config["output_bytes"]
+        self.channel = _Channel(3)
+
+    def encode(self, value: Any) -> bytes:
+        return _plain.encode(value) if self.plain else pickle.dumps(value, 5)
+
+    def answer_to(self, request: bytes) -> Tuple[bytes, bytes]:
+        try:
+            kind, path, main, payload = pickle.loads(request)
+            sys.path[:] = path
+            _import_main(main)
+            run = (_run_source if kind in ("source", "captured source") else _call)(payload)
+        except BaseException as error:  # pylint: disable=broad-except
+            return b"U", self.encode("".join(traceback.format_exception_only(type(error), error)).strip())
+        if kind != "captured source":
+            return self.outcome_of(run)
+        from ._capture import Capture
+        with Capture(self.output_bytes) as capture:
+            letter, encoded = self.outcome_of(run)
+        return b"S", self.encode((letter, encoded, *capture.texts()))
+
+    def outcome_of(self, run: Any) -> Tuple[bytes, bytes]:
+        try:
+            value = run()
+        except BaseException as error:  # pylint: disable=broad-except
+            return b"X", self.encode(_exception(error, self.plain))
+        try:
+            encoded = self.encode(value)
+        except BaseException as error:  # pylint: disable=broad-except
+            return b"R", self.encode(str(error))
+        return (b"V", encoded) if len(encoded) + NONCE_BYTES < self.result_bytes else (b"L", self.encode(len(encoded)))
+
+    def serve(self) -> None:
+        while True:
+            frame = self.channel.read_frame()
+            if frame is None:
+                return
+            letter, encoded = self.answer_to(frame[NONCE_BYTES:])
+            for stream in (sys.stdout, sys.stderr):
+                try:
+                    stream.flush()
+                except Exception:  # pylint: disable=broad-except
+                    pass
+            self.channel.write_frame(frame[:NONCE_BYTES], letter, encoded)
+            del frame, encoded
+
+
+def main(config_text: str) -> None:
+    config = json.loads(config_text)
+    worker = _Worker(config)
+    try:
+        for name in config["preload"]:
+            importlib.import_module(name)
+    except BaseException as error:  # pylint: disable=broad-except
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        worker.channel.write_frame(f"preload of {name!r} failed\n{text[-8000:]}".encode("utf-8", "replace"))
+        os._exit(1)
+    worker.channel.write_frame(b"ready")
+    worker.serve()
+    os._exit(0)  # at once: whatever threads it has, the job is over

@@ -1,0 +1,1 @@
+"""Functions that tests give to other processes."""
