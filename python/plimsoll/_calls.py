@@ -1,5 +1,4 @@
 """Requests to workers and what they answer: the parent's half of _worker.py."""
-import json
 import os
 import pickle
 import sys
@@ -11,8 +10,7 @@ from .errors import (BY_OUTCOME, InvalidArgument, JobError, NotTransferable, Rem
 from .receipt import Receipt
 
 # -c and not -m: nothing of ours, nor the working directory, gets into sys.path by that.
-_BOOT = "import json, sys; sys.path[:] = json.loads(sys.argv[1])['path']; " \
-        "from plimsoll._worker import main; main(sys.argv[1])"
+_BOOT = "import sys; sys.path[:] = {path!r}; from plimsoll._worker import main; main({config!r})"
 _PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # What a sandboxed job sees of our environment: no tokens, no keys.
 _HARMLESS = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
@@ -39,6 +37,10 @@ def sandbox_of(value: Any) -> Optional[Sandbox]:
     if isinstance(value, Sandbox):
         return value
     raise InvalidArgument(f"sandbox={value!r}: expected True, 'strict' or a plimsoll.Sandbox")
+
+
+def _is_name(text: Any) -> bool:
+    return isinstance(text, str) and all(part.isidentifier() for part in text.split("."))
 
 
 def search_path() -> List[str]:
@@ -78,15 +80,18 @@ class Terms(NamedTuple):
 def worker_spec(terms: Terms) -> Dict[str, Any]:
     """What the native module starts."""
     import subprocess
-    config = {"path": terms.path(), "plain": terms.plain, "preload": terms.preload,
-              "result_bytes": terms.result_bytes, "output_bytes": terms.output_bytes}
+    config = {"plain": terms.plain, "preload": terms.preload, "result_bytes": terms.result_bytes,
+              "output_bytes": terms.output_bytes}
+    for name in terms.preload:
+        if not _is_name(name):
+            raise InvalidArgument(f"preload: {name!r} is not the name of a module")
     flags: List[str] = getattr(subprocess, "_args_from_interpreter_flags", lambda: [])()
     sandbox, environment = terms.sandbox or Sandbox(), None
     if terms.sandbox:
         environment = {name: os.environ[name] for name in _HARMLESS if name in os.environ}
     readable = [*map(os.fspath, sandbox.readable), *(p for p in terms.path() if os.path.exists(p))] if terms.sandbox else []
     return {
-        "argv": [sys.executable, *flags, "-c", _BOOT, json.dumps(config)], "environment": environment,
+        "argv": [sys.executable, *flags, "-c", _BOOT.format(path=terms.path(), config=config)], "environment": environment,
         "capture": terms.capture, "memory_bytes": terms.memory_bytes, "wall_ms": terms.wall_ms,
         "cpu_ms": terms.cpu_ms, "processes": terms.processes,
         "sandbox": {"level": 0 if not terms.sandbox else 2 if sandbox.strict else 1,

@@ -3,9 +3,14 @@
 A pickle executes code when it is read; this cannot. None, bool, int, float, complex, str, bytes, list, tuple, set,
 dict, numpy arrays and numbers (by their bytes, never objects), and torch tensors, which arrive as numpy arrays.
 """
+from __future__ import annotations
+
 import struct
 import sys
-from typing import Any, Callable, Dict, List, Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Tuple
 
 MAX_DEPTH = 200
 

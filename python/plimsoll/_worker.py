@@ -5,18 +5,20 @@ a letter, and the value in the encoding of the pool: pickle, or plain data where
     V value    X exception: (pickle or b"", type name, message, traceback)    L too large: size
     U a request that cannot be taken apart: message    S value with output: (result, stdout, stderr, truncated)
 """
-import importlib
-import json
-import os
-import pickle
-import runpy
-import struct
-import sys
-import traceback
-import types
-from typing import Any, Dict, Optional, Tuple
+from __future__ import annotations
 
-from . import _plain
+import os
+import sys
+
+# Imported by every worker before it is ready: what is needed only later is imported later.
+try:
+    import _pickle as pickle
+except ImportError:
+    import pickle  # type: ignore[no-redef]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Optional, Tuple
 
 NONCE_BYTES = 16
 MAIN_NAME = "__plimsoll_main__"
@@ -48,10 +50,10 @@ class _Channel:
 
     def read_frame(self) -> Optional[bytes]:
         header = self.read(8)
-        return None if header is None else self.read(struct.unpack("<Q", header)[0])
+        return None if header is None else self.read(int.from_bytes(header, "little"))
 
     def write_frame(self, *parts: bytes) -> None:
-        for data in (struct.pack("<Q", sum(map(len, parts))), *parts):
+        for data in (sum(map(len, parts)).to_bytes(8, "little"), *parts):
             view = memoryview(data)
             while view:
                 view = view[os.write(self.descriptor, view[:1 << 20]):]
@@ -61,6 +63,8 @@ def _import_main(main: Optional[Tuple[str, str]]) -> None:
     """The parent's script under another name, as multiprocessing's spawn does, so that its functions are found."""
     if main is None or MAIN_NAME in sys.modules:
         return
+    import runpy
+    import types
     how, what = main
     _state["importing_main"] = True
     try:
@@ -104,6 +108,7 @@ def _exception(error: BaseException, plain: bool) -> Tuple[bytes, str, str, str]
         message = str(error)
     except Exception:  # pylint: disable=broad-except
         message = "(its message cannot be made)"
+    import traceback
     try:
         frames = error.__traceback__
         while frames is not None and frames.tb_frame.f_globals.get("__name__") == __name__:
@@ -130,7 +135,10 @@ class _Worker:
         self.channel = _Channel(3)
 
     def encode(self, value: Any) -> bytes:
-        return _plain.encode(value) if self.plain else pickle.dumps(value, 5)
+        if not self.plain:
+            return pickle.dumps(value, 5)
+        from . import _plain
+        return _plain.encode(value)
 
     def answer_to(self, request: bytes) -> Tuple[bytes, bytes]:
         try:
@@ -139,6 +147,7 @@ class _Worker:
             _import_main(main)
             run = (_run_source if kind in ("source", "captured source") else _call)(payload)
         except BaseException as error:  # pylint: disable=broad-except
+            import traceback
             return b"U", self.encode("".join(traceback.format_exception_only(type(error), error)).strip())
         if kind != "captured source":
             return self.outcome_of(run)
@@ -173,13 +182,13 @@ class _Worker:
             del frame, encoded
 
 
-def main(config_text: str) -> None:
-    config = json.loads(config_text)
+def main(config: Dict[str, Any]) -> None:
     worker = _Worker(config)
     try:
         for name in config["preload"]:
-            importlib.import_module(name)
+            __import__(name)
     except BaseException as error:  # pylint: disable=broad-except
+        import traceback
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         worker.channel.write_frame(f"preload of {name!r} failed\n{text[-8000:]}".encode("utf-8", "replace"))
         os._exit(1)
