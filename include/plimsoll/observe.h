@@ -103,7 +103,9 @@ struct ObserverOptions {
 // Watches one process. One thread at a time; owns a few descriptors and buffers it reuses.
 class Observer {
  public:
-  // Throws kInvalidArgument if there is no such process or it is a kernel thread, kIo without permission.
+  // Throws kInvalidArgument if there is no such process, it is a zombie, a thread or a kernel thread, kIo if
+  // nothing of it may be read. Where only its mappings may not, samples are never exact: anonymous, file and
+  // shared memory are all that is told apart.
   explicit Observer(int pid, const ObserverOptions& options = {});
   ~Observer();
   Observer(Observer&&) noexcept;

@@ -31,18 +31,27 @@ void ContainerReader::follow() {
   if (!text || *text == membership_) return;
   membership_ = *text;
   cgroup_ = MemoryCgroup::of_process(pid_, roots_);
-  share_ = {};
+  share_ = others_ = {};
+  // The unified tree knows the pressure even where the memory controller is on version 1.
+  const auto unified = find_unified(cgroup_places(pid_, roots_));
+  pressure_file_.reset();
+  if (unified) pressure_file_ = unified->directory + "/memory.pressure";
 }
 
-std::optional<ContainerView> ContainerReader::read(bool estimate) {
+std::optional<ContainerView> ContainerReader::read(const ProcessView& watched, bool estimate) {
   follow();
   if (!cgroup_) return std::nullopt;
   ContainerView view;
   view.version = cgroup_->version();
   view.path = cgroup_->place().path;
   if (view.version == 1) {
-    if (estimate) share_ = estimate_kernel_share(cgroup_->place(), roots_.proc, reader_);
-    read_version_1(view);
+    if (estimate) {
+      stack_bytes_ = kernel_stack_bytes_per_thread(roots_.proc, reader_);
+      share_ = others_ = estimate_kernel_share(cgroup_->place(), roots_.proc, reader_);
+      others_.page_table_bytes = std::max<int64_t>(others_.page_table_bytes - watched.page_table_bytes, 0);
+      others_.threads = std::max<int64_t>(others_.threads - watched.threads, 0);
+    }
+    read_version_1(watched, view);
   } else {
     read_version_2(view);
   }
@@ -64,7 +73,7 @@ std::optional<ContainerView> ContainerReader::read(bool estimate) {
 
 // Kernel memory is one figure here; page tables and stacks are estimated and the rest is called slab, which
 // most of it is.
-void ContainerReader::read_version_1(ContainerView& view) const {
+void ContainerReader::read_version_1(const ProcessView& watched, ContainerView& view) const {
   const std::string_view stat = cgroup_->stat();
   const bool hierarchical = number_of(stat, "total_cache").has_value();
   const auto value = [&](std::string key) { return stat_of(stat, hierarchical ? "total_" + key : key); };
@@ -72,8 +81,9 @@ void ContainerReader::read_version_1(ContainerView& view) const {
   view.shared_memory_bytes = value("shmem");
   view.page_cache_bytes = std::max<int64_t>(value("cache") - view.shared_memory_bytes, 0);
   const int64_t kernel = parse_number(cgroup_->file("memory.kmem.usage_in_bytes")).value_or(0);
-  view.page_table_bytes = std::min(share_.page_table_bytes, kernel);
-  view.kernel_stack_bytes = std::min(share_.kernel_stack_bytes, kernel - view.page_table_bytes);
+  const int64_t stacks = (others_.threads + watched.threads) * stack_bytes_;
+  view.page_table_bytes = std::min(others_.page_table_bytes + watched.page_table_bytes, kernel);
+  view.kernel_stack_bytes = std::min(stacks, kernel - view.page_table_bytes);
   view.slab_bytes = kernel - view.page_table_bytes - view.kernel_stack_bytes;
   view.socket_bytes = parse_number(cgroup_->file("memory.kmem.tcp.usage_in_bytes")).value_or(0);
 }
@@ -96,8 +106,11 @@ void ContainerReader::read_version_2(ContainerView& view) const {
   view.other_kernel_bytes = kernel ? std::max<int64_t>(*kernel - told, 0) : named;
 }
 
-double ContainerReader::read_pressure() const {
-  return cgroup_->version() == 2 ? parse_pressure(cgroup_->file("memory.pressure")) : 0;
+double ContainerReader::read_pressure() {
+  if (!pressure_file_) return 0;
+  const auto text = reader_.read(pressure_file_->c_str());
+  if (!text) pressure_file_.reset();  // a kernel without it: do not ask again
+  return parse_pressure(text.value_or(""));
 }
 
 std::vector<int> ContainerReader::pids() const {

@@ -11,6 +11,27 @@ namespace {
 constexpr int64_t kMostProcesses = 2000;
 constexpr int64_t kUsualStackBytes = 16 << 10;
 
+void add_processes(const std::string& directory, const std::string& proc_root, FileReader& reader,
+                   KernelShare& share) {
+  const std::string pids(reader.read((directory + "/cgroup.procs").c_str()).value_or(""));
+  std::string_view text = pids;
+  while (const auto line = next_line(text)) {
+    const auto pid = parse_number(*line);
+    if (!pid) continue;
+    if (share.processes >= kMostProcesses) {
+      share.complete = false;
+      return;
+    }
+    const auto status = ProcessDirectory(proc_root, static_cast<int>(*pid)).status(reader);
+    if (!status) continue;
+    ++share.processes;
+    share.page_table_bytes += status->page_table_bytes;
+    share.threads += status->threads;
+  }
+}
+
+}  // namespace
+
 // The kernel's stacks divided by the number of threads: "0.1 0.2 0.3 1/234 5678" has it behind the slash.
 int64_t kernel_stack_bytes_per_thread(const std::string& proc_root, FileReader& reader) {
   const int64_t kib =
@@ -26,39 +47,16 @@ int64_t kernel_stack_bytes_per_thread(const std::string& proc_root, FileReader& 
   return static_cast<int64_t>(std::bit_floor(quotient + quotient / 2));
 }
 
-void add_processes(const std::string& directory, const std::string& proc_root, int64_t stack_bytes,
-                   FileReader& reader, KernelShare& share) {
-  const std::string pids(reader.read((directory + "/cgroup.procs").c_str()).value_or(""));
-  std::string_view text = pids;
-  while (const auto line = next_line(text)) {
-    const auto pid = parse_number(*line);
-    if (!pid) continue;
-    if (share.processes >= kMostProcesses) {
-      share.complete = false;
-      return;
-    }
-    const auto status = ProcessDirectory(proc_root, static_cast<int>(*pid)).status(reader);
-    if (!status) continue;
-    ++share.processes;
-    share.page_table_bytes += status->page_table_bytes;
-    share.kernel_stack_bytes += status->threads * stack_bytes;
-  }
-}
-
-}  // namespace
-
 KernelShare estimate_kernel_share(const CgroupPlace& place, const std::string& proc_root,
                                   FileReader& reader) {
   KernelShare share;
-  const int64_t stack_bytes = kernel_stack_bytes_per_thread(proc_root, reader);
-  add_processes(place.directory, proc_root, stack_bytes, reader, share);
+  add_processes(place.directory, proc_root, reader, share);
   std::error_code error;
   using Walk = std::filesystem::recursive_directory_iterator;
   for (Walk entry(place.directory, std::filesystem::directory_options::skip_permission_denied, error), end;
        !error && entry != end; entry.increment(error)) {
     std::error_code ignored;
-    if (entry->is_directory(ignored))
-      add_processes(entry->path().string(), proc_root, stack_bytes, reader, share);
+    if (entry->is_directory(ignored)) add_processes(entry->path().string(), proc_root, reader, share);
   }
   return share;
 }

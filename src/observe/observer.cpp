@@ -15,6 +15,9 @@
 namespace plimsoll {
 namespace {
 
+// Version 1: how often processes that are not watched are asked what is theirs of the kernel's memory.
+constexpr double kSecondsPerEstimate = 15;
+
 double clock_seconds(clockid_t clock) {
   timespec now = {};
   ::clock_gettime(clock, &now);
@@ -95,7 +98,9 @@ struct Observer::Impl {
     }
     sample.process = result.view;
     sample.exact = result.exact;
-    sample.container = container.read(full);
+    const bool estimate = full && (files != nullptr || sample.seconds >= next_estimate);
+    if (estimate) next_estimate = sample.seconds + kSecondsPerEstimate;
+    sample.container = container.read(sample.process, estimate);
     if (gaps != nullptr) *gaps = result.gaps;
     return sample;
   }
@@ -122,6 +127,7 @@ struct Observer::Impl {
   CostBudget budget;
   FileReader reader;
   double began = clock_seconds(CLOCK_MONOTONIC);
+  double next_estimate = 0;
 };
 
 Observer::Observer(int pid, const ObserverOptions& options) {

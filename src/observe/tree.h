@@ -14,7 +14,7 @@ namespace plimsoll {
 // Whoever was once seen to descend from the root stays a member until it ends, also when its parent is gone.
 class ProcessTree {
  public:
-  ProcessTree(std::string proc_root, int root) : proc_root_(std::move(proc_root)), root_(root) {}
+  ProcessTree(std::string proc_root, int root);
 
   struct Member {
     int pid = 0;
@@ -30,13 +30,17 @@ class ProcessTree {
     int parent = 0;
     uint64_t start_ticks = 0;
   };
-  bool anything_new(FileReader& reader);
+  enum class News : uint8_t { kNone, kSome, kUnknown };
+  News look_for_news(FileReader& reader);
   std::vector<int> list_processes() const;
   void forget(const std::vector<int>& living);
+  void learn(const std::vector<int>& pids, FileReader& reader);
+  void adopt(const std::vector<int>& pids, FileReader& reader);
 
   std::string proc_root_;
   int root_;
-  int64_t last_pid_ = -1;
+  bool numbers_are_ours_;  // the last pid that the kernel tells is of the pids in proc_root
+  int64_t last_pid_ = -1, pid_before_ = -1;
   std::unordered_map<int, Known> known_;  // every process that was looked at
   std::vector<Member> members_;
 };

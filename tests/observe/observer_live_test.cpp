@@ -163,6 +163,19 @@ TEST(ObserverLiveTest, AForkedTreeCountsNoPageTwice) {
   EXPECT_LE(written.process.fork_shared_bytes, forked.process.fork_shared_bytes);
 }
 
+TEST(ObserverLiveTest, NewChildrenAreFoundAndTheirThreadsAreNone) {
+  Observer observer(::getpid());
+  EXPECT_EQ(observer.Read().process.processes, 1);
+  Holder holder;
+  EXPECT_EQ(observer.Read().process.processes, 2);
+  holder.hold("threads 20");
+  const Sample sample = observer.Read();
+  EXPECT_EQ(sample.process.processes, 2);
+  EXPECT_GE(sample.process.threads, 22);
+  holder.end();
+  EXPECT_EQ(observer.Read().process.processes, 1);
+}
+
 TEST(ObserverLiveTest, HugePagesAreSeen) {
   std::ifstream setting("/sys/kernel/mm/transparent_hugepage/enabled");
   std::string text;

@@ -131,6 +131,7 @@ TEST(ObserverRecorded, Version1InAHybridTree) {
   tree.add("/proc/self/mountinfo", kMountsOfVersion1);
   tree.add("/proc/7/cgroup", "4:memory:/box/inner\n0::/\n");
   tree.add("/sys/fs/cgroup/unified/cgroup.controllers", "\n");
+  tree.add("/sys/fs/cgroup/unified/memory.pressure", "some avg10=3.50 avg60=0.50 avg300=0.10 total=9\n");
   record_version_1(tree, "/sys/fs/cgroup/memory/box/inner");
   Observer observer(7, options_of(tree));
   const Sample sample = observer.Read();
@@ -150,6 +151,7 @@ TEST(ObserverRecorded, Version1InAHybridTree) {
   EXPECT_EQ(view.peak_bytes, 20971520);
   EXPECT_EQ(view.limit_bytes, 104857600);
   EXPECT_EQ(view.swap_bytes, 4096);
+  EXPECT_DOUBLE_EQ(view.pressure_some_avg10, 3.5);
   const MemoryAccount account = observer.Account();
   EXPECT_EQ(account.container_unexplained_bytes, 0);
   int64_t sum = 0;

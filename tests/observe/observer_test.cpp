@@ -2,8 +2,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <vector>
 
+#include "holder.h"
+#include "observe/budget.h"
 #include "plimsoll/error.h"
 #include "plimsoll/observe.h"
 
@@ -21,7 +22,6 @@ TEST(ObserverTest, SumsUpItself) {
   const Sample sample = observer.Read();
   ASSERT_FALSE(sample.gap) << sample.gap_reason;
   EXPECT_TRUE(sample.exact);
-  EXPECT_GT(sample.process.heap_bytes, 0);
   EXPECT_GT(sample.process.stack_bytes, 0);
   EXPECT_GT(sample.process.shared_file_bytes, 0);
   EXPECT_LE(std::abs(sample.process.kernel_bytes - sample.process.sum_bytes),
@@ -35,16 +35,34 @@ TEST(ObserverTest, SumsUpItself) {
 }
 
 TEST(ObserverTest, CheapSamplesFollowTheKernelsFigure) {
-  Observer observer(::getpid(), {.tree = false, .cost_limit = 0});
+  testing::Holder holder;
+  Observer observer(holder.pid(), {.cost_limit = 0});
   const Sample full = observer.Read();
-  std::vector<char> block(64 * kMiB, 1);
+  ASSERT_EQ(holder.tell("map 67108864"), "ok");
   const Sample cheap = observer.Read();
   ASSERT_TRUE(full.exact);
   ASSERT_FALSE(cheap.exact);
-  EXPECT_NEAR(static_cast<double>(cheap.process.kernel_bytes - full.process.kernel_bytes), 64.0 * kMiB,
-              3.0 * kMiB);
-  EXPECT_NEAR(static_cast<double>(cheap.process.sum_bytes - full.process.sum_bytes), 64.0 * kMiB, 3.0 * kMiB);
-  EXPECT_EQ(block[kMiB], 1);
+  const double expected = 64.0 * kMiB;
+  EXPECT_NEAR(static_cast<double>(cheap.process.kernel_bytes - full.process.kernel_bytes), expected, kMiB);
+  EXPECT_NEAR(static_cast<double>(cheap.process.sum_bytes - full.process.sum_bytes), expected, kMiB);
+}
+
+TEST(ObserverTest, FullSamplesBecomeRarerByTheirCost) {
+  CostBudget budget(0.004);
+  double cheap = 0.0003, full = 0.020, spent = 0;
+  int fulls = 0;
+  for (int second = 0; second < 1000; ++second) {
+    const bool affords = budget.affords_full(second);
+    budget.charge(affords ? full : cheap, affords);
+    spent += affords ? full : cheap;
+    fulls += affords ? 1 : 0;
+  }
+  EXPECT_LE(spent / 1000, 0.005);
+  EXPECT_GT(fulls, 100);
+  EXPECT_DOUBLE_EQ(budget.spent(), spent);
+  CostBudget boundless(1);
+  boundless.charge(100, true);
+  EXPECT_TRUE(boundless.affords_full(1));
 }
 
 TEST(ObserverTest, RefusesWhatIsNoProcess) {
