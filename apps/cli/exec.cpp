@@ -75,7 +75,7 @@ plimsoll::Command make_command(const ExecOptions& options) {
 std::atomic<Job*> running{nullptr};
 std::atomic<int> last_signal{0};
 
-extern "C" void on_signal(int signal) {
+void pass_on_signal(int signal) {
   last_signal.store(signal);
   if (Job* job = running.load()) job->Cancel();
 }
@@ -93,7 +93,7 @@ class SignalsToJob {
 
 void catch_signals() {
   struct sigaction action = {};
-  action.sa_handler = on_signal;
+  action.sa_handler = pass_on_signal;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     struct sigaction before = {};
     ::sigaction(signal, nullptr, &before);
