@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <plimsoll/isolate.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
 
-#include "isolate/sandbox_harness.h"
+#include "isolate/sandbox_world.h"
 #include "plimsoll/error.h"
 #include "support/leftovers.h"
 
@@ -18,6 +21,7 @@ namespace {
 
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 Command sandboxed(std::vector<std::string> argv) {
   Command command;
@@ -200,6 +204,70 @@ TEST(SandboxedJob, KillEndsEverything) {
   Job job = Job::Start(shell("sleep 1000 & sleep 1000"));
   job.Kill();
   EXPECT_EQ(job.Wait().receipt.ending, Ending::kCancelled);
+}
+
+// Strict is what this machine can give, or it says so before anything starts.
+TEST(SandboxedJob, StrictRunsOrIsRefused) {
+  Command command = shell("echo ran");
+  command.sandbox.level = SandboxLevel::kStrict;
+  try {
+    const Completed done = Exec(command);
+    EXPECT_EQ(done.output, "ran\n");
+    EXPECT_THAT(done.receipt.sandbox, Contains("network namespace"));
+    EXPECT_THAT(done.receipt.cannot_promise, Not(Contains(HasSubstr("sandbox without"))));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotImplemented);
+    EXPECT_THAT(error.what(), HasSubstr("without"));
+    GTEST_SKIP() << error.what();
+  }
+}
+
+TEST(SandboxedJob, ANetworkOnRequest) {
+  const World world;
+  const auto attempt = [&](std::vector<std::string> arguments, bool network) {
+    std::vector<std::string> argv = {PLIMSOLL_SANDBOX_ESCAPE};
+    for (const std::string& argument : arguments) argv.push_back(world.Expand(argument));
+    Command command = sandboxed(argv);
+    command.sandbox.network = network;
+    return Exec(command).receipt.exit_code == 0;
+  };
+  EXPECT_TRUE(attempt({"connect_tcp", "{tcp}"}, true));
+  EXPECT_TRUE(attempt({"send_udp", "{udp}"}, true));
+  EXPECT_FALSE(attempt({"connect_tcp", "{tcp}"}, false));
+  // A network is no way to the sockets of other programs here, nor to raw packets.
+  EXPECT_FALSE(attempt({"connect_name", "{socket}"}, true));
+  EXPECT_FALSE(attempt({"packet_socket"}, true));
+  if (sandbox::kernel_support().landlock_abi < 6)
+    GTEST_SKIP() << "abstract sockets are open before Landlock 6";
+  EXPECT_FALSE(attempt({"connect_name", "{abstract}"}, true));
+}
+
+// The caller is killed: its job, and what the job has hidden from it, go too.
+TEST(SandboxedJob, EndsWhenItsCallerIsKilled) {
+  if (!has_pid_namespace()) GTEST_SKIP() << "no PID namespace here";
+  const ScratchDirectory scratch;
+  const pid_t caller = fork();  // this test's stand-in for another program
+  if (caller == 0) {
+    Command command = shell("cd " + scratch.path() + "; : >lock; setsid flock lock sleep 1000 & sleep 1000");
+    command.sandbox.writable = {scratch.path()};
+    Exec(command);
+    _exit(0);
+  }
+  const auto is_locked = [&] {
+    const int file = open(scratch.path("lock").c_str(), O_RDONLY | O_CLOEXEC);
+    const bool locked = file >= 0 && flock(file, LOCK_EX | LOCK_NB) != 0;
+    if (file >= 0) close(file);
+    return locked;
+  };
+  const auto wait_until = [&](bool locked) {
+    for (int i = 0; i < 1000 && is_locked() != locked; ++i) usleep(10000);
+    return is_locked() == locked;
+  };
+  EXPECT_TRUE(wait_until(true));
+  kill(caller, SIGKILL);
+  waitpid(caller, nullptr, 0);
+  EXPECT_TRUE(wait_until(false));
+  CleanUpLeftovers();
 }
 
 TEST(SandboxedJob, WrongPathsAreRefused) {
