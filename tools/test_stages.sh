@@ -5,7 +5,7 @@
 # shellcheck shell=bash disable=SC2034
 
 QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests exec_tests verdicts python_tests conformance golden_verify include_rule clang_format install)
-FULL_STAGES=(asan mutations_full tsan verdicts_full)
+FULL_STAGES=(asan mutations_full tsan verdicts_full chaos_full)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
 
@@ -96,6 +96,13 @@ python_tests() {
   cmake --preset release >/dev/null # the build may have been configured before pybind11 was there
   cmake --build build --target plimsoll_python >/dev/null
   run_pytest python/tests
+}
+
+# Pools under load whose workers are killed every 100 ms, for a minute: C++, then Python.
+chaos_full() {
+  PLIMSOLL_CHAOS_SECONDS=60 build/tests/test_isolate --gtest_filter='*ChaosLosesNothing*'
+  need "${PYTHON_PACKAGES[@]}" || skip "no pybind11 or no pytest"
+  PLIMSOLL_CHAOS_SECONDS=60 /usr/bin/python3 -m pytest -q -s -p no:cacheprovider python/tests/test_pool.py -k chaos
 }
 
 # run_pytest ARGUMENTS...: with the reason of every skip; our last line instead of pytest's.

@@ -25,6 +25,7 @@ class Sandbox(NamedTuple):
     readable: Sequence[str] = ()  # paths besides the system's libraries and programs
     writable: Sequence[str] = ()  # a private temporary directory is always there
     network: bool = False
+    own_modules: bool = True  # functions need sys.path readable; False, as for source: installed packages only
 
 
 def sandbox_of(value: Any) -> Optional[Sandbox]:
@@ -55,6 +56,11 @@ def _system_path() -> List[str]:
     return [entry for entry in search_path() if entry.startswith(prefixes) or entry == _PACKAGE_PARENT]
 
 
+def _can_be_given(path: str) -> bool:
+    """Whether a sandboxed job can see an entry of sys.path: it has a root and a /tmp of its own."""
+    return os.path.exists(path) and os.path.realpath(path) not in ("/", "/tmp", "/dev/shm")
+
+
 class Terms(NamedTuple):
     """Under which a worker lives."""
 
@@ -71,7 +77,8 @@ class Terms(NamedTuple):
     stranger: bool = False  # runs source only: sees installed packages, not the caller's modules
 
     def path(self) -> List[str]:
-        return _system_path() if self.stranger and self.sandbox else search_path()
+        hidden = self.sandbox is not None and (self.stranger or not self.sandbox.own_modules)
+        return _system_path() if hidden else search_path()
 
     def frame_bytes(self) -> int:
         return self.result_bytes + 8 * self.output_bytes + _FRAME_SLACK
@@ -89,7 +96,7 @@ def worker_spec(terms: Terms) -> Dict[str, Any]:
     sandbox, environment = terms.sandbox or Sandbox(), None
     if terms.sandbox:
         environment = {name: os.environ[name] for name in _HARMLESS if name in os.environ}
-    readable = [*map(os.fspath, sandbox.readable), *(p for p in terms.path() if os.path.exists(p))] if terms.sandbox else []
+    readable = [*map(os.fspath, sandbox.readable), *filter(_can_be_given, terms.path())] if terms.sandbox else []
     return {
         "argv": [sys.executable, *flags, "-c", _BOOT.format(path=terms.path(), config=config)], "environment": environment,
         "capture": terms.capture, "memory_bytes": terms.memory_bytes, "wall_ms": terms.wall_ms,
