@@ -5,7 +5,7 @@
 # shellcheck shell=bash disable=SC2034
 
 QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests exec_tests verdicts python_tests conformance golden_verify include_rule clang_format install)
-FULL_STAGES=(asan mutations_full tsan verdicts_full chaos_full)
+FULL_STAGES=(asan mutations_full tsan verdicts_full chaos_full unexplained)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
 
@@ -177,6 +177,13 @@ build() {
   need "${PYTHON_PACKAGES[@]}" || echo "without the Python package"
   cmake --preset release >/dev/null
   cmake --build build
+}
+
+# Real processes: what the account does not explain is at most 2 % or 1 MiB, in both views.
+unexplained() {
+  need "${PYTHON_PACKAGES[@]}" || skip "no pybind11 or no pytest"
+  cmake --build build --target plimsoll_python plimsoll_holder >/dev/null
+  tools/unexplained.py
 }
 
 include_rule() {
