@@ -31,6 +31,9 @@ class Group {
   bool limits_memory() const noexcept { return memory_.has_value(); }
   bool limits_processes() const noexcept { return pids_descriptor() >= 0; }
 
+  // No cgroup lists the members.
+  bool is_scattered() const noexcept { return roster() == nullptr; }
+
   // Looks at the processes again, where that is the only way to know anything.
   void sample();
   int64_t memory_bytes() const;

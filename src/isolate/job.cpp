@@ -1,3 +1,4 @@
+#include "isolate/guard.h"
 #include "isolate/job_impl.h"
 #include "isolate/leftovers.h"
 #include "isolate/request.h"
@@ -30,7 +31,7 @@ Job Job::Start(Command command, const Limits& limits) {
   check_limits(limits);
   check_command(command);
   clean_up_once();
-  return Job(std::make_unique<Impl>(command, limits));
+  return Job(std::make_unique<Impl>(command, limits, ensure_guard(surroundings())));
 }
 
 Job::Job(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/fail.h"
+#include "isolate/guard.h"
 #include "isolate/leftovers.h"
 #include "isolate/request.h"
 
@@ -27,12 +28,13 @@ double milliseconds(const timeval& time) {
 
 }  // namespace
 
-Job::Impl::Impl(const Command& command, const Limits& given)
+Job::Impl::Impl(const Command& command, const Limits& given, bool is_guarded)
     : limits(given),
       pump(given.output_bytes),
       sandbox(sandbox_for(command)),
       group(limits_with_init(given, sandbox.get()), surroundings()),
-      wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      guarded(is_guarded) {
   if (!wake) fail(ErrorCode::kIo, "cannot make an eventfd for a job: {}", std::strerror(errno));
   start(command);
 }
@@ -63,6 +65,8 @@ void Job::Impl::start(const Command& command) {
   request.environment = environment_of(command);
   request.working_directory = command.working_directory;
   request.descriptors = std::move(streams.descriptors);
+  // The kernel ties the death signal to the thread, not to the process: only the main thread's end is ours.
+  request.dies_with_thread = !guarded || ::gettid() == ::getpid();
   if (sandbox) enter_sandbox(request, *sandbox);
   group.enlist(request);
   started = Clock::now();
@@ -72,6 +76,7 @@ void Job::Impl::start(const Command& command) {
   if (sandbox) sandbox->started();
   try {
     group.started(process.pid);
+    if (group.is_scattered()) tell_guard_of_session(process.pid, true);
   } catch (...) {
     group.kill();
     reap();
@@ -218,6 +223,11 @@ void Job::Impl::settle() {
   receipt.limit_hit = ending_ == Ending::kMemoryLimit;
   receipt.mechanism = group.mechanism();
   receipt.cannot_promise = group.cannot_promise();
+  if (!guarded)
+    receipt.cannot_promise.push_back(
+        "without /bin/sh nobody watches over us: if this process is killed, so is the job's first process, "
+        "but "
+        "its descendants and its cgroup stay until the next job is started from the same cgroup");
   if (sandbox) sandbox->report(receipt);
   group.reclaim();
   if (group.limits_memory()) receipt.returned_bytes = held - group.memory_bytes();
@@ -225,6 +235,7 @@ void Job::Impl::settle() {
     group.kill();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  if (group.is_scattered()) tell_guard_of_session(process.pid, false);
   finished = true;
 }
 

@@ -16,7 +16,8 @@ namespace plimsoll {
 struct Job::Impl {
   using Clock = std::chrono::steady_clock;
 
-  Impl(const Command& command, const Limits& limits);
+  // `guarded`: somebody cleans up if we are killed.
+  Impl(const Command& command, const Limits& limits, bool guarded);
   ~Impl();
 
   // True when the first process has ended. False: `deadline` has passed.
@@ -36,6 +37,7 @@ struct Job::Impl {
   Descriptor wake;  // an eventfd: somebody called Kill or Cancel
   Spawned process;
   Clock::time_point started;
+  const bool guarded;
   int64_t own_before_bytes = -1;
   bool finished = false;
 

@@ -16,6 +16,13 @@ namespace {
 
 constexpr size_t kMostWaiting = size_t{64} << 10;
 
+bool is_ready(int descriptor, short events) noexcept {
+  pollfd polled = {descriptor, events, 0};
+  return ::poll(&polled, 1, 0) > 0;
+}
+
+}  // namespace
+
 // Writing to a pipe that nobody reads any more must not end the process we live in.
 ssize_t write_without_signal(int descriptor, const char* data, size_t size) noexcept {
   sigset_t pipe_signal, before;
@@ -32,13 +39,6 @@ ssize_t write_without_signal(int descriptor, const char* data, size_t size) noex
   errno = error;
   return written;
 }
-
-bool is_ready(int descriptor, short events) noexcept {
-  pollfd polled = {descriptor, events, 0};
-  return ::poll(&polled, 1, 0) > 0;
-}
-
-}  // namespace
 
 Pipe make_pipe() {
   int ends[2];

@@ -16,6 +16,8 @@ struct Pipe {
   Descriptor read_end, write_end;
 };
 Pipe make_pipe();
+// As write, without the signal when nobody reads any more.
+ssize_t write_without_signal(int descriptor, const char* data, size_t size) noexcept;
 
 // Reads what arrives on the job's streams without ever blocking on a reader of ours that is slow.
 class OutputPump {

@@ -21,7 +21,7 @@
 namespace plimsoll {
 namespace {
 
-constexpr size_t kStackBytes = size_t{128} << 10;
+constexpr size_t kStackBytes = size_t{256} << 10;
 
 enum class Step : int { kNone, kSession, kCgroup, kResource, kDescriptors, kDirectory, kSandbox, kExec };
 
@@ -96,6 +96,7 @@ struct ChildPlan {
   std::vector<int> moved;  // the descriptors' places out of the way
   int first_free = 3;      // above all of the job's descriptors
   int parent = 0;
+  void* second_stack = nullptr;
   // The child's report.
   Step failed = Step::kNone;
   int error = 0;
@@ -186,7 +187,15 @@ PLIMSOLL_PLAIN int child(void* argument) noexcept {
     plan.sandbox = request.sandbox->apply();  // may return in another process, the job
     if (plan.sandbox.error != 0) return report(plan, Step::kSandbox, plan.sandbox.error);
   }
-  return execute(plan);
+  if (!request.detached) return execute(plan);
+  CloneRequest again;
+  again.child = [](void* given) { return execute(*static_cast<ChildPlan*>(given)); };
+  again.argument = argument;
+  again.stack = plan.second_stack;
+  again.stack_size = kStackBytes / 2;
+  int pidfd = -1;
+  const int pid = clone_child(again, pidfd);
+  return pid < 0 ? report(plan, Step::kExec, -pid) : 0;
 }
 
 [[noreturn]] void throw_failure(const ChildPlan& plan, const SpawnRequest& request) {
@@ -238,8 +247,10 @@ Spawned spawn(const SpawnRequest& request) {
   clone.cgroup_directory = request.cgroup_directory;
   clone.child = child;
   clone.argument = &plan;
-  clone.stack = stack.bottom();
-  clone.stack_size = kStackBytes;
+  // The lower half is for the child's own child, if there is to be one.
+  plan.second_stack = stack.bottom();
+  clone.stack = static_cast<char*>(stack.bottom()) + kStackBytes / 2;
+  clone.stack_size = kStackBytes / 2;
   int pidfd = -1, pid = 0;
   {
     const SignalsBlocked blocked;
@@ -252,10 +263,11 @@ Spawned spawn(const SpawnRequest& request) {
                      StartError::kOther);
   }
   Spawned spawned{pid, Descriptor(pidfd)};
-  if (plan.failed != Step::kNone) {
+  if (plan.failed != Step::kNone || request.detached) {
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
-    throw_failure(plan, request);
+    if (plan.failed != Step::kNone) throw_failure(plan, request);
+    spawned.pid = 0;
   }
   return spawned;
 }

@@ -26,6 +26,7 @@ struct SpawnRequest {
   std::vector<std::pair<int, rlimit>> resources;  // RLIMIT_...
   Sandbox* sandbox = nullptr;
   bool dies_with_thread = true;  // PR_SET_PDEATHSIG: killed when the calling thread ends
+  bool detached = false;  // no child of ours: its parent ends at once. Nothing is known about it afterwards
 };
 
 struct Spawned {

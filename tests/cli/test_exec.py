@@ -64,6 +64,10 @@ def alive(mark):
     return found
 
 
+def guards(pid):
+    return [guard for guard in alive("plimsoll-guard") if f"\0{pid}-" in open(f"/proc/{guard}/cmdline").read()]
+
+
 def eventually(condition, seconds=10):
     deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
@@ -258,16 +262,31 @@ class Deaths(Case):
         self.assertIn("cancelled", error)
 
     def test_we_are_killed(self):
-        """Whatever dies first: the job goes with us, and its cgroups at the latest when we are started again."""
+        """The guard ends the job with all its descendants and removes its cgroups; nobody has to start us again."""
         for _ in range(5):
             process = self.start("--", "sh", "-c", f"sleep 77.{os.getpid()} & setsid sleep 77.{os.getpid()} & echo up; wait")
             self.assertEqual(process.stdout.readline(), "up\n")
             process.kill()
-            process.wait(timeout=60)
-            process.stdout.close(), process.stderr.close()
-            self.assertEqual(self.call("--quiet", "--", "true").returncode, 0)
+            process.communicate(timeout=60)  # the job held our pipes: nobody of it is left
             self.assertTrue(eventually(lambda: not alive(f"77.{os.getpid()}")), alive(f"77.{os.getpid()}"))
-            self.assertEqual(cgroups(), set())
+            self.assertTrue(eventually(lambda: not cgroups()), cgroups())
+            self.assertTrue(eventually(lambda: not guards(process.pid)))
+
+    def test_we_and_the_guard_are_killed(self):
+        """Then the next start finds what is left."""
+        process = self.start("--", "sh", "-c", f"setsid sleep 78.{os.getpid()} & echo up; wait")
+        self.assertEqual(process.stdout.readline(), "up\n")
+        for guard in guards(process.pid):
+            os.kill(guard, signal.SIGKILL)
+        process.kill()
+        process.wait(timeout=60)
+        process.stdout.close(), process.stderr.close()
+        self.assertEqual(self.call("--quiet", "--", "true").returncode, 0)
+        if os.geteuid() == 0:
+            self.assertTrue(eventually(lambda: not alive(f"78.{os.getpid()}")), alive(f"78.{os.getpid()}"))
+        for pid in alive(f"78.{os.getpid()}"):
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(cgroups(), set())
 
     def test_others_cgroups_are_left_alone(self):
         directory = self.need_cgroup()

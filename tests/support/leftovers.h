@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dirent.h>
+#include <plimsoll/isolate.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,12 +16,18 @@
 
 namespace plimsoll {
 
-// Our open descriptors, our children (zombies too), the cgroups beneath ours with our name, and our files in
-// the temporary directory and in /dev/shm.
+// Made after a first job. Our open descriptors, our children (zombies too), the cgroups beneath ours with our
+// name, and our files in the temporary directory and in /dev/shm.
 struct Residents {
   std::set<std::string> descriptors, children, cgroups, files;
 
   Residents() {
+    static const bool warm = [] {  // the first job starts the guard, which stays as long as we do
+      Command command;
+      command.argv = {"/bin/true"};
+      return Exec(command).receipt.exit_code == 0;
+    }();
+    (void)warm;
     const std::string self = std::to_string(::getpid());
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
       std::error_code error;
