@@ -66,8 +66,10 @@ void infer(InferContext& c) {
       if constexpr (std::is_integral_v<T>) {
         if (count > static_cast<int64_t>(InferContext::kMaxKnownValues)) return;
         std::vector<Dim> values;
-        for (int64_t i = 0; i < count; ++i)
-          values.push_back(static_cast<int64_t>(start) + i * static_cast<int64_t>(delta));
+        // Every value lies between start and limit, the multiple of delta perhaps not: it may wrap.
+        for (uint64_t i = 0; i < static_cast<uint64_t>(count); ++i)
+          values.push_back(
+              static_cast<int64_t>(static_cast<uint64_t>(start) + i * static_cast<uint64_t>(delta)));
         c.set_values(0, values);
       }
     });
