@@ -68,6 +68,8 @@ struct Observer::Impl {
   // Empty if the process can be read now, otherwise why not.
   std::string find_gap(std::optional<ProcessStat>& stat) {
     stat = root.stat(reader);
+    if (!ended && !stat && is_our_trouble(reader.error()))
+      return "the process cannot be read now: " + std::generic_category().message(reader.error());
     if (ended || !stat || stat->has_ended() || stat->start_ticks != start_ticks) {
       ended = true;
       return "the process has ended";

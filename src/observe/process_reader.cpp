@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <unordered_set>
 #include <utility>
 
 namespace plimsoll {
@@ -42,6 +43,11 @@ ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, const Pr
     } else {
       const ProcessDirectory directory(proc_root_, member.pid);
       const auto member_stat = directory.stat(reader_);
+      if (!member_stat && is_our_trouble(directory.error() != 0 ? directory.error() : reader_.error())) {
+        result.exact = false;  // it may be there again with the next sample
+        ++result.gaps.denied;
+        continue;
+      }
       const bool is_same = member_stat && member_stat->start_ticks == member.start_ticks;
       lives = is_same && read_member(directory, *member_stat, full, files, result);
     }
@@ -50,10 +56,9 @@ ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, const Pr
     tree_.drop(member.pid);
     ++result.gaps.vanished;
   }
-  std::erase_if(memories_, [&](const auto& entry) {
-    return std::none_of(members_.begin(), members_.end(),
-                        [&](const auto& m) { return m.pid == entry.first; });
-  });
+  std::unordered_set<int> inside;
+  for (const ProcessTree::Member& member : members_) inside.insert(member.pid);
+  std::erase_if(memories_, [&](const auto& entry) { return !inside.contains(entry.first); });
   result.view.proportional = proportional_ ? 1 : 0;
   return result;
 }
@@ -73,12 +78,17 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
     memory = {stat.start_ticks, program, false, {}};
   bool was_full = false;
   if (full) {
-    memory.full = {};
-    memory.full.status = status;
-    const int error = read_full(directory, prefix, memory, files);
+    FullReading reading;
+    reading.status = status;
+    const int error = read_full(directory, prefix, reading, files);
     if (error == ESRCH) return false;
-    was_full = memory.has_full = error == 0;
-    if (!was_full) ++result.gaps.denied;
+    was_full = error == 0;
+    if (was_full) {
+      memory.full = reading;
+      memory.has_full = true;
+    } else {
+      ++result.gaps.denied;
+    }
   }
   ProcessView view = was_full ? (proportional_ ? memory.full.by_pss : memory.full.by_rss)
                               : scale_view(memory.has_full ? &memory.full : nullptr, status, proportional_);
@@ -94,15 +104,14 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
   return true;
 }
 
-int ProcessReader::read_full(const ProcessDirectory& directory, const std::string& prefix, Memory& memory,
+int ProcessReader::read_full(const ProcessDirectory& directory, const std::string& prefix, FullReading& full,
                              FileShares* files) {
   if (names_.size() > kMostNames) names_ = {};
   vmas_.clear();
   int error = 0;
   if (!read_smaps(directory.descriptor(), (prefix + "smaps").c_str(), vmas_, names_, error)) return error;
   if (vmas_.empty()) return ESRCH;  // it has given its memory up and is about to end
-  add_mappings(vmas_, names_, context_, memory.full, files);
-  FullReading& full = memory.full;
+  add_mappings(vmas_, names_, context_, full, files);
   std::optional<Rollup> rollup;
   if (files != nullptr) {
     const auto text = reader_.read_at(directory.descriptor(), (prefix + "smaps_rollup").c_str());

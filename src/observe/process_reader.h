@@ -13,7 +13,7 @@ namespace plimsoll {
 
 // What a reading could not do; for the account's notes.
 struct ReadingGaps {
-  int64_t denied = 0;    // processes whose mappings we may not read
+  int64_t denied = 0;    // processes that are there and could not be read, or not their mappings
   int64_t vanished = 0;  // processes that ended while they were read
   int64_t lazily_freed_bytes = 0;
   int64_t huge_tlb_bytes = 0;
@@ -45,7 +45,7 @@ class ProcessReader {
   bool read_member(const ProcessDirectory& directory, const ProcessStat& stat, bool full, FileShares* files,
                    Result& result);
   // 0, or the errno of what could not be read; ESRCH: the process is gone.
-  int read_full(const ProcessDirectory& directory, const std::string& prefix, Memory& memory,
+  int read_full(const ProcessDirectory& directory, const std::string& prefix, FullReading& full,
                 FileShares* files);
   void refresh_context(const ProcessDirectory& root);
 

@@ -105,6 +105,10 @@ std::optional<Rollup> parse_rollup(std::string_view text) {
   return Rollup{*rss * 1024, *pss * 1024};
 }
 
+bool is_our_trouble(int error) noexcept {
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR;
+}
+
 ProcessDirectory::ProcessDirectory(const std::string& proc_root, int pid) {
   const std::string path = proc_root + "/" + std::to_string(pid);
   descriptor_ = ::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -49,6 +49,9 @@ struct Rollup {
 };
 std::optional<Rollup> parse_rollup(std::string_view text);
 
+// Whether an errno is about us (no descriptor, no memory), not about the process.
+bool is_our_trouble(int error) noexcept;
+
 // A descriptor of /proc/PID. Movable, closes itself.
 class ProcessDirectory {
  public:

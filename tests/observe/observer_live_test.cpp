@@ -176,6 +176,46 @@ TEST(ObserverLiveTest, NewChildrenAreFoundAndTheirThreadsAreNone) {
   EXPECT_EQ(observer.Read().process.processes, 1);
 }
 
+TEST(ObserverLiveTest, ProcessesThatComeAndGoDuringAReadDoNoHarm) {
+  Observer observer(::getpid(), {.cost_limit = 1});
+  std::atomic<bool> done = false;
+  std::thread churn([&] {
+    while (!done) {
+      std::string program = "/bin/true";
+      std::array<char*, 2> arguments = {program.data(), nullptr};
+      pid_t pid = -1;
+      if (::posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments.data(), environ) == 0)
+        ::waitpid(pid, nullptr, 0);
+    }
+  });
+  for (int i = 0; i < 150; ++i) {
+    const Sample sample = observer.Read();
+    EXPECT_FALSE(sample.gap) << sample.gap_reason;
+    EXPECT_GT(sample.process.sum_bytes, 0);
+    EXPECT_GE(sample.process.processes, 1);
+  }
+  done = true;
+  churn.join();
+}
+
+TEST(ObserverLiveTest, WithoutDescriptorsItIsAGapAndNoEnd) {
+  Holder holder;
+  Observer observer(holder.pid(), {.cost_limit = 1});
+  const Sample before = observer.Read();
+  rlimit limit = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none = {0, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Sample gap = observer.Read();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_TRUE(gap.gap);
+  EXPECT_THAT(gap.gap_reason, HasSubstr("open files"));
+  EXPECT_FALSE(observer.Ended());
+  const Sample after = observer.Read();
+  EXPECT_FALSE(after.gap);
+  EXPECT_EQ(after.process.sum_bytes, before.process.sum_bytes);
+}
+
 TEST(ObserverLiveTest, HugePagesAreSeen) {
   std::ifstream setting("/sys/kernel/mm/transparent_hugepage/enabled");
   std::string text;
