@@ -155,6 +155,13 @@ const std::map<std::string, Command>& commands() {
          for (size_t i = 0; i < n; ++i) hold_in_thread([] {}, size_t{64} << 10);
        }},
       {"maps", [](size_t n, const std::string&) { map_many(n); }},
+      {"sparse",  // one page in each 2 MiB: as many page tables
+       [](size_t n, const std::string&) {
+         constexpr size_t kStep = size_t{2} << 20;
+         char* memory = map(n * kStep, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+         ::madvise(memory, n * kStep, MADV_NOHUGEPAGE);
+         for (size_t i = 0; i < n; ++i) memory[i * kStep] = 1;
+       }},
       {"huge", [](size_t n, const std::string&) { hold_huge_pages(n); }},
       {"shared", [](size_t n, const std::string&) { touch(map(n, MAP_SHARED | MAP_ANONYMOUS), n); }},
       {"memfd",
