@@ -126,7 +126,7 @@ class Job {
   Job& operator=(Job&&) noexcept;
   ~Job();  // kills and waits
 
-  int pid() const noexcept;
+  int pid() const noexcept;    // in a sandbox with a PID namespace: of its init (docs/sandbox.md)
   int pidfd() const noexcept;  // readable when the job's first process has ended
   // Waits for the end of the whole group, cleans up and reports. Call once.
   Completed Wait();

@@ -204,11 +204,13 @@ class Escape : public testing::TestWithParam<Case> {
   }
 
   static void ExpectRefused(const Case& attempt) {
-    const bool has_namespaces = sandbox::kernel_support().namespaces != 0;
+    const bool has_namespaces = (sandbox::kernel_support().namespaces & CLONE_NEWNS) != 0;
+    int tried = 0;
     for (const Form& form : kForms) {
       const bool bare = form.namespaces == 0 || !has_namespaces;
       if (bare && attempt.holds == kWithNamespaces) continue;
       if (bare && (!form.landlock || sandbox::kernel_support().landlock_abi < 6)) continue;
+      ++tried;
       const Ran ran = Inside(attempt, form);
       EXPECT_EQ(ran.failure, "") << form.name;
       // Refused, or ended for trying; 2 would mean that nothing was tried.
@@ -216,6 +218,7 @@ class Escape : public testing::TestWithParam<Case> {
                   (WIFSIGNALED(ran.status) && WTERMSIG(ran.status) == SIGSYS))
           << form.name << ": status " << ran.status << ", " << ran.output;
     }
+    if (tried == 0) GTEST_SKIP() << "no mount namespace and no Landlock 6 here: not stopped, and said so";
   }
 
   static std::unique_ptr<World> world_;

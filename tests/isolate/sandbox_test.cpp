@@ -122,11 +122,8 @@ TEST(Sandbox, WithoutNamespacesAJobStillWorks) {
   {
     Sandbox sandbox(options_of(SandboxLevel::kBestEffort), "", "", support);
     directory = sandbox.environment().front().second;
-    const Ran ran = run({"/usr/bin/python3", "-c",
-                         "import os, tempfile\n"
-                         "tempfile.mkdtemp(); open('/dev/null', 'w').close(); print(os.getcwd())\n"
-                         "os.chmod('.', 0)"},
-                        &sandbox);
+    const Ran ran =
+        run({"/bin/sh", "-c", "mkdir a && echo x >a/b && : >/dev/null && pwd && chmod 0 a ."}, &sandbox);
     EXPECT_TRUE(ran.Succeeded()) << ran.failure << ran.output;
     EXPECT_EQ(ran.output, directory + "\n");
     EXPECT_TRUE(fs::exists(directory));

@@ -27,7 +27,13 @@ bool open_to_read(const Arguments& a) {
   return opened(open(a[0].c_str(), O_RDONLY));
 }
 bool open_to_write(const Arguments& a) {
-  return opened(open(a[0].c_str(), O_WRONLY));
+  const int file = open(a[0].c_str(), O_WRONLY);
+  struct stat status = {};
+  const bool is_null = file >= 0 && fstat(file, &status) == 0 && S_ISCHR(status.st_mode) &&
+                       status.st_rdev == makedev(1, 3);  // covers what is hidden in /proc
+  const bool out = opened(file) && !is_null;
+  if (is_null) errno = ENXIO;
+  return out;
 }
 bool see(const Arguments& a) {
   struct stat status;
