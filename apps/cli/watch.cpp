@@ -28,12 +28,7 @@ int replay(const WatchOptions& options) {
   history.verdict = recording.verdict ? *recording.verdict : Judge(history.samples);
   const std::unique_ptr<Display> display = make_display(options.json);
   display->replay(history);
-  if (!options.html.empty()) {
-    const std::string page = watch_page(history);
-    NewFiles files;
-    files.add(options.html, {page});
-    files.commit();
-  }
+  if (!options.html.empty()) write_page(options.html, history);
   return history.verdict.kind == VerdictKind::kLeak ? 1 : 0;
 }
 
@@ -67,7 +62,7 @@ void add_target_options(CLI::App& app, WatchOptions& options) {
 void add_result_options(CLI::App& app, WatchOptions& options) {
   app.add_option("--record", options.record, "write every sample to this file, as lines of JSON");
   app.add_option("--html", options.html, "write a page with charts to this file");
-  app.add_flag("--trim", options.trim, "at the end: malloc_trim in the process, through gdb; measured");
+  app.add_flag("--trim", options.trim, "at the end: malloc_trim in the process, by ptrace; measured");
   app.add_flag("--reclaim", options.reclaim, "at the end: reclaim the command's own cgroup; measured");
   app.add_flag("--restart", options.restart, "at the end: start the command anew; measured");
   app.add_flag("--json", options.json, "print one JSON object per sample, the last with the verdict");

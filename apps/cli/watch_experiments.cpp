@@ -2,59 +2,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <plimsoll/error.h>
-#include <plimsoll/isolate.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "report.h"
-#include "watch_text.h"
+#include "watch_trim.h"
 
 namespace plimsoll::cli {
 namespace {
-
-// malloc's lock is not recursive: a thread that stopped inside the allocator must not be made to enter it.
-constexpr const char* kTrimScript = R"(
-import gdb, time
-def in_allocator():
-    frame, depth = gdb.newest_frame(), 0
-    while frame is not None and depth < 16:
-        name = frame.name() or ''
-        if 'alloc' in name or 'free' in name or 'trim' in name: return True
-        frame, depth = frame.older(), depth + 1
-    return False
-result = 'busy'
-for attempt in range(40):
-    gdb.execute('attach ' + PID, to_string=True)
-    if in_allocator():
-        gdb.execute('detach', to_string=True)
-        time.sleep(0.05)
-        continue
-    try: result = str(int(gdb.parse_and_eval('((int(*)(unsigned long))malloc_trim)(0)')))
-    except gdb.error as error: result = 'error ' + str(error)
-    gdb.execute('detach', to_string=True)
-    break
-print('plimsoll-trim ' + result)
-)";
-
-Completed run_gdb(std::vector<std::string> arguments) {
-  plimsoll::Command command;
-  command.argv = {"gdb", "-nx", "-batch"};
-  for (const char* setting : {"set debuginfod enabled off", "set auto-load no", "set confirm off"})
-    command.argv.insert(command.argv.end(), {"-iex", setting});
-  command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
-  command.standard_output = command.standard_error = Output::kCapture;
-  Limits limits;
-  limits.wall_time = std::chrono::seconds(60);
-  return Exec(std::move(command), limits);
-}
-
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
 
 std::string change(int64_t before, int64_t after) {
   const int64_t returned = before - after;
@@ -62,47 +20,13 @@ std::string change(int64_t before, int64_t after) {
                      human_bytes(std::abs(returned)), returned >= 0 ? "came back" : "more than before");
 }
 
-std::string trim_problem(const Completed& done) {
-  constexpr std::string_view kMark = "plimsoll-trim ";
-  const size_t mark = done.output.find(kMark);
-  if (mark == std::string::npos) {
-    const std::string reason = first_line(done.error.empty() ? done.output : done.error);
-    return fmt::format("gdb could not do it: {}", reason.empty() ? ending_name(done.receipt.ending) : reason);
-  }
-  const std::string result = first_line(done.output.substr(mark + kMark.size()));
-  if (result == "0" || result == "1") return "";
-  if (result == "busy")
-    return "not done: the process was inside its allocator each time that it was looked at";
-  if (result.find("malloc_trim") != std::string::npos)
-    return "not done: the process has no malloc_trim, so its allocator is not glibc's";
-  return fmt::format("not done: {}", result);
-}
-
 }  // namespace
-
-void require_gdb() {
-  try {
-    if (run_gdb({"-ex", "python print(1)"}).output.find('1') != std::string::npos) return;
-  } catch (const Error&) {
-    // Said below.
-  }
-  throw Error(ErrorCode::kNotImplemented,
-              "--trim calls malloc_trim in the process through gdb, and there is none with Python in PATH: "
-              "install the package gdb");
-}
 
 Experiment trim(Observer& observer, int pid) {
   Experiment experiment;
   experiment.name = "trim";
   experiment.before = observer.Account().sample;
-  std::string script = kTrimScript;
-  script.replace(script.find("PID"), 3, fmt::format("'{}'", pid));
-  std::string problem;
-  try {
-    problem = trim_problem(run_gdb({"-ex", "python exec('''" + script + "''')"}));
-  } catch (const Error& error) {
-    problem = error.what();
-  }
+  const std::string problem = trim_process(pid);
   experiment.after = observer.Account().sample;
   const int64_t before = experiment.before.process.kernel_bytes,
                 after = experiment.after.process.kernel_bytes;

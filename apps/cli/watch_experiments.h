@@ -9,10 +9,7 @@
 
 namespace plimsoll::cli {
 
-// Throws kNotImplemented if there is no gdb to call malloc_trim with.
-void require_gdb();
-// glibc's malloc_trim in another process, called through gdb while no frame of its first thread is in the
-// allocator. What cannot be done is said in the finding.
+// glibc's malloc_trim in the process itself (watch_trim.h). What cannot be done is said in the finding.
 Experiment trim(Observer& observer, int pid);
 // Gives back what the kernel can of the cgroup in `directory`, which is one that we made.
 Experiment reclaim(Observer& observer, const std::string& directory);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "files.h"
 #include "report.h"
 #include "watch_parts.h"
 #include "watch_text.h"
@@ -164,6 +165,13 @@ std::string watch_page(const WatchHistory& history) {
     rest.remove_prefix(end + 1);
   }
   return page;
+}
+
+void write_page(const std::string& path, const WatchHistory& history) {
+  const std::string page = watch_page(history);
+  NewFiles files;
+  files.add(path, {page});
+  files.commit();
 }
 
 }  // namespace plimsoll::cli

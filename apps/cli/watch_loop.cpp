@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <exception>
 
 #include "files.h"
 #include "report.h"
 #include "watch_experiments.h"
 #include "watch_html.h"
 #include "watch_text.h"
+#include "watch_trim.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -64,7 +66,8 @@ int Watch::run() {
 
 // Whatever can be known to fail later fails here, before anything is started.
 void Watch::begin() {
-  if (options_.trim) require_gdb();
+  if (options_.trim && !can_trim())
+    throw Error(ErrorCode::kNotImplemented, "--trim: only on x86-64 with glibc");
   if (!options_.html.empty()) NewFiles().add(options_.html, {});
   if (!target_.ours()) attach();
   if (!options_.record.empty()) recorder_.open(options_.record);
@@ -95,6 +98,7 @@ void Watch::attach() {
   observer_options.cost_limit = 0.004;
   observer_offset_ = target_.ours() ? elapsed_seconds() : 0;
   observer_.emplace(target_.pid(), observer_options);
+  young_reads_ = target_.ours() ? 2 : 0;
 }
 
 // Waits for a moment, and meanwhile reads what the command prints.
@@ -143,6 +147,9 @@ void Watch::observe(double until_seconds) {
 
 void Watch::sample() {
   Sample one = observer_->Read(target_.iteration());
+  // Our own exec may still have been under way when the observer first looked: that is no gap.
+  if (one.gap && young_reads_ > 0) one = observer_->Read(target_.iteration());
+  if (young_reads_ > 0) --young_reads_;
   one.seconds += observer_offset_;
   add_sample(std::move(one));
   judge_at_times();
@@ -188,6 +195,7 @@ void Watch::run_experiments() {
   if (options_.trim) add(trim(*observer_, target_.pid()));
   if (options_.reclaim) add(reclaim(*observer_, target_.cgroup_directory()));
   if (options_.restart) restart();
+  if (target_.job_ended()) note(fmt::format("the command {} during the experiments", target_.ending()));
 }
 
 // The same command anew: what it takes when it is young.
@@ -205,6 +213,7 @@ void Watch::restart() {
   gap.gap = true;
   gap.gap_reason = "restarted";
   add_sample(std::move(gap));
+  display_->show(history_);
   attach();
   const Verdict verdict = history_.verdict;
   const double age = std::min(options_.duration_seconds, kLongestSeconds);
@@ -236,13 +245,17 @@ void Watch::finish() {
   for (const std::string& text : history_.notes) recorder_.add(NoteToJson(text));
   recorder_.add(ToJson(history_.verdict));
   recorder_.close();
+  // A page that cannot be written does not cost the report.
+  std::exception_ptr problem;
   if (!options_.html.empty()) {
-    NewFiles files;
-    const std::string page = watch_page(history_);
-    files.add(options_.html, {page});
-    files.commit();
+    try {
+      write_page(options_.html, history_);
+    } catch (const Error&) {
+      problem = std::current_exception();
+    }
   }
   display_->finish(history_);
+  if (problem) std::rethrow_exception(problem);
 }
 
 }  // namespace plimsoll::cli

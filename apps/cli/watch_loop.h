@@ -47,7 +47,8 @@ class Watch {
   double began_seconds_ = 0;    // monotonic clock
   double observer_offset_ = 0;  // the observer's zero, since the watch began
   double next_judgement_ = 0, next_account_ = 0;
-  bool over_ = false;  // the process ended, or we were asked to stop
+  int young_reads_ = 0;  // so many more are the first of a command that we started
+  bool over_ = false;    // the process ended, or we were asked to stop
 };
 
 // Facts about this machine and `pid`, for a recording.

@@ -1,0 +1,438 @@
+#!/usr/bin/python3
+"""`plimsoll watch` as its users see it.
+
+PLIMSOLL names the command (build/plimsoll). The last line: N passed, M failed, K skipped.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from pseudo_terminal import PseudoTerminal
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLIMSOLL = os.environ.get("PLIMSOLL", str(ROOT / "build" / "plimsoll"))
+PYTHON = "/usr/bin/python3"
+LEAK, USAGE, INVALID_ARGUMENT, IO = 1, 2, 3, 8
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m@DATA@"
+
+LEAKING = """
+import time
+kept = []
+for i in range(100000):
+    kept.append(bytearray(1_000_000))
+    print("iteration", i)
+    time.sleep(0.05)
+"""
+# Frees what it took, but glibc keeps it: the last block is above all the others.
+RETAINING = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+blocks = [libc.malloc(4000) for _ in range(10000)]
+for block in blocks: ctypes.memset(block, 1, 4000)
+for block in blocks[:-1]: libc.free(block)
+for i in range(100000):
+    print(i, flush=True)
+    time.sleep(0.05)
+"""
+
+
+def sample(seconds, heap, iteration=-1):
+    process = {"heap_bytes": heap, "shared_file_bytes": 5 << 20, "sum_bytes": heap + (5 << 20),
+               "kernel_bytes": heap + (5 << 20), "rss_bytes": heap + (5 << 20), "processes": 1, "threads": 1}
+    container = {"version": 2, "path": "/x", "anonymous_bytes": heap, "page_cache_bytes": 40 << 20,
+                 "sum_bytes": heap + (40 << 20), "kernel_bytes": heap + (40 << 20), "limit_bytes": 200 << 20}
+    return {"seconds": seconds, "iteration": iteration, "gap": False, "exact": True, "process": process,
+            "container": container}
+
+
+def recording(path, name="service", verdict=None, gap=True):
+    """Sixty seconds with a gap, written by hand."""
+    lines = [{"plimsoll_recording": 1, "command": [name, "--port", "80"], "pid": 42, "name": name,
+              "started": "2026-11-16T00:30:00Z", "interval_seconds": 1, "facts": {"kernel": "Linux 6"}}]
+    for i in range(60):
+        if gap and 30 <= i < 36:
+            lines.append({"seconds": i, "gap": True, "gap_reason": "the process is stopped"})
+        else:
+            lines.append(sample(i, (20 + i) << 20, 10 * i))
+    part = {"name": "heap", "bytes": 79 << 20, "returnable_bytes": 1 << 20, "returns_by": "malloc_trim"}
+    named = {"name": f"/lib/{name}", "bytes": 5 << 20, "returnable_bytes": 0, "returns_by": ""}
+    lines.append({"account": {"process": [part], "libraries": [named], "container": [], "cached_files": [named],
+                              "process_unexplained_bytes": 0, "container_unexplained_bytes": 0, "notes": [name],
+                              "sample": sample(59, 79 << 20)}})
+    if verdict:
+        lines.append({"verdict": verdict, "cause": "live heap", "bytes_per_second": 1 << 20,
+                      "bytes_per_iteration": 104857.6, "low": 1e5, "high": 1.1e5, "confidence": 0.97,
+                      "evidence": [f"the heap grew: {name}"]})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="plimsoll-watch-"))
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def watch(self, *arguments, code=0, **options):
+        done = subprocess.run([PLIMSOLL, "watch", *map(str, arguments)], capture_output=True, text=True, timeout=120,
+                              **{"stdin": subprocess.DEVNULL, **options})
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        return done
+
+    def json_of(self, done):
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertIn("verdict", lines[-1])
+        return lines[:-1], lines[-1]
+
+    def start(self, *command, **options):
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        return process
+
+    def notes(self, *arguments, code=0):
+        return self.json_of(self.watch("--json", *arguments, code=code))[1]["notes"]
+
+
+class Leak(Case):
+    """One watch of a leak, seen in every way."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.room = pathlib.Path(tempfile.mkdtemp(prefix="plimsoll-watch-"))
+        cls.addClassCleanup(shutil.rmtree, cls.room)
+        cls.done = subprocess.run(
+            [PLIMSOLL, "watch", "--json", "--duration", "8s", "--interval", "250ms", "--record", cls.room / "r.jsonl",
+             "--html", cls.room / "w.html", "--iterations-from-stdout", r"^iteration \d+$", "--", PYTHON, "-c", LEAKING],
+            capture_output=True, text=True, timeout=120)
+
+    def test_verdict_and_contract(self):
+        self.assertEqual(self.done.returncode, LEAK, self.done.stderr)
+        samples, last = self.json_of(self.done)
+        self.assertGreater(len(samples), 10)
+        for key in ("verdict", "cause", "bytes_per_second", "bytes_per_iteration", "confidence", "process",
+                    "container", "unexplained_bytes"):
+            self.assertIn(key, last)
+        self.assertEqual((last["verdict"], last["cause"]), ("leak", "live heap"))
+        self.assertAlmostEqual(last["bytes_per_iteration"], 1e6, delta=1e5)
+        self.assertGreater(samples[-1]["process"]["kernel_bytes"], samples[1]["process"]["kernel_bytes"])
+        self.assertGreaterEqual(samples[-1]["iteration"], 20)
+        # What the command prints is not lost, and does not stand between our lines.
+        self.assertIn("iteration 3\n", self.done.stderr)
+
+    def test_recording_replays_to_the_same(self):
+        _, last = self.json_of(self.done)
+        replayed = self.watch("--replay", self.room / "r.jsonl", "--json", code=LEAK)
+        samples, again = self.json_of(replayed)
+        self.assertEqual(len(samples), len(self.json_of(self.done)[0]))
+        for key in ("verdict", "cause", "bytes_per_iteration", "process", "account", "evidence"):
+            self.assertEqual(again[key], last[key], key)
+
+    def test_cut_recording_is_judged_up_to_the_cut(self):
+        whole = (self.room / "r.jsonl").read_bytes()
+        cut = self.directory / "cut.jsonl"
+        cut.write_bytes(whole[:len(whole) // 2])
+        samples, last = self.json_of(self.watch("--replay", cut, "--json", code=None))
+        self.assertGreater(len(samples), 5)
+        self.assertTrue(any("cut short" in note for note in last["notes"]), last["notes"])
+
+    def test_page_is_whole_and_fetches_nothing(self):
+        page = (self.room / "w.html").read_text()
+        self.assertIn("default-src 'none'", page)
+        self.assertTrue(page.rstrip().endswith("</html>"))
+        self.assertNotRegex(page, r"(src|href)\s*=\s*[\"']")
+        data = json.loads(re.search(r'id="data"[^>]*>(.*?)</script>', page, re.S)[1])
+        self.assertEqual(data["verdict"], "leak")
+        self.assertEqual(len(data["seconds"]), len(data["process"]["parts"][0]["bytes"]))
+        self.assertFalse([p for p in self.room.iterdir() if p.name.endswith(".part")])
+
+
+class Commands(Case):
+    def test_arguments_arrive_as_they_are(self):
+        arguments = ["[ a ]", "[a,b]", "", "{}", "--json", "--", "%%", "a b"]
+        script = "import sys; sys.stderr.write(repr(sys.argv[1:]))"
+        done = self.watch("--", PYTHON, "-c", script, *arguments)
+        self.assertIn(repr(arguments), done.stderr)
+
+    def test_iterations_on_a_descriptor(self):
+        script = "for i in 1 2 3 4 5; do echo >&$PLIMSOLL_ITERATIONS_FD; sleep 0.1; done; sleep 9"
+        done = self.watch("--json", "--duration", "2s", "--interval", "200ms", "--iterations-fd", "7", "--", "bash",
+                          "-c", script)
+        samples, last = self.json_of(done)
+        counted = [s["iteration"] for s in samples if s["iteration"] >= 0]
+        self.assertEqual(counted, sorted(counted))
+        self.assertEqual(last["iteration"], 5)
+
+    def test_no_iterations_matched(self):
+        notes = self.notes("--duration", "500ms", "--interval", "100ms", "--iterations-from-stdout", "nothing", "--",
+                           "sh", "-c", "echo something; sleep 9")
+        self.assertTrue(any("no line" in note and "'nothing'" in note and "by time" in note for note in notes), notes)
+
+    def test_not_found_not_executable(self):
+        self.assertIn("not found", self.watch("--", "/no/such/command", code=127).stderr)
+        self.watch("--", "/etc/passwd", code=126)
+
+    def test_exits_at_once(self):
+        done = self.watch("--json", "--", "sh", "-c", "exit 3")
+        _, last = self.json_of(done)
+        self.assertEqual(last["verdict"], "undecided")
+        self.assertTrue(any("exited with 3" in note for note in last["notes"]), last["notes"])
+
+    def test_killed_command_is_told(self):
+        notes = self.notes("--interval", "100ms", "--", "sh", "-c", "sleep 0.5; kill -9 $$")
+        self.assertTrue(any("signal 9" in note for note in notes), notes)
+
+    def test_command_dies_with_us(self):
+        process = self.start(PLIMSOLL, "watch", "--interval", "100ms", "--", "sh", "-c", "echo $$; sleep 300",
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        child = int(process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 0)
+        self.assertFalse(pathlib.Path(f"/proc/{child}").exists())
+
+
+class Processes(Case):
+    def test_wrong_pids(self):
+        ended = subprocess.Popen(["true"])
+        ended.wait()
+        self.watch("--pid", ended.pid, code=INVALID_ARGUMENT)
+        self.watch("--pid", "0", code=USAGE)
+        self.watch("--pid", "-4", code=USAGE)
+        self.watch("--pid", "abc", code=USAGE)
+
+    def test_kernel_thread(self):
+        if pathlib.Path("/proc/2/comm").exists() and pathlib.Path("/proc/2/comm").read_text() == "kthreadd\n":
+            self.assertIn("kernel", self.watch("--pid", 2, code=INVALID_ARGUMENT).stderr)
+        else:
+            self.skipTest("no kernel thread in this pid namespace")
+
+    def test_zombie(self):
+        zombie = subprocess.Popen(["true"])
+        self.addCleanup(zombie.wait)
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        self.assertIn("zombie", self.watch("--pid", zombie.pid, code=INVALID_ARGUMENT).stderr)
+
+    def test_another_users(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to become somebody else")
+        target = self.start("sleep", "300")
+        command = self.directory / "plimsoll"
+        shutil.copy(PLIMSOLL, command)
+        self.directory.chmod(0o755)
+        done = subprocess.run([command, "watch", "--pid", str(target.pid), "--duration", "1s", "--interval", "200ms"],
+                              capture_output=True, text=True, user="nobody", timeout=60)
+        # What the kernel hides from others is said, in an error or beneath figures that lack it.
+        self.assertIn(done.returncode, (0, IO, INVALID_ARGUMENT), done.stdout)
+        self.assertRegex(" ".join((done.stdout + done.stderr).split()), "as (their|its) owner or as root")
+
+    def test_end_of_the_process(self):
+        target = subprocess.Popen(["sleep", "0.7"])
+        reaper = self.start(PLIMSOLL, "watch", "--json", "--interval", "100ms", "--pid", str(target.pid),
+                            stdout=subprocess.PIPE, text=True)
+        target.wait()
+        output = reaper.communicate(timeout=60)[0]
+        last = json.loads(output.splitlines()[-1])
+        self.assertTrue(any("ended" in note for note in last["notes"]), last["notes"])
+        self.assertEqual(reaper.returncode, 0)
+
+    def test_stopped_is_a_gap(self):
+        target = self.start("sleep", "300")
+        os.kill(target.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, target.pid, signal.SIGCONT)
+        page = self.directory / "w.html"
+        done = self.watch("--json", "--duration", "500ms", "--interval", "100ms", "--html", page, "--pid", target.pid)
+        samples, _ = self.json_of(done)
+        self.assertTrue(all(s["gap"] and "stopped" in s["gap_reason"] for s in samples), samples)
+        self.assertTrue(page.exists())
+
+    def test_container_init(self):
+        # Process 1 is watched as any other; the watch may lack permission.
+        done = self.watch("--pid", 1, "--only-process", "--duration", "300ms", "--interval", "100ms", code=None)
+        self.assertIn(done.returncode, (0, IO), done.stderr)
+
+
+class Files(Case):
+    def test_unwritable(self):
+        for option in ("--record", "--html"):
+            marker = self.directory / "started"
+            done = self.watch(option, "/no/such/directory/x", "--", "touch", marker, code=IO)
+            self.assertIn("/no/such/directory/x", done.stderr)
+            self.assertFalse(marker.exists(), "the command was started all the same")
+
+    def test_full_disk_costs_the_file_not_the_report(self):
+        for option in ("--record", "--html"):
+            done = self.watch("--duration", "500ms", "--interval", "100ms", option, "/dev/full", "--", "sleep", "9",
+                              code=IO)
+            self.assertIn("verdict: ", done.stdout)
+            self.assertIn("No space left", done.stderr)
+
+    def test_what_is_no_recording(self):
+        wrong = self.directory / "wrong"
+        for text, told in (("", "empty"), ("hello\n", "line 1"), ("{}\n", "recording"),
+                           ('{"plimsoll_recording":1}\n{"seconds":-3,"process":{}}\n', "line 2")):
+            wrong.write_text(text)
+            self.assertIn(told, self.watch("--replay", wrong, code=INVALID_ARGUMENT).stderr)
+        self.watch("--replay", self.directory / "none", code=IO)
+
+    def test_closed_stdout_is_told(self):
+        command = f"{PLIMSOLL} watch --interval 50ms -- sleep 300 | head -n 2"
+        done = subprocess.run(["bash", "-c", command + '; exit "${PIPESTATUS[0]}"'], capture_output=True, text=True,
+                              timeout=60)
+        self.assertEqual(done.returncode, IO, done.stderr)
+
+    def test_interrupted_at_any_moment_leaves_whole_files(self):
+        record, page = self.directory / "r.jsonl", self.directory / "w.html"
+        for delay in (0.0, 0.05, 0.3, 0.9):
+            process = self.start(PLIMSOLL, "watch", "--interval", "50ms", "--record", record, "--html", page, "--",
+                                 "sleep", "300", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(delay)
+            process.send_signal(signal.SIGINT)
+            code = process.wait(60)
+            if code in (-signal.SIGINT, 130):
+                continue  # before it had begun
+            self.assertEqual(code, 0)
+            self.assertIn('"verdict"', record.read_text().splitlines()[-1])
+            self.assertTrue(page.read_text().rstrip().endswith("</html>"))
+            self.watch("--replay", record)
+            self.assertEqual(sorted(p.name for p in self.directory.iterdir()), ["r.jsonl", "w.html"])
+
+    def test_hostile_names_stay_text(self):
+        record, page = self.directory / "r.jsonl", self.directory / "w.html"
+        recording(record, HOSTILE, "leak")
+        done = self.watch("--replay", record, "--html", page, code=LEAK)
+        self.assertNotIn("\x1b", done.stdout)
+        text = page.read_text()
+        self.assertEqual(len(re.findall("<script", text)), 3)
+        self.assertNotIn("<img", text)
+        nonce = re.search("script-src 'nonce-([0-9a-f]{32})'", text)[1]
+        self.assertEqual(text.count(f'nonce="{nonce}"'), 4)
+        data = json.loads(re.search(r'id="data"[^>]*>(.*?)</script>', text, re.S)[1])
+        self.assertEqual(data["account"]["notes"], [HOSTILE])
+        self.assertEqual(data["gaps"], [{"from": 29, "to": 36, "reason": "the process is stopped"}])
+
+
+class Usage(Case):
+    def test_wrong_usage(self):
+        for arguments in ([], ["--pid", "1", "--", "true"], ["--interval", "0s", "--", "true"],
+                          ["--interval", "1 parsec", "--", "true"], ["--duration", "-1s", "--", "true"],
+                          ["--iterations-from-stdout", "(", "--", "true"], ["--iterations-from-stdout", "x", "--pid", "1"],
+                          ["--trim", "--", "true"], ["--reclaim", "--duration", "1s", "--pid", "1"],
+                          ["--restart", "--duration", "1s", "--pid", "1"], ["--replay", "x", "--record", "y"],
+                          ["--iterations-fd", "1", "--", "true"]):
+            with self.subTest(arguments):
+                self.assertTrue(self.watch(*arguments, code=USAGE).stderr.startswith("plimsoll: "))
+
+    def test_help(self):
+        text = self.watch("--help").stdout
+        for option in ("--pid", "--iterations-from-stdout", "--html", "--reclaim", "Example"):
+            self.assertIn(option, text)
+
+
+class Experiments(Case):
+    def findings(self, *arguments):
+        done = self.watch("--json", "--duration", "1s", "--interval", "200ms", *arguments, code=None)
+        return {e["name"]: e for e in self.json_of(done)[1]["experiments"]}
+
+    def test_trim_gives_back_and_does_no_harm(self):
+        target = self.start(PYTHON, "-c", RETAINING, stdout=subprocess.PIPE, text=True)
+        target.stdout.readline()
+        trim = self.findings("--trim", "--pid", target.pid)["trim"]
+        if "cannot stop" in trim["finding"] or "x86-64" in trim["finding"]:
+            self.skipTest(trim["finding"])
+        returned = trim["before"]["process"]["kernel_bytes"] - trim["after"]["process"]["kernel_bytes"]
+        self.assertGreater(returned, 30 << 20, trim["finding"])
+        self.assertIn("came back", trim["finding"])
+        before = int(target.stdout.readline())
+        time.sleep(0.5)
+        lines = [int(target.stdout.readline()) for _ in range(5)]
+        self.assertEqual(lines, list(range(before + 1, before + 6)))
+        self.assertIsNone(target.poll())
+
+    def test_reclaim_and_restart(self):
+        cached = self.directory / "cached"
+        script = f"f = open({str(cached)!r}, 'wb'); f.write(b'x' * 30_000_000); f.flush(); import os, time; " \
+                 "os.fsync(f.fileno()); time.sleep(300)"
+        done = self.watch("--json", "--duration", "2s", "--interval", "200ms", "--reclaim", "--restart", "--", PYTHON,
+                          "-c", script, code=None)
+        if "no memory cgroup" in done.stderr:
+            self.skipTest(done.stderr)
+        samples, last = self.json_of(done)
+        findings = {e["name"]: e for e in last["experiments"]}
+        reclaim = findings["reclaim"]
+        returned = reclaim["before"]["container"]["kernel_bytes"] - reclaim["after"]["container"]["kernel_bytes"]
+        self.assertGreater(returned, 10_000_000, reclaim["finding"])
+        self.assertIn("after a restart", findings["restart"]["finding"])
+        self.assertEqual([s["gap_reason"] for s in samples if s["gap"]], ["restarted"])
+
+
+class Terminal(Case):
+    def live(self, *arguments, columns=80, rows=24, **environment):
+        terminal = PseudoTerminal([PLIMSOLL, "watch", *map(str, arguments)], columns, rows, environment)
+        self.addCleanup(terminal.close)
+        return terminal
+
+    def test_view_fits_and_the_terminal_stays_sane(self):
+        terminal = self.live("--interval", "100ms", "--", "sh", "-c",
+                             "while :; do echo a line of the command; sleep 0.2; done")
+        terminal.read_until("verdict")
+        terminal.resize(60, 20)
+        terminal.read_for(0.6)
+        terminal.write(b"\x03")
+        self.assertEqual(terminal.wait(), 0)
+        text = terminal.text
+        self.assertIn("a line of the command", text)
+        self.assertIn("\x1b[48;5;", text.replace("38;5;16;", ""))
+        for change in ("?25l", "?1049h", "\x1bc"):
+            self.assertNotIn(change, text)
+        self.assertIn("verdict: undecided", text)
+        self.assertIn("stopped by a signal", text)
+
+    def widths(self, text):
+        plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
+        return [len(line) for line in plain.replace("\r", "").split("\n")]
+
+    def test_columns(self):
+        record = self.directory / "r.jsonl"
+        recording(record, "a" * 300, "leak")
+        for columns in (40, 80, 200):
+            terminal = self.live("--replay", record, columns=columns, rows=30)
+            self.assertEqual(terminal.wait(), LEAK)
+            view = terminal.text.split("verdict: ")[0]
+            self.assertLess(max(self.widths(view)), columns)
+            self.assertIn("▁", view)
+            self.assertIn("leak: live heap", view)
+
+    def test_no_colour(self):
+        record = self.directory / "r.jsonl"
+        recording(record, verdict="leak")
+        terminal = self.live("--replay", record, NO_COLOR="1")
+        terminal.wait()
+        self.assertNotRegex(terminal.text, r"\x1b\[[0-9;]*m")
+        self.assertIn("hhhh", terminal.text)
+
+    def test_ascii_and_dumb(self):
+        record = self.directory / "r.jsonl"
+        recording(record, verdict="leak")
+        terminal = self.live("--replay", record, LC_ALL="C")
+        terminal.wait()
+        self.assertTrue(terminal.text.isascii())
+        terminal = self.live("--replay", record, TERM="dumb")
+        terminal.wait()
+        self.assertNotIn("\x1b", terminal.text)
+        self.assertIn("gap: the process is stopped", terminal.text)
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, argv=[sys.argv[0], *sys.argv[1:]]).result
+    failed = len(result.failures) + len(result.errors)
+    for test, reason in result.skipped:
+        print(f"skipped {test}: {reason}")
+    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
+    sys.exit(failed > 0)
