@@ -4,8 +4,8 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests exec_tests verdicts python_tests conformance golden_verify include_rule clang_format install)
-FULL_STAGES=(asan mutations_full tsan verdicts_full chaos_full unexplained)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests exec_tests watch_tests verdicts python_tests conformance golden_verify include_rule clang_format install)
+FULL_STAGES=(asan mutations_full tsan verdicts_full chaos_full unexplained watch_page)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
 
@@ -82,6 +82,16 @@ tools_tests() {
 cli_tests() {
   need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
   /usr/bin/python3 tests/cli/test_cli.py
+}
+
+watch_tests() {
+  /usr/bin/python3 tests/cli/test_watch.py
+}
+
+# The page of `plimsoll watch --html` in a real browser, which is large to install.
+watch_page() {
+  need "${BROWSER_PACKAGES[@]}" || skip "no chromium"
+  /usr/bin/python3 tests/cli/test_watch_page.py
 }
 
 # plimsoll exec: limits, receipts, and nothing left behind.

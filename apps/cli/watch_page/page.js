@@ -114,16 +114,19 @@
              labelFont: "12px system-ui, sans-serif", ...more };
   }
 
+  // Without a cursor the legend tells the end.
   function series(parts, shown) {
+    const end = data.seconds.length - 1;
     const rows = parts.map((part, p) => ({
       label: part.label, stroke: part.colour, fill: part.colour, width: 1, points: { show: data.seconds.length === 1 },
-      value: (chart, value, index, at) =>
-        at === null || at === undefined || part.bytes[at] === null || !shown[p] ? "–" : mib(part.bytes[at]),
+      value: (chart, value, index, at) => {
+        const bytes = part.bytes[at ?? end];
+        return bytes === null || !shown[p] ? "–" : mib(bytes);
+      },
     }));
     const when = (chart, value, index, at) => {
-      if (at === null || at === undefined) return "–";
-      const iteration = data.iterations[at];
-      return time(value, last) + (iteration >= 0 ? `, iteration ${number(iteration, 0)}` : "");
+      const iteration = data.iterations[at ?? end];
+      return time(data.seconds[at ?? end], last) + (iteration >= 0 ? `, iteration ${number(iteration, 0)}` : "");
     };
     return [{ label: "at", value: when }, ...rows.reverse()];
   }
@@ -167,7 +170,7 @@
     new ResizeObserver(() => chart.setSize({ width: room.clientWidth, height: 300 })).observe(room);
   }
 
-  function table(id, title, rows, foot) {
+  function table(id, title, rows, foot, name = (part) => part.name) {
     if (!rows.length && !foot.length) return;
     const place = document.getElementById(id);
     element("h2", title, place);
@@ -178,7 +181,7 @@
     const body = element("tbody", undefined, made);
     for (const part of rows) {
       const row = element("tr", undefined, body);
-      element("td", part.name, row);
+      element("td", name(part), row);
       element("td", number(part.bytes / MIB, 1), row, "number");
       element("td", number(part.bytes, 0), row, "number");
       element("td", part.returnable_bytes ? mib(part.returnable_bytes) : "", row, "number");
@@ -213,12 +216,14 @@
   list("experiments", data.experiments);
   if (data.account) {
     const account = data.account, sample = account.sample;
+    const words = (part) => part.name.replaceAll("_", " ");
     table("tables", `Process after ${number(sample.seconds, 1)} s`, account.process.filter((part) => part.bytes),
-          [["unexplained", account.process_unexplained_bytes], ["the kernel's figure", sample.process.kernel_bytes]]);
+          [["unexplained", account.process_unexplained_bytes], ["the kernel's figure", sample.process.kernel_bytes]],
+          words);
     if (sample.container)
       table("tables", "Container", account.container.filter((part) => part.bytes),
             [["unexplained", account.container_unexplained_bytes],
-             ["the kernel's figure", sample.container.kernel_bytes]]);
+             ["the kernel's figure", sample.container.kernel_bytes]], words);
     table("tables", "By mapped file", account.libraries.slice(0, 20), []);
     table("tables", "Page cache by file", account.cached_files.slice(0, 20), []);
   }
