@@ -170,6 +170,16 @@ def test_what_the_first_call_took_is_no_growth():
     assert examine(patients.native_balanced).find("baseline") is None
 
 
+def test_kernels_that_onednn_makes_are_baseline():
+    if not torch.backends.mkldnn.is_available():
+        pytest.skip("torch without oneDNN")
+    model, x = torch.nn.Conv2d(16, 48, 5).eval(), torch.randn(1, 16, 23, 29)  # a shape that no other test has
+    with torch.inference_mode():
+        first, again = (torch_doctor.check(model, x, 8, experiments=False) for _ in range(2))
+    assert first.baseline["generated_code_bytes"] > 0 and first.verdict == "flat"
+    assert again.baseline["generated_code_bytes"] == 0
+
+
 def test_what_the_allocator_holds():
     report = examine(patients.heap_kept)
     assert 20 << 20 < report.find("allocator_retention").bytes < 40 << 20
@@ -571,3 +581,20 @@ def test_the_seeds_examples_do_not_grow(number):
     assert [finding["cause"] for finding in data["findings"]] == ([cause] if cause else [])
     assert abs(data["growth"]["bytes_per_iteration"]) < 4096
     assert done.stderr.count("Memory change during inference") == iterations
+
+
+def test_the_table_of_claims():
+    table = (ROOT / "docs" / "torch-doctor.md").read_text().split("<!-- seed claims: begin")[1].split("<!-- seed")[0]
+    verdicts = re.findall(r"\*\*(.*?)\*\* \|$", table, re.M)
+    listed = (ROOT / "tools/seed_claims.py").read_text().split("CLAIMS = (")[1].split(")")[0]
+    claims = listed.split(",")
+    assert len(verdicts) == len(claims) == 14
+    assert set(verdicts) <= {"holds", "holds in part", "does not hold here", "not tested"}
+
+
+def test_a_claim_measured_anew():
+    done = subprocess.run([sys.executable, ROOT / "tools/seed_claims.py", "--json", "--only",
+                           "retained_for_the_graph"],
+                          capture_output=True, text=True, check=True)
+    row = json.loads(done.stdout)["claims"][0]
+    assert row["verdict"] == "holds in part" and row["measured"].startswith("while the output lives 1.0 MiB are held")

@@ -210,11 +210,13 @@ def baseline(report):
     taken = report.baseline.get("bytes", 0)
     if taken < _NOTICE_BYTES:
         return []
+    figures = report.baseline
     return [Finding("baseline", "note", f"the first two iterations took {size(taken)} once",
                     total_bytes=taken,
-                    evidence=[f"anonymous memory without tensors that live on; threads "
-                              f"{report.baseline['threads_before']} -> {report.baseline['threads_after']}: kernels of "
-                              "oneDNN, thread pools, the heap's working size. It does not come again"])]
+                    evidence=["anonymous memory, without tensors that live on; later iterations did not take it again",
+                              f"generated code (oneDNN's kernels) {size(figures['generated_code_bytes'])}, threads "
+                              f"{figures['threads_before']} -> {figures['threads_after']}, live in malloc "
+                              f"{size(figures['heap_live_bytes'])}, free {size(figures['heap_free_bytes'])}"])]
 
 
 def unexplained(report, watch, found):

@@ -21,7 +21,7 @@ def fill(report, watch):
     report.findings = causes.all_findings(report, watch)
     report.verdict = _verdict(report, watch)
     report.overhead = {"seconds": watch.overhead_seconds, "wall_seconds": watch.wall_seconds,
-                       "bytes": watch.own.anonymous_bytes}
+                       "bytes": max(watch.own.anonymous_bytes, 0)}
     if watch.hooks_used:
         report.notes.append("saved-tensor hooks are in use: saved tensors were not unpacked, their bytes not counted")
     frozen = gc.get_freeze_count()
@@ -73,6 +73,9 @@ def _baseline(watch):
     before, after = watch.first_reading, watch.reference_reading
     kept = watch.reference.all_tensor_bytes - watch.first_tensor_bytes
     return {"bytes": max(after.anonymous_bytes - before.anonymous_bytes - kept, 0),
+            "generated_code_bytes": watch.baseline_code_bytes,
+            "heap_live_bytes": after.heap_live_bytes - before.heap_live_bytes,
+            "heap_free_bytes": after.heap_free_bytes - before.heap_free_bytes,
             "resident_bytes": after.resident_bytes - before.resident_bytes,
             "threads_before": before.threads, "threads_after": after.threads}
 

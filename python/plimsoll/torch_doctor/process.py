@@ -72,6 +72,21 @@ def private_bytes(rollup):
     return rollup.get("Private_Dirty", 0) + rollup.get("Private_Clean", 0)
 
 
+def generated_code_bytes():
+    """Executable mappings that belong to no file: kernels that oneDNN and others made while running."""
+    total = 0
+    try:
+        with open("/proc/self/maps", "rb") as file:
+            for line in file:
+                words = line.split(None, 5)
+                if b"x" in words[1] and words[4] == b"0" and len(words) == 5:
+                    low, high = words[0].split(b"-")
+                    total += int(high, 16) - int(low, 16)
+    except OSError:
+        pass
+    return total
+
+
 class _MallInfo2(ctypes.Structure):
     _fields_ = [(name, ctypes.c_size_t) for name in (
         "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]

@@ -118,8 +118,8 @@ def _measured(report):
                      f"unexplained {size(growth['unexplained_bytes'])}")
     if growth:
         lines.append(f"  malloc's live bytes per iteration: {size(growth['heap_live_bytes_per_iteration'])}")
-        lines.append(f"  the system's view, with the doctor: {size(growth['anonymous_bytes'])} more anonymous memory, "
-                     f"of it {size(growth['free_in_malloc_bytes'])} free in malloc")
+        lines.append(f"  the system's view, with the doctor: anonymous memory by {size(growth['anonymous_bytes'])}, "
+                     f"free in malloc by {size(growth['free_in_malloc_bytes'])} in that window")
     if report.baseline:
         lines.append(f"  taken once by the first two iterations: {size(report.baseline['bytes'])}, "
                      f"threads {report.baseline['threads_before']} -> {report.baseline['threads_after']}")

@@ -236,6 +236,7 @@ class Watch:
             self.reference, self.previous, self.last = (censuses.take(iteration) for _ in range(3))
             self.first_tensor_bytes = self.last.all_tensor_bytes
             explain.explain(self.last, self.last, self.last, {})
+            self.first_code_bytes = process.generated_code_bytes()
             self.first_reading = process.read()
             self._note(iteration, self.first_reading)
             return
@@ -256,6 +257,7 @@ class Watch:
         if self.reference_reading is None:
             self.reference, self.reference_reading = census, reading
             self.reference_in_use_bytes = self.last_in_use_bytes
+            self.baseline_code_bytes = process.generated_code_bytes() - self.first_code_bytes
         self.window_in_use_bytes = self.last_in_use_bytes - self.reference_in_use_bytes
         self.previous, self.last, self.last_reading = self.last, census, reading
         self.summaries.append((iteration, census.tensor_count, census.all_tensor_bytes, census.graph_nodes,
