@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json delay_of(const plimsoll::Recording& recording, double every) {
+Json delay_of(const plimsoll::Recording& recording, double every, bool& ever) {
   Json found;
   double next = 0;
   std::span<const plimsoll::Sample> samples = recording.samples;
@@ -24,6 +24,7 @@ Json delay_of(const plimsoll::Recording& recording, double every) {
     if (last.seconds < next && count < samples.size()) continue;
     next = last.seconds + every;
     const bool leaks = plimsoll::Judge(samples.first(count)).kind == plimsoll::VerdictKind::kLeak;
+    ever |= leaks;
     if (!leaks) found = nullptr;
     if (leaks && found.is_null()) found = {{"seconds", last.seconds}, {"iteration", last.iteration}};
   }
@@ -39,7 +40,11 @@ Json judged(const char* path, double every) {
   result["file"] = path;
   const auto truth = recording.header.facts.find("truth_bytes_per_iteration");
   if (truth != recording.header.facts.end()) result["truth"] = std::strtod(truth->second.c_str(), nullptr);
-  if (every > 0) result["found"] = delay_of(recording, every);
+  if (every > 0) {
+    bool ever = false;
+    result["found"] = delay_of(recording, every, ever);
+    result["ever"] = ever;
+  }
   return result;
 }
 
