@@ -5,8 +5,8 @@ import sys
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _plain, _worker
-from .errors import (BY_OUTCOME, InvalidArgument, JobError, NotTransferable, RemoteError, ResultTooLarge,
-                     ResultUnreadable)
+from .errors import (BY_OUTCOME, InvalidArgument, JobError, MemoryLimitExceeded, NotTransferable, RemoteError,
+                     ResultTooLarge, ResultUnreadable)
 from .receipt import Receipt
 
 # -c and not -m: nothing of ours, nor the working directory, gets into sys.path by that.
@@ -98,8 +98,8 @@ def worker_spec(terms: Terms) -> Dict[str, Any]:
         environment = {name: os.environ[name] for name in _HARMLESS if name in os.environ}
     readable = [*map(os.fspath, sandbox.readable), *filter(_can_be_given, terms.path())] if terms.sandbox else []
     return {
-        "argv": [sys.executable, *flags, "-c", _BOOT.format(path=terms.path(), config=config)], "environment": environment,
-        "capture": terms.capture, "memory_bytes": terms.memory_bytes, "wall_ms": terms.wall_ms,
+        "argv": [sys.executable, *flags, "-c", _BOOT.format(path=terms.path(), config=config)],
+        "environment": environment, "capture": terms.capture, "memory_bytes": terms.memory_bytes, "wall_ms": terms.wall_ms,
         "cpu_ms": terms.cpu_ms, "processes": terms.processes,
         "sandbox": {"level": 0 if not terms.sandbox else 2 if sandbox.strict else 1,
                     "readable": sorted(set(readable)), "writable": [os.fspath(p) for p in sandbox.writable],
@@ -125,7 +125,7 @@ def _explain(function: Any, error: BaseException) -> NotTransferable:
     if "<lambda>" in name:
         why = "a lambda has no name by which another process could import it; write a function at the top of a module"
     elif "<locals>" in name:
-        why = "it is defined inside another function; move it to the top of its module and pass what it needs as arguments"
+        why = "it is defined inside another function; move it to the top of its module and pass it what it needs"
     else:
         why = f"{type(error).__name__}: {error}; arguments must be picklable, and the function importable"
     return NotTransferable(f"{name} cannot be given to another process: {why}")
@@ -158,7 +158,8 @@ def source_request(code: str, inputs: Optional[Mapping[str, Any]], result: Optio
     try:
         payload = pickle.dumps((code, dict(inputs or {}), result, "<isolated source>"), 5)
     except Exception as error:  # pylint: disable=broad-except
-        raise NotTransferable(f"the inputs cannot be given to another process: {type(error).__name__}: {error}") from error
+        why = f"{type(error).__name__}: {error}"
+        raise NotTransferable(f"the inputs cannot be given to another process: {why}") from error
     kind = "captured source" if captured else "source"
     return os.urandom(_worker.NONCE_BYTES) + pickle.dumps((kind, path, None, payload), 5)
 
@@ -229,6 +230,16 @@ def _from_letter(letter: bytes, data: bytes, terms: Terms) -> Answer:
     raise _plain.Malformed(f"an answer of kind {letter!r}")
 
 
+def _at_the_limit(error: BaseException, receipt: Optional[Receipt]) -> BaseException:
+    """Without a cgroup the kernel refuses memory at the limit instead of ending the job."""
+    out_of_memory = isinstance(error, MemoryError) or getattr(error, "type_name", "") == "MemoryError"
+    if not out_of_memory or receipt is None or not receipt.limit_bytes or receipt.mechanism.startswith("cgroup"):
+        return error
+    told = MemoryLimitExceeded(f"the job was refused memory at its limit of {receipt.limit_bytes} bytes")
+    told.__cause__ = error
+    return told
+
+
 def read_outcome(outcome: Tuple[str, bytes, str, Dict[str, Any], int], nonce: bytes, terms: Terms) -> Answer:
     """What the native module reports, as a value or an exception that carries its receipt. Never raises."""
     kind, data, message, figures, attempts = outcome
@@ -247,6 +258,7 @@ def read_outcome(outcome: Tuple[str, bytes, str, Dict[str, Any], int], nonce: by
             unreadable.__cause__ = error
             answer = Answer(error=unreadable)
     if answer.error is not None:
+        answer = answer._replace(error=_at_the_limit(answer.error, receipt))
         for name, value in (("receipt", receipt), ("attempts", attempts), ("stdout", answer.stdout),
                             ("stderr", answer.stderr)):
             try:

@@ -103,7 +103,9 @@ def _run_source(payload: bytes) -> Any:
 
 def _exception(error: BaseException, plain: bool) -> Tuple[bytes, str, str, str]:
     kind = type(error)
-    name = kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    name = kind.__qualname__
+    if kind.__module__ not in ("builtins", "__main__", MAIN_NAME):
+        name = f"{kind.__module__}.{name}"
     try:
         message = str(error)
     except Exception:  # pylint: disable=broad-except

@@ -150,13 +150,14 @@ Receipt PoolWorker::JobReceipt(Receipt receipt) const {
 }
 
 std::pair<PoolJob, Receipt> PoolWorker::Finish() {
-  const Receipt receipt = JobReceipt(job_process_.Snapshot());
+  Receipt receipt = JobReceipt(job_process_.Snapshot());
+  if (receipt.peak_bytes == 0) receipt.peak_bytes = MemoryBytes();  // where peaks are sampled: too short for it
   PoolJob job = std::move(*TakeJob());
   ++jobs_done_;
   state_ = State::kIdle;
   deadline_ =
       options_.idle_timeout.count() > 0 ? Clock::now() + options_.idle_timeout : Clock::time_point::max();
-  return {std::move(job), receipt};
+  return {std::move(job), std::move(receipt)};
 }
 
 std::optional<PoolJob> PoolWorker::TakeJob() {

@@ -34,6 +34,11 @@ inline Outcome ask(Pool& pool, const std::string& request, JobOptions options = 
   return pool.Submit(request, options).get();
 }
 
+// Elsewhere the kernel refuses memory at the limit: what a worker makes of it is its own affair.
+inline bool has_cgroup(const Receipt& receipt) {
+  return receipt.mechanism.rfind("cgroup", 0) == 0;
+}
+
 inline size_t open_descriptors() {
   const auto all = std::filesystem::directory_iterator("/proc/self/fd");
   return static_cast<size_t>(std::distance(begin(all), end(all)));
