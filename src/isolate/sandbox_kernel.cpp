@@ -35,24 +35,21 @@ struct Trial {
   const char* step = "";
 };
 
-[[noreturn]] void leave(int code) noexcept {
-  for (;;) raw_syscall(SYS_exit_group, code);
-}
-
 // What a sandboxed job goes through, without the job.
 int run_trial(void* argument) noexcept {
   Trial& trial = *static_cast<Trial*>(argument);
-  const auto attempt = [&](const char* step, int result) {
-    if (result >= 0) return;
+  const auto succeeds = [&](const char* step, int result) {
     trial.step = step;
     trial.result = result;
-    leave(1);
+    return result >= 0;
   };
   const char* path = nullptr;
-  if ((trial.flags & CLONE_NEWUSER) != 0) attempt("user namespace", apply_identity_map(trial.identity));
-  if ((trial.flags & CLONE_NEWNS) != 0) attempt("mounts", trial.mounts.Apply(&path));
-  if ((trial.flags & CLONE_NEWPID) != 0) attempt("init", become_init(trial.init, trial.status_pipe));
-  leave(0);
+  if ((trial.flags & CLONE_NEWUSER) != 0 && !succeeds("user namespace", apply_identity_map(trial.identity)))
+    return 1;
+  if ((trial.flags & CLONE_NEWNS) != 0 && !succeeds("mounts", trial.mounts.Apply(&path))) return 1;
+  if ((trial.flags & CLONE_NEWPID) != 0 && !succeeds("init", become_init(trial.init, trial.status_pipe)))
+    return 1;
+  return 0;
 }
 
 class SignalsBlocked {
