@@ -83,7 +83,7 @@ Descriptor start_guard() {
   const int pid = ::getpid();
   SpawnRequest request;
   request.programs = {"/bin/sh"};
-  request.argv = {"plimsoll-guard", "-c", kScript, "plimsoll-guard",
+  request.argv = {"sh", "-c", kScript, "plimsoll-guard",
                   fmt::format("{}-{}", pid, process_start_time(pid).value_or(0))};
   request.environment = {"PATH=/usr/bin:/bin"};
   request.working_directory.push_back('/');

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -24,6 +25,21 @@ double milliseconds_between(Job::Impl::Clock::time_point from, Job::Impl::Clock:
 
 double milliseconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
+}
+
+// Somebody else in this process waited for the job, or SIGCHLD is ignored: since 6.15 its descriptor still
+// knows.
+std::optional<int> status_of_reaped(int pidfd) noexcept {
+  struct Info {  // struct pidfd_info, as far as it was in the first version
+    uint64_t mask, cgroup;
+    uint32_t ids[11];
+    int32_t exit_code;
+  };
+  constexpr uint64_t kExit = 8;  // PIDFD_INFO_EXIT
+  Info info = {};
+  info.mask = kExit;
+  if (::ioctl(pidfd, _IOWR(0xFF, 11, Info), &info) != 0 || (info.mask & kExit) == 0) return std::nullopt;
+  return info.exit_code;
 }
 
 }  // namespace
@@ -178,10 +194,10 @@ void Job::Impl::end(Ending why, Clock::time_point now, bool at_once) {
 void Job::Impl::reap() {
   rusage usage = {};
   while (::wait4(process.pid, &status_, 0, &usage) < 0) {
-    if (errno == EINTR) {
-      continue;
-    }
-    status_ = 0;
+    if (errno == EINTR) continue;
+    const auto status = status_of_reaped(process.pidfd.get());
+    status_ = status.value_or(0);
+    status_known_ = status.has_value();
     break;
   }
   if (sandbox) status_ = sandbox->job_status().value_or(status_);
@@ -242,11 +258,20 @@ void Job::Impl::settle() {
 Completed Job::Impl::finish() {
   if (finished) fail(ErrorCode::kInvalidArgument, "job {}: Wait was called twice", process.pid);
   reap();
+  if (!ending_ && cancelled.load() > 0 && WIFSIGNALED(status_)) {  // Kill was faster than we saw it
+    ending_ = Ending::kCancelled;
+    kill_decided_ = Clock::now();
+  }
   settle();
   Receipt& receipt = completed.receipt;
   receipt.limit_bytes = limits.memory_bytes;
   receipt.signal = WIFSIGNALED(status_) ? WTERMSIG(status_) : 0;
   receipt.exit_code = receipt.signal != 0 ? 128 + receipt.signal : WEXITSTATUS(status_);
+  if (!status_known_) {
+    receipt.exit_code = -1;
+    receipt.cannot_promise.push_back(
+        "the exit code is unknown: something else in this process waited for the job, or ignores SIGCHLD");
+  }
   receipt.ending = ending_.value_or(receipt.signal != 0 ? Ending::kSignalled : Ending::kExited);
   const int64_t own_after = own_usage_bytes();
   receipt.residue_known = own_before_bytes >= 0 && own_after >= 0;

@@ -61,6 +61,7 @@ struct Job::Impl {
   double reaped_cpu_ms_ = 0;
   int64_t reaped_peak_bytes_ = 0;
   int status_ = 0;
+  bool status_known_ = true;
 };
 
 }  // namespace plimsoll

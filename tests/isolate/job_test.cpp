@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 #include <plimsoll/isolate.h>
 
+#include <atomic>
+#include <optional>
 #include <thread>
+#include <vector>
 
 #include "support/leftovers.h"
 
@@ -98,6 +101,46 @@ TEST(Job, DescriptorsMayCross) {
   EXPECT_EQ(::read(second[0], buffer, 3), 2);
   EXPECT_STREQ(buffer, "b\n");
   for (const int end : {first[0], first[1], second[0], second[1]}) ::close(end);
+}
+
+TEST(Job, WhoeverElseWaitsDoesNotConfuseIt) {
+  const Residents before;
+  ::signal(SIGCHLD, SIG_IGN);
+  const Completed done = Exec(shell("echo out; exit 7"));
+  EXPECT_THROW(Exec([] {
+                 Command none = shell("");
+                 none.argv = {"/none"};
+                 return none;
+               }()),
+               StartError);
+  ::signal(SIGCHLD, SIG_DFL);
+  EXPECT_EQ(done.output, "out\n");
+  EXPECT_THAT(done.receipt.exit_code, testing::AnyOf(7, -1)) << "-1: kernels before 6.15 do not tell";
+  EXPECT_EQ(Residents(), before);
+}
+
+// The kernel ties the parent-death signal to a thread, and this one ends while its job runs.
+TEST(Job, OutlivesTheThreadThatStartedIt) {
+  std::optional<Job> job;
+  std::thread([&] { job = Job::Start(shell("sleep 0.3; echo done")); }).join();
+  EXPECT_EQ(job->Wait().output, "done\n");
+}
+
+TEST(Job, ManyThreadsManyJobs) {
+  const Residents before;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 8; ++thread) {
+    threads.emplace_back([&wrong, thread] {
+      for (int i = 0; i < 10; ++i) {
+        const std::string text = std::to_string(thread * 100 + i);
+        if (Exec(shell("echo " + text)).output != text + "\n") ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(Residents(), before);
 }
 
 TEST(Job, WallTimeEndsTheWholeGroup) {
