@@ -96,6 +96,7 @@ watch_page() {
 
 # plimsoll exec: limits, receipts, and nothing left behind.
 exec_tests() {
+  need strace || echo "fault injection will skip"
   /usr/bin/python3 tests/cli/test_exec.py
 }
 

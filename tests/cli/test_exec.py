@@ -370,6 +370,58 @@ class Surroundings(Case):
         self.assertEqual([name for name in after - before if name.startswith("plimsoll-") and "exec" not in name], [])
 
 
+class Sandboxed(Case):
+    def test_what_it_shows_and_what_it_refuses(self):
+        secret = self.directory / "secret"
+        secret.write_text("secret\n")
+        script = f"cat {secret}; echo changed > {secret}; exit 5"
+        answer = self.receipt("--sandbox", "--", "sh", "-c", script)
+        self.assertEqual(answer["exit_code"], 5)
+        self.assertIn("no_new_privs", answer["sandbox"])
+        done = self.call("--quiet", "--sandbox", "--readable", self.directory, "--", "sh", "-c", script)
+        self.assertEqual((done.returncode, done.stdout, secret.read_text()), (5, "secret\n", "secret\n"), done.stderr)
+        done = self.call("--quiet", "--sandbox", "--writable", self.directory, "--", "sh", "-c", script)
+        self.assertEqual((done.returncode, secret.read_text()), (5, "changed\n"), done.stderr)
+        done = self.call("--sandbox", "--readable", "/no/such/path", "--", "true")
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn("/no/such/path", done.stderr)
+
+
+class Faults(Case):
+    """The N-th system call of each kind fails: an exit code of ours or the command's, never a crash, nothing left."""
+
+    CALLS = {"mkdir": ("EACCES", 4), "flock": ("ENOLCK", 3), "eventfd2": ("EMFILE", 3), "clone3": ("EAGAIN", 3),
+             "pipe2": ("EMFILE", 4), "ppoll": ("ENOMEM", 2), "wait4": ("ECHILD", 3), "rmdir": ("EBUSY", 4),
+             "write": ("EIO", 10), "pread64": ("EIO", 14), "openat": ("EMFILE", 60)}
+
+    def test_every_call_fails_in_turn(self):
+        if shutil.which("strace") is None:
+            self.skipTest("no strace")
+        if subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True).returncode != 0:
+            self.skipTest("nothing can be traced here")
+        command = ["--limit", "64MiB", "--processes", "8", "--output-limit", "1MB", "--timeout", "60s", "--", "sh", "-c",
+                   f"sleep 66.{os.getpid()} & echo out"]
+        for call, (error, times) in self.CALLS.items():
+            for number in range(1, times + 1, 3 if times > 20 else 1):
+                inject = f"inject={call}:error={error}:when={number}"
+                with Started(["strace", "-o", "/dev/null", "-e", "trace=" + call, "-e", inject, PLIMSOLL, "exec", *command],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+                    # strace's child is the command: its cgroups carry that pid
+                    eventually(lambda: children(process.pid) or process.poll() is not None)
+                    STARTED.update(children(process.pid))
+                    _, errors = process.communicate(timeout=120)
+                self.assertIn(process.returncode, (0, 2, OURS, NOT_EXECUTABLE, NOT_FOUND, 255), f"{inject}: {errors}")
+                self.assertTrue(eventually(lambda: not alive(f"66.{os.getpid()}")), inject)
+                self.assertTrue(eventually(lambda: not cgroups()), f"{inject}: {cgroups()}")
+
+
+def children(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+
+
 class Result(unittest.TextTestResult):
     passed = 0
 
