@@ -21,7 +21,9 @@ namespace {
 
 constexpr size_t kMostSamples = 50000;       // then every second one goes
 constexpr double kAccountEverySeconds = 10;  // at most
-constexpr double kShareOfJudging = 0.002;    // of a core; accounts likewise
+constexpr double kShareOfReading = 0.0025;   // of a core; together they stay below 0.5 %
+constexpr double kShareOfJudging = 0.001;
+constexpr double kShareOfAccounts = 0.001;
 
 double monotonic_seconds() {
   struct timespec now = {};
@@ -95,7 +97,7 @@ void Watch::begin() {
 void Watch::attach() {
   ObserverOptions observer_options;
   observer_options.tree = !options_.only_process;
-  observer_options.cost_limit = 0.004;
+  observer_options.cost_limit = kShareOfReading;
   observer_offset_ = target_.ours() ? elapsed_seconds() : 0;
   observer_.emplace(target_.pid(), observer_options);
   young_reads_ = target_.ours() ? 2 : 0;
@@ -182,7 +184,7 @@ void Watch::account_now() {
   MemoryAccount account = observer_->Account();
   account.sample.seconds += observer_offset_;
   if (!account.sample.gap) history_.account = std::move(account);
-  next_account_ = before + std::max(kAccountEverySeconds, (elapsed_seconds() - before) / kShareOfJudging);
+  next_account_ = before + std::max(kAccountEverySeconds, (elapsed_seconds() - before) / kShareOfAccounts);
 }
 
 void Watch::run_experiments() {

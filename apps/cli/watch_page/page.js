@@ -227,6 +227,7 @@
     table("tables", "By mapped file", account.libraries.slice(0, 20), []);
     table("tables", "Page cache by file", account.cached_files.slice(0, 20), []);
   }
-  list("notes", data.notes.concat(data.account ? data.account.notes : []));
+  const gaps = data.gaps.map((gap) => `nothing was read from ${number(gap.from, 1)} s to ${number(gap.to, 1)} s: ${gap.reason}`);
+  list("notes", data.notes.concat(gaps.slice(0, 20), data.account ? data.account.notes : []));
   window.plimsollWatch = { charts };  // for tests and the curious
 })();
