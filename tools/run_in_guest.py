@@ -5,7 +5,7 @@ Boots a virtual machine whose kernel has version 2 cgroups alone, with the files
 in its memory, and runs COMMAND there as root with /bin/sh. Its output is ours, its exit code is ours.
 
 The kernel is Debian's cloud kernel, unpacked into the cache and not installed; the machine is QEMU's emulation, because
-neither nested virtualization nor user-mode-linux can be had everywhere (see docs/decisions/0005-version-2-guest.md).
+neither nested virtualization nor user-mode-linux can be had everywhere (see docs/decisions/0006-version-2-guest.md).
 Exit code 77: no guest can be booted here; the reason is printed.
 """
 import argparse

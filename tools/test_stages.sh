@@ -4,7 +4,7 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests exec_tests watch_tests verdicts python_tests conformance golden_verify include_rule clang_format install)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests exec_tests lab_tests watch_tests verdicts python_tests conformance golden_verify include_rule clang_format install)
 FULL_STAGES=(asan mutations_full tsan verdicts_full chaos_full unexplained watch_page)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
@@ -98,6 +98,11 @@ watch_page() {
 exec_tests() {
   need strace || echo "fault injection will skip"
   /usr/bin/python3 tests/cli/test_exec.py
+}
+
+# plimsoll lab: the experiments run, and what they say of Plimsoll's own way holds.
+lab_tests() {
+  /usr/bin/python3 tests/cli/test_lab.py
 }
 
 # The Python package, with Debian's Python.

@@ -28,6 +28,7 @@ Command verify_command(CLI::App& parent);
 Command bench_command(CLI::App& parent);
 Command optimize_command(CLI::App& parent);
 Command place_command(CLI::App& parent);
+Command lab_command(CLI::App& parent);
 // `rest` is what stands behind `--`.
 Command watch_command(CLI::App& parent, const std::vector<std::string>& rest);
 Command exec_command(CLI::App& parent, const std::vector<std::string>& rest);

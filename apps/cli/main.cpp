@@ -44,7 +44,8 @@ int dispatch(int argc, char** argv) {
       "Help on one command: plimsoll COMMAND --help");
   const Command commands[] = {inspect_command(app), plan_command(app),        run_command(app),
                               verify_command(app),  bench_command(app),       optimize_command(app),
-                              place_command(app),   watch_command(app, rest), exec_command(app, rest)};
+                              place_command(app),   watch_command(app, rest), exec_command(app, rest),
+                              lab_command(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
