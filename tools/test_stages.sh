@@ -5,7 +5,7 @@
 # shellcheck shell=bash disable=SC2034
 
 QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests exec_tests lab_tests watch_tests verdicts python_tests conformance golden_verify include_rule clang_format install)
-FULL_STAGES=(asan mutations_full tsan verdicts_full chaos_full unexplained watch_page)
+FULL_STAGES=(asan mutations_full tsan verdicts_full chaos_full unexplained watch_page version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
 
@@ -236,4 +236,28 @@ tsan() {
   cmake --preset tsan >/dev/null
   cmake --build build/tsan
   OMP_NUM_THREADS=1 run_ctest build/tsan
+}
+
+# The tests of isolate and observe, and those of `plimsoll exec`, on a kernel that has version 2 cgroups alone.
+version2() {
+  need "${GUEST_PACKAGES[@]}" || skip "no qemu-system-x86"
+  local log=build/version2.log file status=0 wrong=0 files=()
+  for file in test_isolate test_observe isolate_echo_worker sandbox_escape plimsoll_holder; do
+    files+=(--file "$PWD/build/tests/$file")
+  done
+  tools/run_in_guest.py --python --memory 4096 --timeout 1800 "${files[@]}" --file "$PWD/build/plimsoll" \
+    --file "$PWD/tests/cli" -- "
+    cd $PWD
+    build/tests/test_isolate; build/tests/test_observe
+    /usr/bin/python3 tests/cli/test_exec.py" >"$log" 2>&1 || status=$?
+  ((status != 77)) || { cat "$log"; exit 77; }
+  grep -E '^\[  (FAILED|SKIPPED)|^(FAIL|ERROR):' "$log" || true
+  # Two summaries of GoogleTest's and one of ours.
+  local passed failed skipped
+  passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests\?.*/\1/p; s/^\([0-9]*\) passed, .*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+  failed=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) tests\?,.*/\1/p; s/^[0-9]* passed, \([0-9]*\) failed.*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+  skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) tests\?,.*/\1/p; s/^[0-9]* passed, .*, \([0-9]*\) skipped/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+  [[ $(grep -c 'PASSED  \]\|^[0-9]* passed, ' "$log") == 3 ]] || { tail -n 40 "$log"; wrong=1; }
+  echo "$passed passed, $failed failed, $skipped skipped"
+  ((failed == 0 && wrong == 0))
 }
