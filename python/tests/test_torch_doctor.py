@@ -80,7 +80,7 @@ def test_growth_is_found_with_its_holder_and_its_line(patient, cause, holder, li
 TWINS = [patients.no_graph, patients.frozen, patients.detached_in_bounded, patients.number_in_sum, patients.texts_kept,
          patients.cache_reaches_bound, patients.eval_mode, patients.mode_without_effect, patients.statistics_stand,
          patients.module_forgets, patients.hooks_removed, patients.loader_views, patients.native_balanced,
-         patients.latencies, patients.no_cycles]
+         patients.latencies, patients.no_cycles, patients.trained]
 ALLOWED = {patients.detached_in_bounded: {"graph_recorded"}, patients.number_in_sum: {"graph_recorded"}}
 
 
@@ -103,6 +103,11 @@ def test_a_recorded_graph_that_nobody_keeps_is_a_cost_and_not_growth():
     assert line_of(finding) == "output = model(X)"
     assert "inference_mode" in finding.places[1].write and finding.places[1].code.startswith("for ")
     assert abs(report.growth["bytes_per_iteration"]) < 1000
+
+
+def test_larger_inputs_are_no_leak():
+    report = examine(patients.bigger_and_bigger, n=20)
+    assert report.verdict == "flat" and report.growth["heap_live_bytes_per_iteration"] > 4000, str(report)
 
 
 def test_training_mode():
@@ -180,6 +185,16 @@ def test_kernels_that_onednn_makes_are_baseline():
     assert again.baseline["generated_code_bytes"] == 0
 
 
+def test_a_new_shape_in_every_call_fills_onednns_caches():
+    if not torch.backends.mkldnn.is_available():
+        pytest.skip("torch without oneDNN")
+    report = examine(patients.new_shapes, n=24)
+    finding = report.find("kernels_per_shape")
+    assert report.verdict == "warming up" and not report.growing, str(report)
+    assert 10_000 < finding.bytes_per_iteration < 200_000 and line_of(finding) == "model(x)"
+    assert examine(patients.same_shapes, n=24).verdict == "flat"
+
+
 def test_what_the_allocator_holds():
     report = examine(patients.heap_kept)
     assert 20 << 20 < report.find("allocator_retention").bytes < 40 << 20
@@ -215,6 +230,12 @@ def test_check_takes_inputs_as_callers_have_them():
     with torch.no_grad():
         report = torch_doctor.check(model, patients.X, iterations=12)
     assert report.verdict == "flat" and not report.findings and "No finding." in str(report)
+
+
+def test_a_list_is_one_argument():
+    seen = []
+    torch_doctor.check(seen.append, [patients.X, patients.X], iterations=1, experiments=False)
+    assert len(seen) == 1 and len(seen[0]) == 2
 
 
 def test_check_refuses_what_it_cannot_call():
@@ -446,7 +467,7 @@ def test_every_cause_is_documented():
     text = (ROOT / "docs" / "torch-doctor.md").read_text()
     source = pathlib.Path(causes.__file__).read_text()
     named = set(re.findall(r"Finding\(\s*\"(\w+)\"", source)) | set(retention.ADVICE)
-    assert len(named) == 17 and not [cause for cause in named if f"`{cause}`" not in text]
+    assert len(named) == 18 and not [cause for cause in named if f"`{cause}`" not in text]
 
 
 # --- scripts ---------------------------------------------------------------------------------------------------------

@@ -341,3 +341,36 @@ def mapping_leak(n):
         block = mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         block.write(b"x" * (1 << 20))
         kept.append(block)
+
+
+def trained(n):
+    """Training proper: a graph, gradients and an optimizer's state are meant."""
+    model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.BatchNorm1d(32), torch.nn.Linear(32, 1))
+    optimizer, losses = torch.optim.Adam(model.parameters()), []
+    for _ in range(n):
+        optimizer.zero_grad()
+        loss = model(X).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+
+
+@torch.no_grad()
+def bigger_and_bigger(n):
+    """Larger inputs need more memory; that is no leak."""
+    model = linear()
+    for number in range(n):
+        output = model(X.repeat(1 + number, 1))
+    return output
+
+
+@torch.inference_mode()
+def new_shapes(n, step=1):
+    model = torch.nn.Conv2d(32, 24, 3).eval()  # large enough for oneDNN
+    for number in range(n):
+        x = torch.ones(1, 32, 30 + step * number, 37)
+        model(x)
+
+
+def same_shapes(n):
+    new_shapes(n, step=0)

@@ -12,7 +12,8 @@ _REGISTER = ("register_hook", "register_forward_hook", "register_forward_pre_hoo
 def all_findings(report, watch):
     found = retained(watch) + hooks(watch) + graph_recorded(watch) + training_mode(watch) + running_statistics(watch)
     found += loader_copies(watch) + loader_workers(watch) + cycles(watch)
-    found += allocator(report, watch) + unexplained(report, watch, found)
+    found += allocator(report, watch) + kernels_per_shape(report, watch)
+    found += unexplained(report, watch, found)
     found += baseline(report)
     order = {"growing": 0, "warning": 1, "note": 2}
     return sorted(found, key=lambda finding: (order[finding.severity], -finding.bytes_per_iteration, -finding.bytes))
@@ -219,6 +220,25 @@ def baseline(report):
                               f"{size(figures['heap_live_bytes'])}, free {size(figures['heap_free_bytes'])}"])]
 
 
+def kernels_per_shape(report, watch):
+    """oneDNN and torch's wrapper of it keep a kernel for every shape they have seen, up to 1,024 each."""
+    rate = steady([(row[0], row[5]) for row in watch.summaries])
+    growth = report.growth
+    if not rate or not growth or growth["low"] <= 0:
+        return []
+    window = growth["window"][1] - growth["window"][0]
+    taken = max(growth["bytes_per_iteration"] - sum(growth["explained"].values()) / window, 0)
+    root = max(watch.roots.values(), key=lambda root: root.calls)
+    return [Finding("kernels_per_shape", "warning",
+                    f"oneDNN makes kernels in iteration after iteration: {size(taken)} each, until its caches are full",
+                    total_bytes=taken * window, bytes_per_iteration=taken,
+                    evidence=[f"executable mappings that belong to no file rise by {size(rate)} (reserved) per "
+                              "iteration: the inputs' shapes keep changing",
+                              "the caches are bounded, 1,024 kernels by default; ONEDNN_PRIMITIVE_CACHE_CAPACITY and "
+                              "LRU_CACHE_CAPACITY (environment, before import torch) make them smaller"],
+                    places=[root.place.writing("# pad the inputs to a few shapes")])]
+
+
 def unexplained(report, watch, found):
     """Resident growth, or live heap growth, that no finding accounts for: native code, most likely."""
     growth = report.growth
@@ -226,7 +246,7 @@ def unexplained(report, watch, found):
         return []
     # Findings that grow account for their bytes even where the census could not see them.
     window = growth["window"][1] - growth["window"][0]
-    claimed = sum(finding.bytes_per_iteration for finding in found if finding.growing) * window
+    claimed = sum(finding.bytes_per_iteration for finding in found) * window
     rest = growth["total_bytes"] - max(sum(growth["explained"].values()), claimed)
     # Free parts of the heap that are touched again look like growth to the kernel; new mappings are.
     rest = min(rest, growth["beside_malloc_bytes"])

@@ -22,6 +22,6 @@ def run(model, inputs, iterations, experiments):
 def _arguments(inputs):
     if isinstance(inputs, dict):
         return (), inputs
-    if isinstance(inputs, (tuple, list)):
-        return tuple(inputs), {}
+    if isinstance(inputs, tuple):
+        return inputs, {}
     return (inputs,), {}

@@ -37,7 +37,7 @@ def _verdict(report, watch):
     if watch.iteration < LEAST_ITERATIONS:
         report.notes.append(f"{watch.iteration} iterations seen, {LEAST_ITERATIONS} needed to tell growth from warm-up")
         return "undecided"
-    return "flat"
+    return "warming up" if report.find("kernels_per_shape") else "flat"
 
 
 def _what_an_iteration_is(watch):
@@ -48,11 +48,12 @@ def _what_an_iteration_is(watch):
 
 
 def _growth(watch):
-    slope = theil_sen(watch.readings.points("in_use", first=2))
+    slope = _slope_in_use(watch)
     if slope is None or watch.last_reading is None or watch.last is watch.reference:
         return {}
-    first, last, total = watch.reference, watch.last, watch.window_in_use_bytes
+    first, last = watch.reference, watch.last
     window = last.iteration - first.iteration
+    total = round(slope.value * window)
     untracked = sum(growth.per_iteration * growth.contents.python_bytes / max(growth.contents.items, 1) * window
                     for growth in watch.growths)
     explained = {"tensors": last.all_tensor_bytes - first.all_tensor_bytes,
@@ -65,6 +66,12 @@ def _growth(watch):
             "anonymous_bytes_per_iteration": anonymous.value,
             "anonymous_bytes": watch.last_reading.anonymous_bytes - watch.reference_reading.anonymous_bytes,
             "free_in_malloc_bytes": watch.last_reading.heap_free_bytes - watch.reference_reading.heap_free_bytes}
+
+
+def _slope_in_use(watch):
+    """The lesser of two upper bounds; see Reading."""
+    pages, mapped = (theil_sen(watch.readings.points(name, first=2)) for name in ("in_use", "mapped_in_use"))
+    return mapped if mapped is None or pages.value < 0 or mapped.value < pages.value else pages
 
 
 def _baseline(watch):

@@ -146,7 +146,7 @@ def _collect(value, contents, storages, roots, seen, depth):
             contents.with_graph += 1
             roots.append(value.grad_fn)
         return
-    if hasattr(value, "nbytes") and hasattr(value, "dtype"):  # numpy: a view weighs what it keeps
+    if tensors.is_array(value):  # a view weighs what it keeps
         base = value if value.base is None else value.base
         contents.python_bytes += getattr(base, "nbytes", value.nbytes) + 112
         return

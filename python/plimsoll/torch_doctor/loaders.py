@@ -53,7 +53,7 @@ def _leaves(item, depth=4):
     """(address, bytes, dtype) of the tensors and arrays in an item."""
     if isinstance(item, tensors.torch().Tensor):
         yield item.data_ptr(), item.numel() * item.element_size(), str(item.dtype)[6:]
-    elif hasattr(item, "__array_interface__") and hasattr(item, "nbytes"):
+    elif tensors.is_array(item):
         yield item.__array_interface__["data"][0], item.nbytes, str(item.dtype)
     elif depth and isinstance(item, dict):
         for part in item.values():

@@ -19,11 +19,16 @@ class Reading:
         self.data_bytes = data_bytes
         self.threads = threads
 
+    # Memory in use, twice: without what malloc holds free, so that what some code took and freed again leaves it
+    # unchanged, whether or not malloc gave the pages back; the doctor's own work does not show in it. The first rises
+    # too when free pages are touched again, the second when memory is only reserved: the lesser growth is the true one.
     @property
     def in_use_bytes(self):
-        """Anonymous memory without what malloc holds free. What some code took and freed again leaves it unchanged,
-        whether or not malloc gave the pages back: the doctor's own work does not show in it."""
         return self.anonymous_bytes - self.heap_free_bytes
+
+    @property
+    def mapped_in_use_bytes(self):
+        return self.data_bytes - self.heap_free_bytes
 
     @property
     def beside_malloc_bytes(self):

@@ -42,7 +42,7 @@ class Finding:
 
 
 class Report:
-    """Filled when the watched region ends. `verdict` is "leak", "flat" or "undecided"."""
+    """Filled when the watched region ends. `verdict` is "leak", "warming up", "flat" or "undecided"."""
 
     def __init__(self, step=None):
         self._step = step
@@ -94,6 +94,7 @@ class Report:
 
 def _head(report):
     words = {"leak": "memory grows with every iteration", "flat": "no growth",
+             "warming up": "memory rises towards a bound",
              "undecided": "undecided"}[report.verdict]
     head = [f"torch doctor: {words} ({report.iterations} iterations"
             + (f", an iteration is {report.iteration_is})" if report.iteration_is else ")")]

@@ -49,11 +49,23 @@ def belongs_to_caller(file):
     return True
 
 
+def _is_library(file):
+    return "/site-packages/" in file or "/dist-packages/" in file
+
+
 def caller_frame(frame):
-    """The nearest frame that is the caller's, from `frame` outwards; else the outermost."""
-    while frame.f_back is not None and not belongs_to_caller(frame.f_code.co_filename):
+    """The nearest frame, from `frame` outwards, whose line the caller can change; else the nearest of another
+    library's; else the outermost."""
+    of_library = None
+    while True:
+        file = frame.f_code.co_filename
+        if belongs_to_caller(file):
+            if not _is_library(file):
+                return frame
+            of_library = of_library or frame
+        if frame.f_back is None:
+            return of_library or frame
         frame = frame.f_back
-    return frame
 
 
 def place_of_frame(frame):

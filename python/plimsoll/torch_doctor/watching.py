@@ -59,8 +59,8 @@ class Watch:
         self.step_name = "one step() of yours"
         self.roots = {}               # (type, file, line) -> RootCall
         self.loaders = {}             # id of a dataset -> LoaderNotes
-        self.readings = Series(("anonymous", "in_use", "heap_live"))
-        self.summaries = []           # (iteration, Census figures) of every census
+        self.readings = Series(("anonymous", "in_use", "mapped_in_use", "heap_live"))
+        self.summaries = []           # of every census: iteration, tensors, bytes, nodes, Python bytes, generated code
         self.reference = self.previous = self.last = None   # censuses
         self.reference_reading = self.last_reading = None
         self.first_reading = None
@@ -248,20 +248,19 @@ class Watch:
             self.own += process.read() - reading
 
     def _note(self, iteration, reading):
-        self.last_in_use_bytes = reading.in_use_bytes - self.own.in_use_bytes
-        self.readings.add(iteration, anonymous=reading.anonymous_bytes, in_use=self.last_in_use_bytes,
+        self.readings.add(iteration, anonymous=reading.anonymous_bytes,
+                          in_use=reading.in_use_bytes - self.own.in_use_bytes,
+                          mapped_in_use=reading.mapped_in_use_bytes - self.own.mapped_in_use_bytes,
                           heap_live=reading.heap_live_bytes - self.own.heap_live_bytes)
 
     def _take_census(self, iteration, reading):
         census = censuses.take(iteration, not self.hooks_used)
         if self.reference_reading is None:
             self.reference, self.reference_reading = census, reading
-            self.reference_in_use_bytes = self.last_in_use_bytes
             self.baseline_code_bytes = process.generated_code_bytes() - self.first_code_bytes
-        self.window_in_use_bytes = self.last_in_use_bytes - self.reference_in_use_bytes
         self.previous, self.last, self.last_reading = self.last, census, reading
         self.summaries.append((iteration, census.tensor_count, census.all_tensor_bytes, census.graph_nodes,
-                               census.python_bytes))
+                               census.python_bytes, process.generated_code_bytes()))
         self._read_workers(iteration, census)
         if len(self.summaries) >= 3 and iteration >= self._next_explain:
             weights = {address: size for root in self.roots.values() for address, size in root.weights.items()}
