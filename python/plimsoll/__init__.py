@@ -5,7 +5,7 @@ a worker that starts sooner is worth it.
 """
 TYPE_CHECKING = False  # typing itself takes milliseconds
 if TYPE_CHECKING:
-    from . import observe
+    from . import observe, torch_doctor
     from ._native import __version__
     from .errors import (BudgetExceeded, Busy, Cancelled, DeadlineExceeded, Error, InvalidArgument, InvalidModel,
                          IoError, JobCancelled, JobError, MemoryLimitExceeded, NotImplementedYet, NotTransferable,
@@ -25,7 +25,7 @@ _HOME = {  # of each public name
     "pool": ["JobFuture", "Pool"],
     "receipt": ["Receipt"],
 }
-_MODULES = ["observe"]
+_MODULES = ["observe", "torch_doctor"]
 __all__ = sorted([*_MODULES, *(name for names in _HOME.values() for name in names)])
 
 

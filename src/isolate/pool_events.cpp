@@ -133,7 +133,11 @@ void PoolLoop::on_answer(PoolWorker& worker) {
   auto [job, receipt] = worker.Finish();
   const int attempts = job.attempts;
   finish(std::move(job), {Outcome::Kind::kAnswer, std::move(answer), {}, std::move(receipt), attempts});
-  recycle_if_due(worker);
+  try {
+    recycle_if_due(worker);
+  } catch (const Error& error) {
+    kill(worker, Outcome::Kind::kWorkerDied, error.what());
+  }
 }
 
 void PoolLoop::recycle_if_due(PoolWorker& worker) {

@@ -157,8 +157,12 @@ void PoolLoop::dispatch() {
     std::optional<PoolJob> job = queue_.Pop();
     if (!job) return;
     ++job->attempts;
-    worker->Give(std::move(*job));
-    if (worker->wants_to_write()) watch_writes(*worker);
+    try {
+      worker->Give(std::move(*job));
+      if (worker->wants_to_write()) watch_writes(*worker);
+    } catch (const Error& error) {  // its figures cannot be read: it is not fit for a job
+      kill(*worker, Outcome::Kind::kWorkerDied, error.what());
+    }
   }
 }
 

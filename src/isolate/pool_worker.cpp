@@ -69,6 +69,7 @@ bool PoolWorker::spoke_unasked() const noexcept {
 void PoolWorker::Give(PoolJob job) {
   job_ = std::move(job);
   state_ = State::kBusy;
+  request_unread_ = true;
   reader_.Expect(options_.result_bytes);
   writer_.Begin(job_->request);
   job_process_.ResetPeak();
@@ -150,8 +151,13 @@ Receipt PoolWorker::JobReceipt(Receipt receipt) const {
 }
 
 std::pair<PoolJob, Receipt> PoolWorker::Finish() {
-  Receipt receipt = JobReceipt(job_process_.Snapshot());
-  if (receipt.peak_bytes == 0) receipt.peak_bytes = MemoryBytes();  // where peaks are sampled: too short for it
+  Receipt receipt;
+  try {
+    receipt = JobReceipt(job_process_.Snapshot());
+    if (receipt.peak_bytes == 0)
+      receipt.peak_bytes = MemoryBytes();  // where peaks are sampled: too short for it
+  } catch (const Error&) {                 // an answer counts with or without its figures
+  }
   PoolJob job = std::move(*TakeJob());
   ++jobs_done_;
   state_ = State::kIdle;
@@ -168,8 +174,12 @@ std::optional<PoolJob> PoolWorker::TakeJob() {
 
 bool PoolWorker::over_cpu_time() const {
   const auto limit = options_.limits.cpu_time;
-  return state_ == State::kBusy && limit.count() > 0 &&
-         job_process_.Snapshot().cpu_ms - at_begin_.cpu_ms >= static_cast<double>(limit.count());
+  if (state_ != State::kBusy || limit.count() == 0) return false;
+  try {
+    return job_process_.Snapshot().cpu_ms - at_begin_.cpu_ms >= static_cast<double>(limit.count());
+  } catch (const Error&) {  // ended, most likely: others notice
+    return false;
+  }
 }
 
 void PoolWorker::Leave(std::chrono::milliseconds patience) {
@@ -195,7 +205,12 @@ void PoolWorker::Died() {
 }
 
 bool PoolWorker::Look() {
-  if (!completed_) completed_ = job_process_.WaitFor(std::chrono::milliseconds(0));
+  try {
+    if (!completed_) completed_ = job_process_.WaitFor(std::chrono::milliseconds(0));
+  } catch (const Error& error) {  // it cannot be waited for; its Job's end is its own
+    completed_.emplace().receipt.ending = Ending::kCancelled;
+    if (kill_why_.empty()) kill_why_ = error.what();
+  }
   return completed_.has_value();
 }
 

@@ -58,10 +58,10 @@ TEST(PoolFaults, AnAnswerTooManyEndsTheWorkerNotTheNextJob) {
 
 TEST(PoolFaults, MemoryLimitIsReportedAsSuch) {
   PoolOptions options = echo_options(1);
-  options.limits.memory_bytes = 64 << 20;
+  options.limits.memory_bytes = 256 << 20;
   Pool pool(options);
   EXPECT_EQ(ask(pool, "touch 20000000").kind, Kind::kAnswer);
-  const Outcome outcome = ask(pool, "touch 200000000");
+  const Outcome outcome = ask(pool, "touch 2000000000");
   if (!has_cgroup(outcome.receipt)) GTEST_SKIP() << "no memory cgroup: " << outcome.receipt.mechanism;
   EXPECT_EQ(outcome.kind, Kind::kMemoryLimit) << outcome.message;
   EXPECT_TRUE(outcome.receipt.limit_hit);
