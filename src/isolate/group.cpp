@@ -249,6 +249,9 @@ int64_t Group::kill() noexcept {
 bool Group::empty() {
   if (const JobCgroup* list = roster()) {
     FileReader reader;
+    const auto events =
+        list->version() == 2 ? reader.read_at(list->descriptor(), "cgroup.events") : std::nullopt;
+    if (events) return number_of(*events, "populated").value_or(0) == 0;  // cgroups below it count
     return reader.read_at(list->descriptor(), "cgroup.procs").value_or("").empty();
   }
   tracker_->scan(true);

@@ -34,9 +34,12 @@ remove() {
   n=0
   while [ -d "$1" ] && [ $n -lt 500 ]; do
     [ -w "$1/cgroup.kill" ] && echo 1 >"$1/cgroup.kill"
-    while read -r process; do kill -9 "$process"; done <"$1/cgroup.procs"
+    for list in "$1/cgroup.procs" "$1"/*/cgroup.procs; do
+      [ -r "$list" ] && while read -r process; do kill -9 "$process"; done <"$list"
+    done
     [ -w "$1/memory.force_empty" ] && echo 0 >"$1/memory.force_empty"
     [ -w "$1/memory.reclaim" ] && read -r held <"$1/memory.current" && echo "$held" >"$1/memory.reclaim"
+    for below in "$1"/*/; do [ -d "$below" ] && rmdir "$below"; done
     rmdir "$1" && return
     n=$((n + 1))
     sleep 0.01

@@ -1,5 +1,6 @@
 #include "isolate/job_cgroup.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <memory>
 
 namespace plimsoll {
 
@@ -52,7 +54,12 @@ Descriptor JobCgroup::open(const char* file, int flags) const noexcept {
 
 int JobCgroup::remove() noexcept {
   if (!directory_) return 0;
-  if (::rmdir(path_.c_str()) != 0 && errno != ENOENT) return errno;
+  int error = ::rmdir(path_.c_str()) == 0 ? 0 : errno;
+  if (error == EBUSY) {
+    clear_below(directory_.get());
+    error = ::rmdir(path_.c_str()) == 0 ? 0 : errno;
+  }
+  if (error != 0 && error != ENOENT) return error;
   directory_.reset();
   return 0;
 }
@@ -114,6 +121,22 @@ int signal_members(int directory, int signal) noexcept {
       ::kill(before[i], signal);  // no descriptor left for it
   }
   return static_cast<int>(after.size());
+}
+
+void clear_below(int directory) noexcept {
+  Descriptor again(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!again) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(again.get()), ::closedir);
+  if (!list) return;
+  const int opened = again.release();  // the list closes it
+  while (const dirent* entry = ::readdir(list.get())) {
+    if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
+    const Descriptor child(::openat(opened, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!child) continue;
+    signal_members(child.get(), SIGKILL);
+    clear_below(child.get());
+    ::unlinkat(opened, entry->d_name, AT_REMOVEDIR);
+  }
 }
 
 }  // namespace plimsoll

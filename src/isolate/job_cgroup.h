@@ -58,5 +58,8 @@ std::vector<int> parse_members(std::string_view text);
 // Sends `signal` to those that `list` names before and after we hold them, so that no pid that was used again
 // is hit; returns how many there were.
 int signal_members(int directory, int signal) noexcept;
+// Kills what is in cgroups that the job made below its own (it may be one of us that was killed), and removes
+// them.
+void clear_below(int directory) noexcept;
 
 }  // namespace plimsoll

@@ -40,6 +40,7 @@ bool remove_leftover(int parent, const char* name, int version) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (version == 2) write_at(directory.get(), "cgroup.kill", "1", 1);
     if (signal_members(directory.get(), SIGKILL) == 0) {
+      clear_below(directory.get());
       write_at(directory.get(), "memory.force_empty", "0", 1);
       if (::unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return true;
     }

@@ -263,8 +263,11 @@ class Deaths(Case):
 
     def test_we_are_killed(self):
         """The guard ends the job with all its descendants and removes its cgroups; nobody has to start us again."""
-        for _ in range(5):
-            process = self.start("--", "sh", "-c", f"sleep 77.{os.getpid()} & setsid sleep 77.{os.getpid()} & echo up; wait")
+        for turn in range(5):
+            # The second is one of us itself: its cgroup is below its own.
+            nested = [PLIMSOLL, "exec", "--quiet", "--"] if turn == 1 else []
+            process = self.start("--", *nested, "sh", "-c",
+                                 f"sleep 77.{os.getpid()} & setsid sleep 77.{os.getpid()} & echo up; wait")
             self.assertEqual(process.stdout.readline(), "up\n")
             process.kill()
             process.communicate(timeout=60)  # the job held our pipes: nobody of it is left
@@ -286,6 +289,19 @@ class Deaths(Case):
             self.assertTrue(eventually(lambda: not alive(f"78.{os.getpid()}")), alive(f"78.{os.getpid()}"))
         for pid in alive(f"78.{os.getpid()}"):
             os.kill(pid, signal.SIGKILL)
+        self.assertEqual(cgroups(), set())
+
+    def test_a_job_that_is_one_of_us(self):
+        """Killed together with its own jobs and guard: the cgroups that it made below its own go, too."""
+        process = self.start("--", PLIMSOLL, "exec", "--", "sh", "-c",
+                             f"setsid sleep 79.{os.getpid()} & echo up; sleep 79.{os.getpid()}")
+        self.assertEqual(process.stdout.readline(), "up\n")
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        self.assertIn("cancelled", error)
+        self.assertEqual(alive(f"79.{os.getpid()}"), [])
         self.assertEqual(cgroups(), set())
 
     def test_others_cgroups_are_left_alone(self):
