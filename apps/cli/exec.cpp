@@ -49,7 +49,10 @@ std::map<std::string, std::string> make_environment(const ExecOptions& options) 
     variables[std::string(assignment.substr(0, equals))] = assignment.substr(equals + 1);
     return true;
   };
-  for (char** variable = environ; !options.clear_environment && *variable != nullptr; ++variable)
+  const bool is_stranger = !options.sandbox.empty();
+  if (is_stranger && !options.clear_environment) variables = plimsoll::HarmlessEnvironment();
+  for (char** variable = environ; !options.clear_environment && !is_stranger && *variable != nullptr;
+       ++variable)
     set(*variable);
   for (const std::string& assignment : options.assignments) {
     if (!set(assignment)) throw UsageError(fmt::format("--env: expected NAME=VALUE, found '{}'", assignment));

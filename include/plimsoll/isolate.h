@@ -50,11 +50,12 @@ struct SandboxOptions {
 enum class Output : uint8_t { kInherit, kCapture, kDiscard, kToError };
 
 struct Command {
-  std::vector<std::string> argv;                                  // argv[0] is looked up in PATH
-  std::optional<std::map<std::string, std::string>> environment;  // absent: the caller's
-  std::string working_directory;                                  // empty: the caller's
-  std::string input;                                              // given on stdin; empty: /dev/null
-  bool inherit_input = false;                                     // stdin is the caller's
+  std::vector<std::string> argv;  // argv[0] is looked up in PATH
+  // Absent: the caller's; of a sandboxed job HarmlessEnvironment().
+  std::optional<std::map<std::string, std::string>> environment;
+  std::string working_directory;  // empty: the caller's
+  std::string input;              // given on stdin; empty: /dev/null
+  bool inherit_input = false;     // stdin is the caller's
   Output standard_output = Output::kInherit;
   Output standard_error = Output::kInherit;
   // Descriptors the job gets: (the caller's, the job's). One for 1 or 2 takes the place of standard_output or
@@ -151,6 +152,10 @@ class Job {
   explicit Job(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+// What a stranger may know of the caller's environment: PATH, language, time zone, numbers of threads. No
+// tokens.
+std::map<std::string, std::string> HarmlessEnvironment();
 
 // Runs a command to its end.
 Completed Exec(Command command, const Limits& limits = {});

@@ -119,8 +119,10 @@ void check_command(const Command& command) {
 
 std::vector<std::string> environment_of(const Command& command) {
   std::vector<std::string> variables;
-  if (command.environment) {
-    for (const auto& [name, value] : *command.environment) variables.push_back(name + "=" + value);
+  const bool is_stranger = command.sandbox.level != SandboxLevel::kNone;
+  if (command.environment || is_stranger) {
+    for (const auto& [name, value] : command.environment ? *command.environment : HarmlessEnvironment())
+      variables.push_back(name + "=" + value);
   } else {
     for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
       variables.emplace_back(*variable);

@@ -3,12 +3,43 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "isolate/request.h"
 
 namespace plimsoll {
 namespace {
+
+const char* const kHarmless[] = {
+    "PATH",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_COLLATE",
+    "LC_MESSAGES",
+    "LC_TIME",
+    "TZ",
+    "TERM",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "LC_NUMERIC",
+    "COLUMNS",
+    "LINES",
+    "MKL_NUM_THREADS",
+    "PYTHONHASHSEED",
+    "PYTHONUNBUFFERED",
+    "NO_COLOR",
+    "MALLOC_ARENA_MAX",
+    "MALLOC_TRIM_THRESHOLD_",
+    "PYTHONDONTWRITEBYTECODE",
+};
+
+bool has_variable(const std::vector<std::string>& environment, const std::string& prefix) {
+  return std::any_of(environment.begin(), environment.end(),
+                     [&](const std::string& variable) { return variable.rfind(prefix, 0) == 0; });
+}
 
 // Where exec would find the program; empty if nowhere. The sandbox may hide the directory it is named from.
 std::string find_program(const std::vector<std::string>& candidates, const std::string& working_directory) {
@@ -24,6 +55,14 @@ std::string find_program(const std::vector<std::string>& candidates, const std::
 }
 
 }  // namespace
+
+std::map<std::string, std::string> HarmlessEnvironment() {
+  std::map<std::string, std::string> environment;
+  for (const char* name : kHarmless) {
+    if (const char* value = std::getenv(name)) environment.emplace(name, value);
+  }
+  return environment;
+}
 
 std::unique_ptr<Sandbox> sandbox_for(const Command& command) {
   if (command.sandbox.level == SandboxLevel::kNone) return nullptr;
@@ -50,6 +89,9 @@ void enter_sandbox(SpawnRequest& request, Sandbox& sandbox) {
               all.end());
     all.push_back(prefix + value);
   }
+  // Its user's is hidden; programs keep caches and settings there.
+  if (!has_variable(request.environment, "HOME="))
+    request.environment.push_back("HOME=" + sandbox.environment().front().second);
 }
 
 }  // namespace plimsoll

@@ -270,6 +270,16 @@ TEST(SandboxedJob, EndsWhenItsCallerIsKilled) {
   CleanUpLeftovers();
 }
 
+TEST(SandboxedJob, GetsNothingSecretOfOurEnvironment) {
+  setenv("PLIMSOLL_TEST_TOKEN", "secret", 1);
+  setenv("TZ", "UTC", 1);
+  EXPECT_EQ(Exec(shell("echo $PLIMSOLL_TEST_TOKEN-$TZ; [ $HOME = $TMPDIR ]")).output, "-UTC\n");
+  Command given = shell("echo $PLIMSOLL_TEST_TOKEN-$TZ-$HOME");
+  given.environment = {{"PLIMSOLL_TEST_TOKEN", "given"}, {"HOME", "/home"}};
+  EXPECT_EQ(Exec(given).output, "given--/home\n");
+  unsetenv("PLIMSOLL_TEST_TOKEN");
+}
+
 TEST(SandboxedJob, WrongPathsAreRefused) {
   for (const char* path : {"/", "/proc", "/proc/1", "/dev", "/dev/mem", "/tmp", "/no/such/path", ""}) {
     Command command = shell("true");
