@@ -101,8 +101,9 @@ Json view_json(const std::vector<const Sample*>& samples, std::span<const Part<V
 std::string facts_text(const WatchHistory& history) {
   const RecordingHeader& header = history.header;
   const double seconds = history.samples.empty() ? 0 : history.samples.back().seconds;
-  std::string text = fmt::format("{} (pid {}), {} samples in {:.1f} s from {}", header.name, header.pid,
-                                 history.samples.size(), seconds, header.started);
+  std::string text = header.name.empty() ? "" : header.name + " ";
+  text += fmt::format("(pid {}), {} samples in {:.1f} s", header.pid, history.samples.size(), seconds);
+  if (!header.started.empty()) text += " from " + header.started;
   for (const char* fact : {"kernel"})
     if (header.facts.count(fact)) text += ", " + header.facts.at(fact);
   const Sample* last = last_reading(history.samples);

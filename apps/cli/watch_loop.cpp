@@ -153,6 +153,9 @@ void Watch::sample() {
   if (one.gap && young_reads_ > 0) one = observer_->Read(target_.iteration());
   if (young_reads_ > 0) --young_reads_;
   one.seconds += observer_offset_;
+  // On a busy machine reading takes a while, and iterations go on: what was read belongs to the middle.
+  target_.read_all();
+  if (one.iteration >= 0) one.iteration += (target_.iteration() - one.iteration) / 2;
   add_sample(std::move(one));
   judge_at_times();
   if (elapsed_seconds() >= next_account_ && !history_.samples.back().gap) account_now();

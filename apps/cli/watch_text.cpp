@@ -73,12 +73,13 @@ std::string verdict_text(const Verdict& verdict) {
 }
 
 std::string sample_line(const Sample& sample, const std::optional<Verdict>& verdict) {
-  std::string text = fmt::format("{:>9.1f} s  ", sample.seconds);
-  if (sample.iteration >= 0) text += fmt::format("iteration {}  ", grouped(sample.iteration));
-  if (sample.gap) return text + fmt::format("gap: {}", plain_text(sample.gap_reason));
-  text += fmt::format("process {}  ", human_bytes(sample.process.kernel_bytes));
-  if (sample.container) text += fmt::format("container {}  ", human_bytes(sample.container->kernel_bytes));
-  return verdict ? text + verdict_text(*verdict) : text;
+  std::string text = fmt::format("{:>9.1f} s", sample.seconds);
+  if (sample.iteration >= 0) text += fmt::format("  iteration {}", grouped(sample.iteration));
+  if (sample.gap) return text + fmt::format("  gap: {}", plain_text(sample.gap_reason));
+  text += fmt::format("  process {}", human_bytes(sample.process.kernel_bytes));
+  if (sample.container) text += fmt::format("  container {}", human_bytes(sample.container->kernel_bytes));
+  if (verdict) text += fmt::format("  {}", verdict_text(*verdict));
+  return text;
 }
 
 namespace {

@@ -247,8 +247,8 @@ Recording ParseRecording(std::string_view text, const std::string& name) {
   }
   if (number == 0) fail(ErrorCode::kInvalidArgument, "{}: the recording is empty", name);
   if (!recording.verdict)
-    recording.note =
-        "the recording was cut short" + (recording.note.empty() ? std::string() : ": " + recording.note);
+    recording.note = "the recording ends without a verdict: it was cut short, or its watch was" +
+                     (recording.note.empty() ? std::string() : "; " + recording.note);
   return recording;
 }
 

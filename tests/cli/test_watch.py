@@ -121,7 +121,8 @@ class Leak(Case):
                     "container", "unexplained_bytes"):
             self.assertIn(key, last)
         self.assertEqual((last["verdict"], last["cause"]), ("leak", "live heap"))
-        self.assertAlmostEqual(last["bytes_per_iteration"], 1e6, delta=1e5)
+        # How exact it is, tests/scenarios measures; here a busy machine may count late.
+        self.assertAlmostEqual(last["bytes_per_iteration"], 1e6, delta=2.5e5)
         self.assertGreater(samples[-1]["process"]["kernel_bytes"], samples[1]["process"]["kernel_bytes"])
         self.assertGreaterEqual(samples[-1]["iteration"], 20)
         # What the command prints is not lost, and does not stand between our lines.
@@ -353,6 +354,24 @@ class Experiments(Case):
         time.sleep(0.5)
         lines = [int(target.stdout.readline()) for _ in range(5)]
         self.assertEqual(lines, list(range(before + 1, before + 6)))
+        self.assertIsNone(target.poll())
+
+    def test_trim_among_threads(self):
+        """All but one thread wait on a lock or compute: the one that sleeps is found, and all go on."""
+        script = RETAINING.replace(
+            "for i in range(100000):",
+            "import threading\nlock = threading.Lock()\nlock.acquire()\n"
+            "for _ in range(8): threading.Thread(target=lock.acquire, daemon=True).start()\n"
+            "threading.Thread(target=lambda: all(True for _ in iter(int, 1)), daemon=True).start()\n"
+            "for i in range(100000):")
+        target = self.start(PYTHON, "-c", script, stdout=subprocess.PIPE, text=True)
+        target.stdout.readline()
+        trim = self.findings("--trim", "--pid", target.pid)["trim"]
+        if "not done" in trim["finding"] and "rested" not in trim["finding"]:
+            self.skipTest(trim["finding"])
+        self.assertIn("came back", trim["finding"])
+        seen = [int(target.stdout.readline()) for _ in range(40)]
+        self.assertEqual(seen, list(range(seen[0], seen[0] + 40)))
         self.assertIsNone(target.poll())
 
     def test_reclaim_and_restart(self):
