@@ -49,7 +49,7 @@ struct Observer::Impl {
     if (!stat) fail_to_open(pid, reader.error() == 0 ? ESRCH : reader.error(), options.proc_root);
     check(*stat, root.status(reader));
     start_ticks = stat->start_ticks;
-    program = root.program_identity(*stat);
+    program = stat->program_identity().value_or(0);
   }
 
   static void check(const ProcessStat& stat, const std::optional<ProcessStatus>& status) {
@@ -74,8 +74,8 @@ struct Observer::Impl {
       ended = true;
       return "the process has ended";
     }
-    const uint64_t now = root.program_identity(*stat);
-    if (now != program && !stat->leader_has_ended()) {
+    const uint64_t now = stat->program_identity().value_or(program);
+    if (now != program) {
       program = now;
       processes.forget();
       return fmt::format("the process executed another program: {}", printable(stat->name));

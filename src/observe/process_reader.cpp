@@ -39,7 +39,7 @@ ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, const Pr
   for (const ProcessTree::Member& member : members_) {
     bool lives = false;
     if (member.pid == members_.front().pid) {
-      lives = read_member(root, stat, full, files, result);
+      lives = read_living(root, stat, full, files, result);
     } else {
       const ProcessDirectory directory(proc_root_, member.pid);
       const auto member_stat = directory.stat(reader_);
@@ -49,7 +49,7 @@ ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, const Pr
         continue;
       }
       const bool is_same = member_stat && member_stat->start_ticks == member.start_ticks;
-      lives = is_same && read_member(directory, *member_stat, full, files, result);
+      lives = is_same && read_living(directory, *member_stat, full, files, result);
     }
     if (lives) continue;
     memories_.erase(member.pid);
@@ -63,6 +63,16 @@ ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, const Pr
   return result;
 }
 
+// A leader may go before its threads, also between two of our looks: then one of them is asked.
+bool ProcessReader::read_living(const ProcessDirectory& directory, const ProcessStat& stat, bool full,
+                                FileShares* files, Result& result) {
+  if (read_member(directory, stat, full, files, result)) return true;
+  if (stat.threads <= 1 || stat.leader_has_ended()) return false;
+  ProcessStat headless = stat;
+  headless.state = 'Z';
+  return read_member(directory, headless, full, files, result);
+}
+
 // False: the process is gone.
 bool ProcessReader::read_member(const ProcessDirectory& directory, const ProcessStat& stat, bool full,
                                 FileShares* files, Result& result) {
@@ -71,11 +81,12 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
   const auto status_text = reader_.read_at(directory.descriptor(), (prefix + "status").c_str());
   if (!status_text) return false;
   const ProcessStatus status = parse_status(*status_text);
+  if (status.rss_bytes == 0 && status.rss_anonymous_bytes < 0) return false;  // it has given its memory up
 
   Memory& memory = memories_[stat.pid];
-  const uint64_t program = stat.leader_has_ended() ? memory.program : directory.program_identity(stat);
+  const uint64_t program = stat.program_identity().value_or(memory.program);
   if (memory.start_ticks != stat.start_ticks || memory.program != program)
-    memory = {stat.start_ticks, program, false, {}};
+    memory = {stat.start_ticks, program, false, {}, {}};
   bool was_full = false;
   if (full) {
     FullReading reading;
@@ -84,14 +95,16 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
     if (error == ESRCH) return false;
     was_full = error == 0;
     if (was_full) {
+      memory.before = memory.has_full ? memory.full : reading;
       memory.full = reading;
       memory.has_full = true;
     } else {
       ++result.gaps.denied;
     }
   }
-  ProcessView view = was_full ? (proportional_ ? memory.full.by_pss : memory.full.by_rss)
-                              : scale_view(memory.has_full ? &memory.full : nullptr, status, proportional_);
+  ProcessView view =
+      was_full ? (proportional_ ? memory.full.by_pss : memory.full.by_rss)
+               : scale_view(memory.has_full ? &memory.full : nullptr, &memory.before, status, proportional_);
   result.exact &= was_full;
   view.rss_bytes = status.rss_bytes;
   view.page_table_bytes = status.page_table_bytes;

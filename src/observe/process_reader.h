@@ -40,8 +40,10 @@ class ProcessReader {
     uint64_t start_ticks = 0;
     uint64_t program = 0;
     bool has_full = false;
-    FullReading full;
+    FullReading full, before;  // the last two
   };
+  bool read_living(const ProcessDirectory& directory, const ProcessStat& stat, bool full, FileShares* files,
+                   Result& result);
   bool read_member(const ProcessDirectory& directory, const ProcessStat& stat, bool full, FileShares* files,
                    Result& result);
   // 0, or the errno of what could not be read; ESRCH: the process is gone.

@@ -1,6 +1,9 @@
 #include "observe/process_view.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
 
 #include "observe/fields.h"
 
@@ -49,6 +52,39 @@ int64_t scaled(int64_t bytes, int64_t now, int64_t then) {
                               static_cast<double>(then));
 }
 
+constexpr int64_t ProcessView::*kAnonymousKinds[] = {&ProcessView::heap_bytes, &ProcessView::allocator_bytes,
+                                                     &ProcessView::stack_bytes, &ProcessView::anonymous_bytes,
+                                                     &ProcessView::private_file_bytes};
+constexpr size_t kKinds = std::size(kAnonymousKinds);
+
+// Gives `change` to the kinds of `view` that changed that way since `before`, or to all.
+void spread(int64_t change, const ProcessView& before, ProcessView& view) {
+  if (change == 0) return;
+  std::array<double, kKinds> growth = {}, size = {};
+  double all_growth = 0, all_sizes = 0;
+  for (size_t i = 0; i < kKinds; ++i) {
+    size[i] = static_cast<double>(view.*kAnonymousKinds[i]);
+    const double grown = size[i] - static_cast<double>(before.*kAnonymousKinds[i]);
+    growth[i] = std::max(change > 0 ? grown : -grown, 0.0);
+    all_growth += growth[i];
+    all_sizes += size[i];
+  }
+  const bool has_trend = all_growth >= 0.1 * std::abs(static_cast<double>(change));
+  const std::array<double, kKinds>& weights = has_trend ? growth : size;
+  const double all = has_trend ? all_growth : all_sizes;
+  if (all <= 0) {
+    view.anonymous_bytes = std::max<int64_t>(view.anonymous_bytes + change, 0);
+    return;
+  }
+  const int64_t allocator_before = view.allocator_bytes;
+  for (size_t i = 0; i < kKinds; ++i) {
+    int64_t& bytes = view.*kAnonymousKinds[i];
+    bytes =
+        std::max<int64_t>(bytes + static_cast<int64_t>(static_cast<double>(change) * weights[i] / all), 0);
+  }
+  view.malloc_map_bytes = scaled(view.malloc_map_bytes, view.allocator_bytes, allocator_before);
+}
+
 // Kernels that do not tell the kinds: all of it is anonymous, as far as anybody can know.
 ProcessStatus with_kinds(ProcessStatus status) {
   if (status.rss_anonymous_bytes < 0) status.rss_anonymous_bytes = status.rss_bytes;
@@ -87,18 +123,20 @@ void add_mappings(const std::vector<Vma>& vmas, const NameTable& names, const Ma
   reading.by_rss.mappings = reading.by_pss.mappings = static_cast<int64_t>(vmas.size());
 }
 
-ProcessView scale_view(const FullReading* last, const ProcessStatus& status, bool proportional) {
+ProcessView scale_view(const FullReading* last, const FullReading* before_last, const ProcessStatus& status,
+                       bool proportional) {
   const ProcessStatus now = with_kinds(status);
   ProcessView view;
   if (last == nullptr) {
     view = unscaled_view(now);
   } else {
-    view = proportional ? last->by_pss : last->by_rss;
+    const auto view_of = [&](const FullReading& reading) {
+      return proportional ? reading.by_pss : reading.by_rss;
+    };
+    view = view_of(*last);
     const ProcessStatus then = with_kinds(last->status);
-    for (int64_t* bytes :
-         {&view.heap_bytes, &view.allocator_bytes, &view.malloc_map_bytes, &view.stack_bytes,
-          &view.anonymous_bytes, &view.private_file_bytes, &view.huge_page_bytes, &view.fork_shared_bytes})
-      *bytes = scaled(*bytes, now.rss_anonymous_bytes, then.rss_anonymous_bytes);
+    const ProcessView before = before_last == nullptr ? view : view_of(*before_last);
+    spread(now.rss_anonymous_bytes - then.rss_anonymous_bytes, before, view);
     view.shared_file_bytes = scaled(view.shared_file_bytes, now.rss_file_bytes, then.rss_file_bytes);
     view.shared_memory_bytes =
         then.rss_shared_memory_bytes > 0

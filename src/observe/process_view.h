@@ -30,9 +30,12 @@ struct FullReading {
 void add_mappings(const std::vector<Vma>& vmas, const NameTable& names, const MappingContext& context,
                   FullReading& reading, FileShares* files);
 
-// The view now, from the last full reading (none: nullptr) and the cheap figures: each kind grows and shrinks
-// with the kernel's figure for its group (anonymous, file, shared memory).
-ProcessView scale_view(const FullReading* last, const ProcessStatus& now, bool proportional);
+// The view now, from the last full readings (none: nullptr) and the cheap figures. What the kernel's figure
+// for anonymous memory changed by since the last goes to the kinds that changed that way between the last
+// two, if they explain a tenth of it, otherwise to all by their sizes; files and shared memory grow with
+// theirs.
+ProcessView scale_view(const FullReading* last, const FullReading* before_last, const ProcessStatus& now,
+                       bool proportional);
 
 // Adds bytes and counts.
 void add_view(ProcessView& sum, const ProcessView& view);

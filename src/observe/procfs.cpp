@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <memory>
 #include <utility>
 
@@ -27,7 +26,7 @@ uint64_t parse_unsigned(std::string_view word) {
 
 // Fields of stat are numbered as proc(5) does, from 1.
 constexpr int kFirstFieldAfterName = 3;
-constexpr int kLastField = 47;
+constexpr int kLastField = 28;
 
 struct CloseDirectory {
   void operator()(DIR* directory) const noexcept { ::closedir(directory); }
@@ -42,14 +41,16 @@ DirectoryStream open_stream(int parent, const char* name) {
   return DirectoryStream(stream);
 }
 
-uint64_t mix(uint64_t hash, uint64_t value) {
-  return (hash ^ value) * 0x100000001b3ULL + (hash >> 29);
-}
-
 }  // namespace
 
 bool ProcessStat::is_kernel_thread() const noexcept {
   return (flags & kKernelThreadFlag) != 0;
+}
+
+// The stack's start is random, and the code's too for most programs.
+std::optional<uint64_t> ProcessStat::program_identity() const noexcept {
+  if (leader_has_ended() || start_code == 0) return std::nullopt;
+  return (start_code ^ start_stack) * 0x100000001b3ULL + start_stack;
 }
 
 std::optional<ProcessStat> parse_stat(std::string_view text) {
@@ -72,7 +73,6 @@ std::optional<ProcessStat> parse_stat(std::string_view text) {
   stat.start_ticks = parse_unsigned(fields[22]);
   stat.start_code = parse_unsigned(fields[26]);
   stat.start_stack = parse_unsigned(fields[28]);
-  stat.start_brk = parse_unsigned(fields[47]);
   return stat;
 }
 
@@ -172,19 +172,6 @@ std::string ProcessDirectory::living_prefix(const ProcessStat& stat) const {
     if (entry->d_name[0] != '.' && leader != entry->d_name) return std::string("task/") + entry->d_name + "/";
   }
   return {};
-}
-
-uint64_t ProcessDirectory::program_identity(const ProcessStat& stat) const {
-  uint64_t hash = mix(mix(stat.start_code, stat.start_stack), stat.start_brk);
-  struct stat program = {};
-  if (::fstatat(descriptor_, "exe", &program, 0) == 0) hash = mix(mix(hash, program.st_dev), program.st_ino);
-  return hash;
-}
-
-std::string ProcessDirectory::link(const char* name) const {
-  std::array<char, PATH_MAX> target;
-  const ssize_t length = ::readlinkat(descriptor_, name, target.data(), target.size());
-  return length > 0 ? std::string(target.data(), static_cast<size_t>(length)) : std::string();
 }
 
 }  // namespace plimsoll

@@ -11,7 +11,8 @@
 
 namespace plimsoll {
 
-// /proc/PID/stat, as far as it is used. The addresses are 0 without permission.
+// /proc/PID/stat, as far as it is used. Addresses are the same for all without
+// permission, and 0 without memory.
 struct ProcessStat {
   int pid = 0;
   std::string name;  // any bytes, newlines and parentheses too
@@ -20,12 +21,15 @@ struct ProcessStat {
   uint64_t flags = 0;
   int64_t threads = 0;
   uint64_t start_ticks = 0;  // with the pid, the identity of a process
-  uint64_t start_code = 0, start_stack = 0, start_brk = 0;
+  uint64_t start_code = 0, start_stack = 0;
 
   bool is_kernel_thread() const noexcept;
   bool is_stopped() const noexcept { return state == 'T' || state == 't'; }
   // A leader that called pthread_exit is a zombie while its threads live on.
   bool leader_has_ended() const noexcept { return state == 'Z' || state == 'X'; }
+  // What changes with every exec and with nothing else. Without permission it is the same for all; a leader
+  // that has ended, or a process in the middle of an exec, has none.
+  std::optional<uint64_t> program_identity() const noexcept;
   bool has_ended() const noexcept { return leader_has_ended() && threads <= 1; }
 };
 std::optional<ProcessStat> parse_stat(std::string_view text);
@@ -71,10 +75,6 @@ class ProcessDirectory {
   int64_t count_descriptors() const;
   // Where mm's files are: empty, or "task/TID/" of a living thread if the leader has left them behind.
   std::string living_prefix(const ProcessStat& stat) const;
-  // What changes with every exec and with nothing else: the program's file and addresses. Without permission,
-  // and of a leader that has ended, it is that of no program.
-  uint64_t program_identity(const ProcessStat& stat) const;
-  std::string link(const char* name) const;  // readlink; empty without permission
 
  private:
   int descriptor_ = -1;
