@@ -134,8 +134,10 @@ void PoolLoop::start_failed(const std::string& message, bool certain) {
     start_error_ = message;
   }
   news_.notify_all();
-  for (PoolJob& job : queue_.PopAll())
-    finish(std::move(job), {Outcome::Kind::kStartFailed, {}, message, {}, job.attempts});
+  for (PoolJob& job : queue_.PopAll()) {
+    const int attempts = job.attempts;
+    finish(std::move(job), {Outcome::Kind::kStartFailed, {}, message, {}, attempts});
+  }
 }
 
 PoolWorker* PoolLoop::find_idle() {
