@@ -1,4 +1,6 @@
 """One function per cause. Each returns findings: what, how many bytes, the evidence, the line to change."""
+import gc
+
 from . import modules, source
 from .retention import retained, steady
 from .report import Finding, size
@@ -189,11 +191,13 @@ def cycles(watch):
     done = watch.experiments
     if not done or done["cycle_bytes"] < _NOTICE_BYTES and done["cycle_tensors"] < 8:
         return []
-    return [Finding("reference_cycles", "warning",
+    enabled = gc.isenabled()
+    return [Finding("reference_cycles", "warning" if enabled else "growing",
                     f"{done['cycle_tensors']} tensors, {size(done['cycle_bytes'])}, waited for the collector",
-                    total_bytes=done["cycle_bytes"],
+                    total_bytes=done["cycle_bytes"], bytes_per_iteration=done["cycle_bytes"] / max(watch.iteration, 1),
                     evidence=["gc.collect() at the end freed them: objects that refer to each other keep tensors until "
-                              "the collector happens to run"])]
+                              "the collector happens to run" if enabled else
+                              "gc.collect() at the end freed them: they form cycles, and the collector is disabled"])]
 
 
 def allocator(report, watch):

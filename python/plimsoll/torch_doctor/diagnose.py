@@ -37,7 +37,8 @@ def _verdict(report, watch):
     if watch.iteration < LEAST_ITERATIONS:
         report.notes.append(f"{watch.iteration} iterations seen, {LEAST_ITERATIONS} needed to tell growth from warm-up")
         return "undecided"
-    return "warming up" if report.find("kernels_per_shape") else "flat"
+    bounded = [finding for finding in report.findings if finding.severity == "warning" and finding.bytes_per_iteration]
+    return "warming up" if bounded and report.growth.get("low", 0) > 0 else "flat"
 
 
 def _what_an_iteration_is(watch):

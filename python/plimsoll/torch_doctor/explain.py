@@ -201,12 +201,18 @@ def _explain_tensors(search, first, last, iterations, known_storages, unpack):
         some = candidates[kind]
         search.ignored.update((id(candidates), id(some)))
         if some:
-            picked = some[len(some) // 2]
-            contents = _weigh([picked], known_storages, unpack)
-            found.append(Growth(f"tensor {kind}", search.find(picked), grown[kind], iterations, contents))
-            picked = None
+            contents = _weigh([some[len(some) // 2]], known_storages, unpack)
+            found.append(Growth(f"tensor {kind}", _common_holder(search, some), grown[kind], iterations, contents))
         some.clear()
     return found
+
+
+def _common_holder(search, some):
+    """Of three among many alike: one of them may be what a variable still names."""
+    three = [search.find(some[len(some) * quarter // 4]) for quarter in (1, 2, 3)]
+    nameless = [holder for holder in three if holder.root is None]
+    named = [holder for holder in three if holder.root is not None]
+    return nameless[0] if len(nameless) >= 2 else named[0]
 
 
 def _explain_graph(search, more_nodes, more_bytes, iterations):

@@ -15,7 +15,7 @@ ADVICE = {
 def retained(watch):
     found = []
     for growth in watch.growths:
-        if growth.holder.owner_kind == "hook" or not _still_grows(watch, growth):
+        if growth.holder.owner_kind == "hook" or _waits_for_collector(watch, growth) or not _still_grows(watch, growth):
             continue
         cause = _cause_of(growth)
         rate = growth.bytes_per_iteration
@@ -29,6 +29,11 @@ def retained(watch):
                              total_bytes=growth.added * growth.contents.bytes_each,
                              evidence=_retained_evidence(growth), places=_retained_places(growth, cause)))
     return found
+
+
+def _waits_for_collector(watch, growth):
+    """Nobody holds it and gc.collect() freed it: a cycle, see causes.cycles."""
+    return growth.holder.root is None and watch.experiments.get("cycle_tensors", 0) >= growth.added / 2
 
 
 def _still_grows(watch, growth):

@@ -1,4 +1,5 @@
 """Follows a loop from outside: samples at the start of each iteration, takes a census now and then, explains growth."""
+import contextlib
 import gc
 import os
 import sys
@@ -12,6 +13,18 @@ from .report import Report
 from .series import Series
 
 REFERENCE_ITERATION = 2  # what came before is warm-up
+
+
+@contextlib.contextmanager
+def collector_off():
+    """What the caller's garbage holds is not freed in the doctor's time: it would be taken for the doctor's."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class RootCall:
@@ -97,7 +110,7 @@ class Watch:
             patches.detach(self)
             self._attached = False
         if self.iteration > REFERENCE_ITERATION and self._loop_is_alive():
-            with self._busy:
+            with self._busy, collector_off():
                 self._sample(self.iteration, census=True)
         if experiments:
             self._experiment()
@@ -205,17 +218,19 @@ class Watch:
         root.look = root.calls < 2 or root.calls & (root.calls - 1) == 0 or (
             self.last is not None and root.looked_at < self.last.iteration)
         if root.look and root.calls >= 1:
-            before = process.read()
-            root.note_state(module)
-            self.own += process.read() - before
+            with collector_off():
+                before = process.read()
+                root.note_state(module)
+                self.own += process.read() - before
 
     def _look_after(self, root, module, arguments, result):
         if root.look:
-            root.looked_at, before = self.iteration, process.read()
-            saved = tensors.saved_by_call(result, arguments, module, not self.hooks_used)
-            root.saved = saved or root.saved
-            root.recorded += saved is not None
-            self.own += process.read() - before
+            with collector_off():
+                root.looked_at, before = self.iteration, process.read()
+                saved = tensors.saved_by_call(result, arguments, module, not self.hooks_used)
+                root.saved = saved or root.saved
+                root.recorded += saved is not None
+                self.own += process.read() - before
         elif any(tensor.requires_grad and tensor.grad_fn is not None for tensor in tensors.nested_tensors(result)):
             root.recorded += 1
 
@@ -226,7 +241,8 @@ class Watch:
             self._caller = (id(frame), frame.f_code)
             due = iteration >= self._next_census
             if due or self.readings.wants(iteration):
-                self._sample(iteration, due)
+                with collector_off():
+                    self._sample(iteration, due)
         finally:
             self._busy.release()
 
