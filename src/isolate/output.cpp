@@ -106,7 +106,10 @@ bool OutputPump::write_some(Stream& stream) {
 void OutputPump::move() {
   for (Stream& stream : streams_) {
     constexpr int kRounds = 16;  // a job that writes without end must not keep us from looking at the clock
-    for (int round = 0; round < kRounds && (read_some(stream) | write_some(stream)); ++round) {
+    bool moved = true;
+    for (int round = 0; moved && round < kRounds; ++round) {
+      const bool read = read_some(stream);
+      moved = write_some(stream) || read;
     }
   }
 }
