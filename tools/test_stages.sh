@@ -55,6 +55,8 @@ mutations() {
 
 # Under the address and undefined sanitizers.
 mutations_full() {
+  cmake --preset asan >/dev/null
+  cmake --build build/asan --target plimsoll_mutate
   mutate build/asan/tests/plimsoll_mutate 100000 1
 }
 
@@ -231,11 +233,11 @@ asan() {
   run_ctest build/asan
 }
 
-# The thread sanitizer does not know OpenMP: one thread per run, many runs.
+# The thread sanitizer does not know OpenMP, so this build has none: one thread per run, many runs.
 tsan() {
   cmake --preset tsan >/dev/null
   cmake --build build/tsan
-  OMP_NUM_THREADS=1 run_ctest build/tsan
+  run_ctest build/tsan
 }
 
 # The tests of isolate and observe, and those of `plimsoll exec`, on a kernel that has version 2 cgroups alone.
