@@ -34,6 +34,25 @@ struct CachedPlan : ShapePlan {
   std::atomic<uint64_t> last_use{0};
 };
 
+// A shared_ptr that threads read while one replaces it. std::atomic<std::shared_ptr> has such a lock inside,
+// which GCC 12's load() releases without ordering: a data race, says the thread sanitizer.
+template <typename T>
+class SharedCell {
+ public:
+  std::shared_ptr<T> load() const {
+    const std::lock_guard lock(mutex_);
+    return value_;
+  }
+  void store(std::shared_ptr<T> value) {
+    const std::lock_guard lock(mutex_);
+    value_.swap(value);  // what was there dies with `value`, after the lock
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<T> value_;
+};
+
 struct Session::Impl {
   Impl(const Env& env, const std::string& path, const SessionOptions& options);
   Impl(const Env& env, std::span<const std::byte> bytes, const SessionOptions& options);
@@ -77,8 +96,8 @@ struct Session::Impl {
   void finish_outputs(const Frame& frame, std::span<Value> values, Charge& bound);
 
   std::mutex prepare_mutex_;
-  // Replaced as a whole, so that readers need no lock.
-  std::atomic<std::shared_ptr<const PlanTable>> plans_;
+  // Replaced as a whole, so that readers hold no lock while they search.
+  SharedCell<const PlanTable> plans_;
   mutable std::atomic<uint64_t> uses_{0};
   std::atomic<bool> profiling_{false};
   Profile profile_;  // guarded by slots_mutex_
