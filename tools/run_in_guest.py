@@ -2,7 +2,7 @@
 """run_in_guest.py [--file PATH]... [--python] [--memory MiB] [--timeout S] -- COMMAND...
 
 Boots a virtual machine whose kernel has version 2 cgroups alone, with the files named (and every library they need)
-in its memory, and runs COMMAND there as root with /bin/sh. Its output is ours, its exit code is ours.
+on its disk, and runs COMMAND there as root with /bin/sh. Its output is ours, its exit code is ours.
 
 The kernel is Debian's cloud kernel, unpacked into the cache and not installed; the machine is QEMU's emulation, because
 neither nested virtualization nor user-mode-linux can be had everywhere (see docs/decisions/0006-version-2-guest.md).
@@ -17,19 +17,28 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 
 CACHE = pathlib.Path(os.environ.get("PLIMSOLL_CACHE", pathlib.Path.home() / ".cache/plimsoll")) / "guest"
-BUSYBOX_COMMANDS = ("sh mount umount ls cat echo uname mkdir rmdir poweroff sleep nproc kill ps dd env true false test "
-                    "grep head tail rm cp mv chmod chown ln touch wc seq sed awk yes id setsid nice timeout tr").split()
+MODULES = ("virtio/virtio", "virtio/virtio_ring", "virtio/virtio_pci_modern_dev", "virtio/virtio_pci_legacy_dev",
+           "virtio/virtio_pci", "block/virtio_blk")
 BEGIN = "guest: begins"
 DONE = "guest: exit code "
+# In the initramfs: as little as it takes to reach the disk.
+FIRST_INIT = """#!/bin/busybox sh
+for module in {modules}; do /bin/busybox insmod /$module.ko; done
+/bin/busybox mount -t devtmpfs dev /dev
+/bin/busybox mount -t ext4 /dev/vda /root
+exec /bin/busybox switch_root /root /init
+"""
 INIT = """#!/bin/sh
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
-mkdir -p /dev/shm /dev/pts /tmp
-mount -t tmpfs tmpfs /tmp; mount -t tmpfs tmpfs /dev/shm; mount -t devpts devpts /dev/pts
+mkdir -p /dev/shm /dev/pts
+mount -t tmpfs tmpfs /dev/shm; mount -t devpts devpts /dev/pts
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t securityfs securityfs /sys/kernel/security 2>/dev/null
+ifconfig lo 127.0.0.1 up
 echo 1 > /proc/sys/kernel/printk
 echo; echo "{begin}"
 /bin/sh /command
@@ -76,88 +85,103 @@ def libraries(program):
     return re.findall(r"(/\S+) \(0x", listing)
 
 
-class Archive:
-    """An initramfs in the format `newc`: a list of files for the kernel's own unpacker."""
+class Tree:
+    """The guest's root, a folder of this machine until it becomes a disk."""
 
-    def __init__(self):
-        self.parts = []
-        self.seen = set()
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
 
-    def entry(self, name, mode, data=b""):
-        if name in self.seen:
+    def write(self, name, data, mode=0o755):
+        path = self.root / name.lstrip("/")
+        if path.exists():
             return
-        self.seen.add(name)
-        encoded = name.encode() + b"\0"
-        fields = (len(self.seen), mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(encoded), 0)
-        header = b"070701" + b"".join(b"%08X" % field for field in fields)
-        self.parts += [pad(header + encoded), pad(data)]
-
-    def folders(self, name):
-        for parent in reversed(pathlib.PurePosixPath(name).parents[:-1]):
-            self.entry(str(parent), stat.S_IFDIR | 0o755)
-
-    def file(self, name, data, mode=0o755):
-        self.folders(name)
-        self.entry(name, stat.S_IFREG | mode, data)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        path.chmod(mode)
 
     def link(self, name, target):
-        self.folders(name)
-        self.entry(name, stat.S_IFLNK | 0o777, target.encode())
+        path = self.root / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_symlink() and not path.exists():
+            path.symlink_to(target)
 
     def host_file(self, path):
         """A file of this machine, under its own name, with its libraries."""
         path = os.path.abspath(path)
-        self.file(path.lstrip("/"), pathlib.Path(path).read_bytes(), stat.S_IMODE(os.stat(path).st_mode))
-        for library in libraries(path):
-            self.file(library.lstrip("/"), pathlib.Path(library).read_bytes())
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+        self.write(path, pathlib.Path(path).read_bytes(), mode)
+        if mode & 0o100 or path.endswith(".so"):
+            for library in libraries(path):
+                self.write(library, pathlib.Path(library).read_bytes())
 
     def host_folder(self, path, wanted):
         for file in sorted(pathlib.Path(path).rglob("*")):
             if file.is_file() and wanted(file):
                 self.host_file(file)
 
-    def write(self, path):
-        self.entry("TRAILER!!!", 0)
-        with gzip.open(path, "wb", compresslevel=1) as out:
-            for part in self.parts:
-                out.write(part)
+
+def fill(tree, arguments):
+    busybox = debian_package("busybox-static") / "bin/busybox"
+    for folder in ("proc", "sys", "dev", "tmp", "root", "var/tmp", "usr/bin", "usr/lib"):
+        (tree.root / folder).mkdir(parents=True, exist_ok=True)
+    for folder in ("tmp", "var/tmp"):
+        (tree.root / folder).chmod(0o1777)
+    tree.write("bin/busybox", busybox.read_bytes())
+    for command in subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split():
+        tree.link(f"bin/{command}", "busybox")
+    tree.write("init", INIT.replace("{begin}", BEGIN).replace("{done}", DONE).encode())
+    tree.write("command", (" ".join(arguments.command) + "\n").encode())
+    tree.write("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n", 0o644)
+    tree.write("etc/group", b"root:x:0:\nnogroup:x:65534:\n", 0o644)
+    tree.write("etc/shadow", b"root:*:19000:0:99999:7:::\n", 0o600)
+    if arguments.python:
+        interpreter = os.path.realpath("/usr/bin/python3")
+        tree.host_file(interpreter)
+        tree.link("usr/bin/python3", os.path.basename(interpreter))
+        tree.host_folder("/usr/lib/python3.11", lambda f: f.suffix in (".py", ".so") and "/test/" not in str(f))
+    for path in arguments.file:
+        if os.path.isdir(path):
+            tree.host_folder(path, lambda f: f.suffix != ".pyc")
+        else:
+            tree.host_file(path)
+
+
+def initramfs(image):
+    """The list of files that the kernel unpacks (format `newc`): busybox, the disk's drivers, the first init."""
+    modules, = (kernel().parent.parent / "lib/modules").glob("*/kernel/drivers")
+    files = {"bin/busybox": debian_package("busybox-static") / "bin/busybox"}
+    files.update({f"{os.path.basename(name)}.ko": modules / f"{name}.ko" for name in MODULES})
+    names = " ".join(os.path.basename(name) for name in MODULES)
+    contents = {name: path.read_bytes() for name, path in files.items()}
+    contents["init"] = FIRST_INIT.replace("{modules}", names).encode()
+    entries = [(folder, stat.S_IFDIR | 0o755, b"") for folder in ("bin", "dev", "root")]
+    entries += [(name, stat.S_IFREG | 0o755, data) for name, data in contents.items()]
+    with gzip.open(image, "wb", compresslevel=1) as out:
+        for number, (name, mode, data) in enumerate([*entries, ("TRAILER!!!", 0, b"")]):
+            encoded = name.encode() + b"\0"
+            fields = (number, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(encoded), 0)
+            header = b"070701" + b"".join(b"%08X" % field for field in fields)
+            out.write(pad(header + encoded) + pad(data))
 
 
 def pad(data):
     return data + b"\0" * (-len(data) % 4)
 
 
-def build(arguments):
-    archive = Archive()
-    busybox = debian_package("busybox-static") / "bin/busybox"
-    archive.file("bin/busybox", busybox.read_bytes())
-    for command in BUSYBOX_COMMANDS:
-        archive.link(f"bin/{command}", "busybox")
-    for folder in ("proc", "sys", "dev", "tmp", "root", "var/tmp", "usr/bin"):
-        archive.folders(f"{folder}/x")
-    archive.file("init", INIT.replace("{begin}", BEGIN).replace("{done}", DONE).encode())
-    archive.file("command", (" ".join(arguments.command) + "\n").encode())
-    archive.file("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n", 0o644)
-    archive.file("etc/group", b"root:x:0:\nnogroup:x:65534:\n", 0o644)
-    archive.file("etc/shadow", b"root:*:19000:0:99999:7:::\n", 0o600)
-    if arguments.python:
-        archive.host_file(os.path.realpath("/usr/bin/python3"))
-        archive.link("usr/bin/python3", os.path.basename(os.path.realpath("/usr/bin/python3")))
-        archive.host_folder("/usr/lib/python3.11", lambda f: f.suffix in (".py", ".so") and "/test/" not in str(f))
-    for path in arguments.file:
-        if os.path.isdir(path):
-            archive.host_folder(path, lambda f: f.suffix != ".pyc")
-        else:
-            archive.host_file(path)
-    image = CACHE / f"initramfs-{os.getpid()}.gz"
-    archive.write(image)
-    return image
+def build(room, arguments):
+    tree = Tree(room / "root")
+    tree.root.mkdir()
+    fill(tree, arguments)
+    subprocess.run(["/usr/sbin/mke2fs", "-q", "-t", "ext4", "-d", tree.root, room / "disk", "3G"], check=True,
+                   stdout=subprocess.DEVNULL)
+    initramfs(room / "initramfs.gz")
 
 
-def run(image, arguments):
+def run(room, arguments):
     machine = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2",
                "-m", str(arguments.memory), "-nographic", "-no-reboot", "-nic", "none", "-kernel", kernel(),
-               "-initrd", image, "-append", "console=ttyS0 quiet panic=-1 cgroup_no_v1=all rdinit=/init"]
+               "-initrd", room / "initramfs.gz", "-drive", f"file={room}/disk,format=raw,if=virtio,cache=unsafe",
+               "-append", "console=ttyS0 quiet panic=-1 cgroup_no_v1=all rdinit=/init"]
     code, begun = None, False
     with subprocess.Popen(machine, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as guest:
         timer = subprocess.Popen(["sh", "-c", f"sleep {arguments.timeout}; kill {guest.pid}"], start_new_session=True)
@@ -190,11 +214,10 @@ def main():
     arguments = parser.parse_args()
     if not shutil.which("qemu-system-x86_64"):
         skip("no qemu-system-x86_64 (Debian's qemu-system-x86)")
-    image = build(arguments)
-    try:
-        return run(image, arguments)
-    finally:
-        image.unlink()
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as room:
+        build(pathlib.Path(room), arguments)
+        return run(pathlib.Path(room), arguments)
 
 
 if __name__ == "__main__":
