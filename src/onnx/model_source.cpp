@@ -45,7 +45,7 @@ std::string resolve_inside(const std::string& directory, std::string_view locati
   if (has_parent_step(location)) reject("a path with '..'");
   std::string inside = real_path(directory);
   if (inside.back() != '/') inside += '/';
-  const std::string resolved = real_path(directory + "/" + std::string(location));
+  std::string resolved = real_path(directory + "/" + std::string(location));
   if (resolved.compare(0, inside.size(), inside) != 0) reject("a link to somewhere else");
   return resolved;
 }

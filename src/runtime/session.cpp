@@ -35,9 +35,11 @@ std::vector<Value> Session::Run(const RunOptions& options, const char* const* in
   std::vector<Value> given(impl_->inputs.size()), made(impl_->outputs.size());
   for (size_t i = 0; i < input_count; ++i) given[impl_->input_index(input_names[i])] = inputs[i];
   std::vector<size_t> wanted;
+  wanted.reserve(output_count);
   for (size_t i = 0; i < output_count; ++i) wanted.push_back(impl_->output_index(output_names[i]));
   impl_->run(options, {given, made});
   std::vector<Value> results;
+  results.reserve(wanted.size());
   for (size_t index : wanted) results.push_back(made[index]);
   return results;
 }
