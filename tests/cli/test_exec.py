@@ -111,6 +111,21 @@ class Usual(Case):
         done = self.call("--quiet", "--", "sh", "-c", "kill -SEGV $$")
         self.assertEqual((done.returncode, done.stderr), (128 + signal.SIGSEGV, ""))
 
+    def test_what_a_job_wrote_does_not_stay_on_our_figure(self):
+        """Seen by a caller that is alone in its cgroup: itself a job. Without reclaiming, the 24 MiB stay."""
+        self.need_cgroup()
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as room:
+            job = f"head -c 24M /dev/zero > {room}/file; sync {room}/file"
+            done = self.call("--quiet", "--", PLIMSOLL, "exec", "--receipt", f"{room}/receipt", "--", "sh", "-c", job)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            receipt = json.loads(pathlib.Path(room, "receipt").read_text())
+        if receipt["residue_bytes"] is None or not receipt["mechanism"].startswith("cgroup"):
+            self.skipTest("a job cannot make a memory cgroup of its own here")
+        if receipt["returned_bytes"] < MIB:
+            self.skipTest("/var/tmp is in memory itself: there is no cache to give back")
+        self.assertGreater(receipt["returned_bytes"], 23 * MIB)
+        self.assertLess(receipt["residue_bytes"], MIB)
+
     def test_arguments_arrive_as_they_are(self):
         done = self.call("--quiet", "--", "printf", "%s|", "[a,b]", "--json", "--", "", "x y", "$HOME")
         self.assertEqual(done.stdout, "[a,b]|--json|--||x y|$HOME|")

@@ -66,7 +66,7 @@ TEST(Call, ReportsTheMemoryLimit) {
 }
 
 TEST(Call, CanBeKilledAndLeavesNothing) {
-  const size_t descriptors = open_descriptors();
+  const size_t descriptors = descriptors_after_first_job();
   {
     Call running = Call::Start(echo_options(1).worker, {}, "sleep 100000");
     EXPECT_FALSE(running.WaitFor(milliseconds(20)));

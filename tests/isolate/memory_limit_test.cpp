@@ -96,9 +96,8 @@ TEST(MemoryLimit, WhatAJobLeftInThePageCacheIsGivenBack) {
   const Completed done = Exec(command);
   ::unlink(name);
   ASSERT_EQ(done.receipt.exit_code, 0) << done.error;
+  // What stays on the caller's own figure is seen where nobody else uses its cgroup: tests/cli/test_exec.py.
   EXPECT_GT(done.receipt.returned_bytes, 23 * kMiB);
-  if (!done.receipt.residue_known) GTEST_SKIP() << "the caller's own cgroup has no figure";
-  EXPECT_LT(done.receipt.residue_bytes, 2 * kMiB);
 }
 
 TEST(MemoryLimit, ThePeakIsTheKernelsOwn) {

@@ -145,7 +145,7 @@ TEST(Pool, CancelsWaitingAndRunningJobs) {
 }
 
 TEST(Pool, CloseCancelsEverythingAndLeavesNothing) {
-  const size_t descriptors = open_descriptors();
+  const size_t descriptors = descriptors_after_first_job();
   std::vector<int> pids;
   std::vector<std::future<Outcome>> futures;
   {
