@@ -46,7 +46,9 @@ inline size_t open_descriptors() {
 
 // The first job of a process starts its guard, whose pipe stays: what is counted after it must come back.
 inline size_t descriptors_after_first_job() {
-  Exec({.argv = {"/bin/true"}});
+  Command first;
+  first.argv = {"/bin/true"};
+  Exec(std::move(first));
   return open_descriptors();
 }
 
