@@ -226,6 +226,14 @@ def test_sandbox():
     assert plimsoll.isolated_source("x = sum(range(10))", result="x", sandbox=True).value == 45
 
 
+def test_strict_sandbox_holds_or_is_refused():
+    try:
+        result = plimsoll.isolated_source("x = sum(range(10))", result="x", sandbox="strict")
+    except plimsoll.Error as error:
+        pytest.skip(f"refused here, as it says: {error}")
+    assert result.value == 45 and len(result.receipt.sandbox) >= 8
+
+
 SCRIPT = """
 import sys, time, plimsoll
 class Own(Exception): pass

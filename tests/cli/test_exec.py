@@ -381,6 +381,17 @@ class Surroundings(Case):
         answer, status = receipt("--cpu-time", "100ms", "--", "sh", "-c", "while :; do :; done")
         self.assertEqual(status, TIMEOUT)
 
+    def test_a_full_temporary_directory(self):
+        """Nothing of ours needs room there; a sandboxed job has a temporary directory of its own."""
+        if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+            self.skipTest("no mount namespace can be made here")
+        with tempfile.TemporaryDirectory() as full:
+            script = (f"mount -t tmpfs -o size=64k tmpfs {full} && head -c 1M /dev/zero > {full}/fill 2>/dev/null\n"
+                      f"TMPDIR={full} '{PLIMSOLL}' exec --quiet -- sh -c 'echo bare' &&\n"
+                      f"TMPDIR={full} '{PLIMSOLL}' exec --quiet --sandbox -- sh -c 'echo x > $TMPDIR/x && cat $TMPDIR/x'")
+            done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "bare\nx\n"), done.stderr)
+
     def test_a_read_only_sys(self):
         script = "mount -o remount,ro,bind /sys/fs/cgroup 2>/dev/null; " \
                  "for m in /sys/fs/cgroup/*; do mount -o remount,ro,bind $m 2>/dev/null; done; exec \"$@\""
