@@ -84,9 +84,18 @@ class _State:
     def close(self) -> None:
         if os.getpid() != self.owner:
             return
-        self.native.close()
-        if threading.current_thread() is not self.thread:
-            self.thread.join()
+        # Ctrl-C must not leave between the two: the thread would meet the end of the interpreter in native code.
+        interrupted = None
+        while True:
+            try:
+                self.native.close()
+                if threading.current_thread() is not self.thread:
+                    self.thread.join()
+                break
+            except KeyboardInterrupt as interrupt:
+                interrupted = interrupt
+        if interrupted is not None:
+            raise interrupted
 
 
 def _wake(waiter: Any) -> None:

@@ -233,7 +233,9 @@ def test_check_takes_inputs_as_callers_have_them():
     process.trim()  # what earlier tests left in malloc
     with torch.no_grad():
         report = torch_doctor.check(model, patients.X, iterations=12)
-    assert report.verdict == "flat" and not report.findings and "No finding." in str(report)
+    # What malloc still holds of earlier tests may be a note, whatever the model does.
+    assert report.verdict == "flat" and all(f.cause == "allocator_retention" for f in report.findings), str(report)
+    assert report.findings or "No finding." in str(report)
 
 
 def test_a_list_is_one_argument():
