@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "isolate/descriptor.h"
+#include "base/descriptor.h"
 #include "observe/cgroup.h"
 
 namespace plimsoll {

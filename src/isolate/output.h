@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "isolate/descriptor.h"
+#include "base/descriptor.h"
 
 namespace plimsoll {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "isolate/descriptor.h"
+#include "base/descriptor.h"
 #include "isolate/pool_frame.h"
 #include "plimsoll/isolate.h"
 

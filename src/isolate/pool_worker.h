@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "isolate/descriptor.h"
+#include "base/descriptor.h"
 #include "isolate/pool_frame.h"
 #include "isolate/pool_queue.h"
 #include "plimsoll/isolate.h"

@@ -11,7 +11,7 @@
 #include <optional>
 #include <unordered_set>
 
-#include "isolate/descriptor.h"
+#include "base/descriptor.h"
 #include "isolate/job_cgroup.h"
 
 namespace plimsoll {

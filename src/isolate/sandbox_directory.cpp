@@ -13,6 +13,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "base/fail.h"
 
 namespace plimsoll::sandbox {
@@ -25,20 +26,6 @@ struct CloseDirectory {
   void operator()(DIR* directory) const noexcept { closedir(directory); }
 };
 using Directory = std::unique_ptr<DIR, CloseDirectory>;
-
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  ~Descriptor() {
-    if (value_ >= 0) close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return value_; }
-
- private:
-  int value_;
-};
 
 Directory open_directory(int parent, const char* name) noexcept {
   // A job may have taken its own permissions away; fchmodat follows no link that open would not refuse.

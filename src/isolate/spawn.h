@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "isolate/descriptor.h"
+#include "base/descriptor.h"
 #include "plimsoll/isolate.h"
 
 namespace plimsoll {

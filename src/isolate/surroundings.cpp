@@ -8,7 +8,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "isolate/descriptor.h"
+#include "base/descriptor.h"
 
 namespace plimsoll {
 namespace {

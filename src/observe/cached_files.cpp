@@ -17,9 +17,9 @@
 #include <set>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/fail.h"
 #include "observe/account.h"
-#include "observe/descriptor.h"
 
 namespace plimsoll {
 namespace {
@@ -76,7 +76,7 @@ class CacheFinder {
   // opening a device or a pipe can do something.
   void add(const std::string& path, const std::string& name) {
     if (seen_.size() >= kMostFiles) return;
-    const OwnedDescriptor place(::open(path.c_str(), O_PATH | O_CLOEXEC));
+    const Descriptor place(::open(path.c_str(), O_PATH | O_CLOEXEC));
     struct stat status = {};
     if (place.get() < 0 || ::fstat(place.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
     if (status.st_size < kLeastBytes || !seen_.emplace(status.st_dev, status.st_ino).second) return;
@@ -85,7 +85,7 @@ class CacheFinder {
         system.f_type == RAMFS_MAGIC || system.f_type == HUGETLBFS_MAGIC || system.f_type == PROC_SUPER_MAGIC)
       return;
     const std::string again = "/proc/self/fd/" + std::to_string(place.get());
-    const OwnedDescriptor file(::open(again.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+    const Descriptor file(::open(again.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
     const auto bytes = file.get() < 0 ? std::nullopt : cached_bytes(file.get(), status.st_size);
     if (!bytes) {
       ++refused_;

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <memory>
 
-#include "observe/descriptor.h"
+#include "base/descriptor.h"
 #include "observe/file_reader.h"
 
 namespace plimsoll {
@@ -130,7 +130,7 @@ void SmapsParser::field(std::string_view line) {
 }
 
 bool read_smaps(int directory, const char* path, std::vector<Vma>& vmas, NameTable& names, int& error) {
-  const OwnedDescriptor file(::openat(directory, path, O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::openat(directory, path, O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) {
     error = errno;
     return false;
