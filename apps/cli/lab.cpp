@@ -77,9 +77,10 @@ class Room {
   fs::path path_;
 };
 
-std::string python_says(const std::string& python, const std::string& code) {
+std::string python_says(const std::string& python, const std::string& code,
+                        const std::string& argument = "") {
   plimsoll::Command command;
-  command.argv = {python, "-c", code};
+  command.argv = {python, "-c", code, argument};
   command.standard_output = Output::kCapture;
   command.standard_error = Output::kDiscard;
   Job job = Job::Start(std::move(command));
@@ -92,10 +93,11 @@ std::string python_says(const std::string& python, const std::string& code) {
 
 // The files that a run of the snippet maps: where its page cache will be.
 std::vector<std::string> mapped_files(const std::string& python, const std::string& snippet) {
-  const std::string maps = python_says(
-      python,
-      fmt::format("exec(open('{}').read(), {{'__name__': 'snippet'}})\nprint(open('/proc/self/maps').read())",
-                  snippet));
+  const std::string maps = python_says(python,
+                                       "import sys\n"
+                                       "exec(open(sys.argv[1]).read(), {'__name__': 'snippet'})\n"
+                                       "print(open('/proc/self/maps').read())",
+                                       snippet);
   if (maps.empty())
     give_up(ErrorCode::kInvalidArgument,
             fmt::format("the snippet fails in {}: run `{} {}` to see how", python, python, snippet));
