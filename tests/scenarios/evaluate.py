@@ -2,15 +2,15 @@
 """Records the labelled scenarios, judges the recordings, and prints how often the verdict is right.
 
   evaluate.py record FOLDER [--seeds 10] [--jobs 6] [--families a,b] [--seconds 14]
-  evaluate.py judge FOLDER [--half tuned|held|fresh|all] [--misses]
+  evaluate.py judge FOLDER [--half tuned|held|fresh|blind|all] [--misses]
   evaluate.py delay FOLDER [--families kilobyte_per_request,py_kilobyte] [--meanwhile]
   evaluate.py check [--families a,b] [--seconds 9]   live, one seed; the last line counts passes, failures and skips
   evaluate.py prove [--seeds 10] [--jobs 6]          all of it, and whether what was not tuned on is within its bounds
   evaluate.py heaptrack [--seeds 3] [--jobs 4] [--seconds 6] >HEAPTRACK
   evaluate.py table FOLDER [HEAPTRACK]               every family in Markdown, as docs/verdicts.md has them
 
-Needs build/tests/plimsoll_scenario, plimsoll_record and plimsoll_judge. Families, labels and the split into a tuned and
-a held half stand in families.csv.
+Needs build/tests/plimsoll_scenario, plimsoll_record and plimsoll_judge. Families, labels and halves
+(tuned, held, fresh, blind: docs/verdicts.md) stand in families.csv.
 """
 import argparse
 import collections
@@ -26,6 +26,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+HALVES = ["tuned", "held", "fresh", "blind"]
 BUILD = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build")) / "tests"
 
 
@@ -233,7 +234,7 @@ def score_of(folder, half):
 
 
 def judge(options):
-    for half in ["tuned", "held", "fresh"] if options.half == "all" else [options.half]:
+    for half in HALVES if options.half == "all" else [options.half]:
         print(score_of(options.folder, half).text(options.misses))
     return 0
 
@@ -287,7 +288,7 @@ def prove(options):
         options.folder, options.families, options.hertz = pathlib.Path(room), "", 10
         bounds["all recorded"] = record(options) == 0
         print(score_of(options.folder, "tuned").text(False))
-        for half in ("held", "fresh"):
+        for half in HALVES[1:]:
             score = score_of(options.folder, half)
             print(score.text(True))
             bounds.update((f"{half}: {name}", kept) for name, kept in bounds_of(score).items())
@@ -391,7 +392,7 @@ def main():
     recording.set_defaults(run=record)
     judging = commands.add_parser("judge")
     judging.add_argument("folder", type=pathlib.Path)
-    judging.add_argument("--half", choices=["tuned", "held", "fresh", "all"], default="all")
+    judging.add_argument("--half", choices=HALVES + ["all"], default="all")
     judging.add_argument("--misses", action="store_true")
     judging.set_defaults(run=judge)
     checking = commands.add_parser("check")

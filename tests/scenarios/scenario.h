@@ -70,5 +70,7 @@ const std::vector<Family>& kernel_leaks();
 const std::vector<Family>& steady_heaps();
 const std::vector<Family>& steady_kernels();
 const std::vector<Family>& fresh_families();
+const std::vector<Family>& blind_leaks();
+const std::vector<Family>& blind_steady();
 
 }  // namespace plimsoll::scenarios

@@ -12,6 +12,8 @@ import random
 import sys
 import time
 
+import blind_scenarios
+
 
 class Run:
     def __init__(self, seed, seconds):
@@ -334,6 +336,7 @@ FAMILIES = {
     "py_rebuilt_index": rebuilt_index,
     "torch_inference": torch_inference,
     "torch_varied_shapes": torch_varied_shapes,
+    **blind_scenarios.FAMILIES,
 }
 
 
