@@ -10,12 +10,7 @@
 namespace plimsoll {
 namespace {
 
-constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kPagesPerBatch = 64;  // the controller charges each processor this many pages ahead
-
-bool is_small(int64_t rest, int64_t whole) {
-  return std::abs(rest) <= std::max(kMiB, whole / 50);
-}
 
 void fill_process(const ProcessView& view, int64_t lazily_freed, std::vector<MemoryPart>& parts) {
   parts = {
@@ -95,7 +90,7 @@ void note_container(const AccountSources& sources, const MemoryAccount& account,
 }  // namespace
 
 bool is_reconciled(const Sample& sample) noexcept {
-  return is_small(sample.process.kernel_bytes - sample.process.sum_bytes, sample.process.kernel_bytes);
+  return is_small_rest(sample.process.kernel_bytes - sample.process.sum_bytes, sample.process.kernel_bytes);
 }
 
 void fill_account(const AccountSources& sources, MemoryAccount& account) {

@@ -5,25 +5,39 @@
 #include <unordered_set>
 #include <utility>
 
+#include "observe/thread_stacks.h"
+
 namespace plimsoll {
 namespace {
 
 constexpr int kReadingsPerContext = 60;  // file systems are mounted rarely
 constexpr size_t kMostNames = 100'000;   // then the table starts anew
 
+void add_files(const FileShares& some, FileShares& all) {
+  for (const auto& [name, share] : some) {
+    all[name].rss_bytes += share.rss_bytes;
+    all[name].pss_bytes += share.pss_bytes;
+    all[name].written_bytes += share.written_bytes;
+  }
+}
+
 }  // namespace
 
 ProcessReader::ProcessReader(std::string proc_root, int pid, bool tree)
-    : proc_root_(std::move(proc_root)), with_tree_(tree), tree_(proc_root_, pid), members_{{pid, 0}} {}
+    : proc_root_(std::move(proc_root)),
+      with_tree_(tree),
+      numbers_are_ours_(are_numbers_ours(proc_root_)),
+      tree_(proc_root_, pid),
+      members_{{pid, 0}} {}
 
 void ProcessReader::forget() {
   memories_.clear();
   full_readings_ = 0;
 }
 
-void ProcessReader::refresh_context(const ProcessDirectory& root) {
+void ProcessReader::refresh_context(const ProcessDirectory& root, const ProcessStat& stat) {
   if (full_readings_++ % kReadingsPerContext != 0) return;
-  const auto text = reader_.read_at(root.descriptor(), "mountinfo");
+  const auto text = reader_.read_at(root.descriptor(), (root.living_prefix(stat) + "mountinfo").c_str());
   context_.tmpfs_devices = find_tmpfs_devices(text.value_or(""));
   const auto release = reader_.read((proc_root_ + "/sys/kernel/osrelease").c_str());
   context_.stacks_are_marked = marks_stacks(release.value_or(""));
@@ -31,7 +45,7 @@ void ProcessReader::refresh_context(const ProcessDirectory& root) {
 
 ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, const ProcessStat& stat, bool full,
                                           FileShares* files) {
-  if (full) refresh_context(root);
+  if (full) refresh_context(root, stat);
   if (with_tree_) members_ = tree_.update(reader_);
   proportional_ |= members_.size() > 1;
   Result result;
@@ -67,7 +81,7 @@ ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, const Pr
 bool ProcessReader::read_living(const ProcessDirectory& directory, const ProcessStat& stat, bool full,
                                 FileShares* files, Result& result) {
   if (read_member(directory, stat, full, files, result)) return true;
-  if (stat.threads <= 1 || stat.leader_has_ended()) return false;
+  if (stat.threads <= 1 || stat.leader_is_leaving()) return false;
   ProcessStat headless = stat;
   headless.state = 'Z';
   return read_member(directory, headless, full, files, result);
@@ -87,21 +101,24 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
   const uint64_t program = stat.program_identity().value_or(memory.program);
   if (memory.start_ticks != stat.start_ticks || memory.program != program)
     memory = {stat.start_ticks, program, false, {}, {}};
-  bool was_full = false;
-  if (full) {
-    FullReading reading;
-    reading.status = status;
-    const int error = read_full(directory, prefix, reading, files);
-    if (error == ESRCH) return false;
-    was_full = error == 0;
-    if (was_full) {
-      memory.before = memory.has_full ? memory.full : reading;
-      memory.full = reading;
-      memory.has_full = true;
-    } else {
-      ++result.gaps.denied;
-    }
+  FullReading reading;
+  reading.status = status;
+  FileShares found;
+  const int error = full ? read_full(directory, prefix, reading, files != nullptr ? &found : nullptr) : 0;
+  if (error == ESRCH) return false;
+  const int64_t descriptors = directory.count_descriptors(prefix);
+  if (stat.threads > 1 && prefix.empty()) {
+    const auto now = directory.stat(reader_);
+    if (now && now->leader_is_leaving()) return false;  // some of this may have been read too late
   }
+  const bool was_full = full && error == 0;
+  if (was_full) {
+    memory.before = memory.has_full ? memory.full : reading;
+    memory.full = reading;
+    memory.has_full = true;
+    if (files != nullptr) add_files(found, *files);
+  }
+  if (error != 0) ++result.gaps.denied;
   ProcessView view =
       was_full ? (proportional_ ? memory.full.by_pss : memory.full.by_rss)
                : scale_view(memory.has_full ? &memory.full : nullptr, &memory.before, status, proportional_);
@@ -110,7 +127,7 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
   view.page_table_bytes = status.page_table_bytes;
   view.processes = 1;
   view.threads = status.threads;
-  view.descriptors = std::max<int64_t>(directory.count_descriptors(), 0);
+  view.descriptors = std::max<int64_t>(descriptors, 0);
   add_view(result.view, view);
   result.gaps.lazily_freed_bytes += memory.full.lazily_freed_bytes;
   result.gaps.huge_tlb_bytes += status.huge_tlb_bytes;
@@ -124,13 +141,24 @@ int ProcessReader::read_full(const ProcessDirectory& directory, const std::strin
   int error = 0;
   if (!read_smaps(directory.descriptor(), (prefix + "smaps").c_str(), vmas_, names_, error)) return error;
   if (vmas_.empty()) return ESRCH;  // it has given its memory up and is about to end
+  const auto mappings = static_cast<int64_t>(vmas_.size());
+  if (!context_.stacks_are_marked && numbers_are_ours_ && has_guarded_maps(vmas_)) {
+    const std::string pagemap = prefix + "pagemap";
+    const auto resident_bytes = [&](uint64_t start, uint64_t end) {
+      return count_resident_bytes(directory.descriptor(), pagemap.c_str(), start, end);
+    };
+    cut_merged_stacks(find_thread_records(directory), resident_bytes, vmas_);
+  }
   add_mappings(vmas_, names_, context_, full, files);
+  full.by_rss.mappings = full.by_pss.mappings = mappings;
+  // The counter may lag: then the kernel's own walk is asked.
+  const bool agrees = is_small_rest(full.status.rss_bytes - full.by_rss.sum_bytes, full.status.rss_bytes);
   std::optional<Rollup> rollup;
-  if (files != nullptr) {
+  if (files != nullptr || !agrees) {
     const auto text = reader_.read_at(directory.descriptor(), (prefix + "smaps_rollup").c_str());
     rollup = parse_rollup(text.value_or(""));
   }
-  // Without it the counter that the kernel keeps is compared, which knows no Pss.
+  // The counter knows no Pss.
   full.by_rss.kernel_bytes = rollup ? rollup->rss_bytes : full.status.rss_bytes;
   full.by_pss.kernel_bytes =
       rollup ? rollup->pss_bytes : full.by_pss.sum_bytes + full.by_rss.kernel_bytes - full.by_rss.sum_bytes;

@@ -24,7 +24,8 @@ class ProcessReader {
   ProcessReader(std::string proc_root, int pid, bool tree);
 
   // `root` is the open directory of the first process and `stat` what it said just now. A full reading walks
-  // every mapping; with `files` it also asks the kernel for its own sums, which is a second walk.
+  // every mapping; with `files`, or where the kernel's counter does not agree, it also asks the kernel for
+  // its own sums, which is a second walk.
   struct Result {
     ProcessView view;
     bool exact = true;  // false: cheap, or some mappings could not be read
@@ -49,10 +50,11 @@ class ProcessReader {
   // 0, or the errno of what could not be read; ESRCH: the process is gone.
   int read_full(const ProcessDirectory& directory, const std::string& prefix, FullReading& full,
                 FileShares* files);
-  void refresh_context(const ProcessDirectory& root);
+  void refresh_context(const ProcessDirectory& root, const ProcessStat& stat);
 
   std::string proc_root_;
   bool with_tree_;
+  bool numbers_are_ours_;  // system calls know the threads in proc_root by their numbers
   ProcessTree tree_;
   std::vector<ProcessTree::Member> members_;
   std::map<int, Memory> memories_;

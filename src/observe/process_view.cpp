@@ -85,6 +85,26 @@ void spread(int64_t change, const ProcessView& before, ProcessView& view) {
   view.malloc_map_bytes = scaled(view.malloc_map_bytes, view.allocator_bytes, allocator_before);
 }
 
+// What memory changed by, told by a counter of the kernel's that may lag behind: where a walk had found more
+// than the counter said, a rise only makes up for it at first.
+int64_t change_of(int64_t walked, int64_t then, int64_t now) {
+  const int64_t change = now - then;
+  const int64_t lag = std::max<int64_t>(walked - then, 0);
+  return change > 0 ? std::max<int64_t>(change - lag, 0) : change;
+}
+
+int64_t anonymous_of(const ProcessView& view) {
+  int64_t bytes = 0;
+  for (const auto kind : kAnonymousKinds) bytes += view.*kind;
+  return bytes;
+}
+
+// A kind that has a counter of its own; by Pss it changes as much in proportion.
+int64_t follow(int64_t bytes, int64_t walked, int64_t then, int64_t now) {
+  const int64_t change = change_of(walked, then, now);
+  return std::max<int64_t>(walked > 0 ? scaled(bytes, walked + change, walked) : bytes + change, 0);
+}
+
 // Kernels that do not tell the kinds: all of it is anonymous, as far as anybody can know.
 ProcessStatus with_kinds(ProcessStatus status) {
   if (status.rss_anonymous_bytes < 0) status.rss_anonymous_bytes = status.rss_bytes;
@@ -102,6 +122,11 @@ ProcessView unscaled_view(const ProcessStatus& now) {
 }
 
 }  // namespace
+
+bool is_small_rest(int64_t rest_bytes, int64_t whole_bytes) noexcept {
+  constexpr int64_t kMiB = int64_t{1} << 20;
+  return std::abs(rest_bytes) <= std::max(kMiB, whole_bytes / 50);
+}
 
 void add_mappings(const std::vector<Vma>& vmas, const NameTable& names, const MappingContext& context,
                   FullReading& reading, FileShares* files) {
@@ -136,12 +161,12 @@ ProcessView scale_view(const FullReading* last, const FullReading* before_last, 
     view = view_of(*last);
     const ProcessStatus then = with_kinds(last->status);
     const ProcessView before = before_last == nullptr ? view : view_of(*before_last);
-    spread(now.rss_anonymous_bytes - then.rss_anonymous_bytes, before, view);
-    view.shared_file_bytes = scaled(view.shared_file_bytes, now.rss_file_bytes, then.rss_file_bytes);
-    view.shared_memory_bytes =
-        then.rss_shared_memory_bytes > 0
-            ? scaled(view.shared_memory_bytes, now.rss_shared_memory_bytes, then.rss_shared_memory_bytes)
-            : now.rss_shared_memory_bytes;
+    const ProcessView& walked = last->by_rss;
+    spread(change_of(anonymous_of(walked), then.rss_anonymous_bytes, now.rss_anonymous_bytes), before, view);
+    view.shared_file_bytes =
+        follow(view.shared_file_bytes, walked.shared_file_bytes, then.rss_file_bytes, now.rss_file_bytes);
+    view.shared_memory_bytes = follow(view.shared_memory_bytes, walked.shared_memory_bytes,
+                                      then.rss_shared_memory_bytes, now.rss_shared_memory_bytes);
   }
   view.swap_bytes = now.swap_bytes;
   view.sum_bytes = view.heap_bytes + view.allocator_bytes + view.stack_bytes + view.anonymous_bytes +

@@ -26,6 +26,9 @@ struct FullReading {
   int64_t lazily_freed_bytes = 0;  // MADV_FREE: would go at once under pressure
 };
 
+// What the kernel's figure and our sum may differ by: 2 % or 1 MiB.
+bool is_small_rest(int64_t rest_bytes, int64_t whole_bytes) noexcept;
+
 // Adds all mappings to a reading; files too where `files` is given.
 void add_mappings(const std::vector<Vma>& vmas, const NameTable& names, const MappingContext& context,
                   FullReading& reading, FileShares* files);
@@ -33,7 +36,8 @@ void add_mappings(const std::vector<Vma>& vmas, const NameTable& names, const Ma
 // The view now, from the last full readings (none: nullptr) and the cheap figures. What the kernel's figure
 // for anonymous memory changed by since the last goes to the kinds that changed that way between the last
 // two, if they explain a tenth of it, otherwise to all by their sizes; files and shared memory grow with
-// theirs.
+// theirs. The kernel's figures may lag behind what the last full reading walked: a rise that only makes up
+// for that is none.
 ProcessView scale_view(const FullReading* last, const FullReading* before_last, const ProcessStatus& now,
                        bool proportional);
 

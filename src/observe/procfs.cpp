@@ -16,7 +16,9 @@
 namespace plimsoll {
 namespace {
 
-constexpr uint64_t kKernelThreadFlag = 0x00200000;  // PF_KTHREAD of the kernel's sched.h
+// Of the kernel's sched.h.
+constexpr uint64_t kKernelThreadFlag = 0x00200000;  // PF_KTHREAD
+constexpr uint64_t kExitingFlag = 0x00000004;       // PF_EXITING
 
 uint64_t parse_unsigned(std::string_view word) {
   uint64_t number = 0;
@@ -45,6 +47,10 @@ DirectoryStream open_stream(int parent, const char* name) {
 
 bool ProcessStat::is_kernel_thread() const noexcept {
   return (flags & kKernelThreadFlag) != 0;
+}
+
+bool ProcessStat::leader_is_leaving() const noexcept {
+  return leader_has_ended() || (flags & kExitingFlag) != 0;
 }
 
 // The stack's start is random, and the code's too for most programs.
@@ -105,6 +111,13 @@ std::optional<Rollup> parse_rollup(std::string_view text) {
   return Rollup{*rss * 1024, *pss * 1024};
 }
 
+bool are_numbers_ours(const std::string& proc_root) {
+  std::array<char, 32> target;
+  const ssize_t length = ::readlink((proc_root + "/self").c_str(), target.data(), target.size());
+  return length > 0 &&
+         std::string_view(target.data(), static_cast<size_t>(length)) == std::to_string(::getpid());
+}
+
 bool is_our_trouble(int error) noexcept {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR;
 }
@@ -145,9 +158,9 @@ std::optional<ProcessStatus> ProcessDirectory::status(FileReader& reader) const 
   return text && !text->empty() ? std::optional(parse_status(*text)) : std::nullopt;
 }
 
-int64_t ProcessDirectory::count_descriptors() const {
+int64_t ProcessDirectory::count_descriptors(const std::string& prefix) const {
   if (descriptor_ < 0) return -1;
-  const DirectoryStream stream = open_stream(descriptor_, "fd");
+  const DirectoryStream stream = open_stream(descriptor_, (prefix + "fd").c_str());
   if (!stream) return -1;
   // Since 6.2 the directory's size is the number of descriptors.
   struct stat status = {};
@@ -163,8 +176,17 @@ int64_t ProcessDirectory::count_descriptors() const {
   return count;
 }
 
+std::vector<int> ProcessDirectory::threads() const {
+  std::vector<int> threads;
+  const DirectoryStream stream = open_stream(descriptor_, "task");
+  while (const dirent* entry = stream ? ::readdir(stream.get()) : nullptr) {
+    if (const auto thread = parse_number(entry->d_name)) threads.push_back(static_cast<int>(*thread));
+  }
+  return threads;
+}
+
 std::string ProcessDirectory::living_prefix(const ProcessStat& stat) const {
-  if (!stat.leader_has_ended()) return {};
+  if (!stat.leader_is_leaving()) return {};
   const DirectoryStream stream = open_stream(descriptor_, "task");
   if (!stream) return {};
   const std::string leader = std::to_string(stat.pid);

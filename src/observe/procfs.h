@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "observe/file_reader.h"
 
@@ -27,6 +28,8 @@ struct ProcessStat {
   bool is_stopped() const noexcept { return state == 'T' || state == 't'; }
   // A leader that called pthread_exit is a zombie while its threads live on.
   bool leader_has_ended() const noexcept { return state == 'Z' || state == 'X'; }
+  // It gives up its memory and its descriptors, one after the other, before it is a zombie.
+  bool leader_is_leaving() const noexcept;
   // What changes with every exec and with nothing else. Without permission it is the same for all; a leader
   // that has ended, or a process in the middle of an exec, has none.
   std::optional<uint64_t> program_identity() const noexcept;
@@ -53,6 +56,9 @@ struct Rollup {
 };
 std::optional<Rollup> parse_rollup(std::string_view text);
 
+// Whether the numbers of processes and threads beneath `proc_root` mean the same to our system calls.
+bool are_numbers_ours(const std::string& proc_root);
+
 // Whether an errno is about us (no descriptor, no memory), not about the process.
 bool is_our_trouble(int error) noexcept;
 
@@ -71,8 +77,9 @@ class ProcessDirectory {
   // The leader's own file: that of the process sums over all threads, which takes milliseconds for thousands.
   std::optional<ProcessStat> stat(FileReader& reader) const;
   std::optional<ProcessStatus> status(FileReader& reader) const;
-  // Open descriptors; -1 without permission.
-  int64_t count_descriptors() const;
+  // Open descriptors, with the living_prefix(); -1 without permission.
+  int64_t count_descriptors(const std::string& prefix) const;
+  std::vector<int> threads() const;
   // Where mm's files are: empty, or "task/TID/" of a living thread if the leader has left them behind.
   std::string living_prefix(const ProcessStat& stat) const;
 

@@ -1,10 +1,8 @@
 #include "observe/tree.h"
 
 #include <dirent.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 
 #include "observe/procfs.h"
@@ -16,17 +14,10 @@ namespace {
 constexpr int64_t kMostNewPids = 300;  // beyond, listing them all is cheaper than trying each
 constexpr size_t kMostKnown = 20'000;
 
-bool is_own_namespace(const std::string& proc_root) {
-  std::array<char, 32> target;
-  const ssize_t length = ::readlink((proc_root + "/self").c_str(), target.data(), target.size());
-  return length > 0 &&
-         std::string_view(target.data(), static_cast<size_t>(length)) == std::to_string(::getpid());
-}
-
 }  // namespace
 
 ProcessTree::ProcessTree(std::string proc_root, int root)
-    : proc_root_(std::move(proc_root)), root_(root), numbers_are_ours_(is_own_namespace(proc_root_)) {}
+    : proc_root_(std::move(proc_root)), root_(root), numbers_are_ours_(are_numbers_ours(proc_root_)) {}
 
 // The kernel tells the last pid it gave away: without a new one there is no new process, and new ones have
 // the numbers between.

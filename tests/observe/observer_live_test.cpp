@@ -32,6 +32,12 @@ std::string error_of(int pid, const ObserverOptions& options = {}) {
   return "no error";
 }
 
+// What `map` took. Where the kernel puts it next to another map it makes one of them, of a size that may look
+// like malloc's: which of the two kinds it is, is a guess then.
+int64_t mapped_bytes(const Sample& sample) {
+  return sample.process.anonymous_bytes + sample.process.malloc_map_bytes;
+}
+
 // Reads until the reading is as wanted: the kernel needs a moment for a signal.
 template <typename Condition>
 Sample read_until(Observer& observer, Condition condition) {
@@ -132,13 +138,30 @@ TEST(ObserverLiveTest, ALeaderMayLeaveItsThreads) {
   Holder holder;
   holder.hold(fmt::format("map {}", 20 * kMiB));
   Observer observer(holder.pid(), {.cost_limit = 1});
+  const int64_t descriptors = observer.Read().process.descriptors;
   EXPECT_EQ(holder.tell("leave 0"), "ok");
   for (int i = 0; i < 20; ++i) {
     const Sample sample = observer.Read();
     ASSERT_FALSE(sample.gap) << sample.gap_reason;
-    EXPECT_GE(sample.process.anonymous_bytes, 20 * kMiB) << i;
+    EXPECT_GE(mapped_bytes(sample), 20 * kMiB) << i;
+    EXPECT_EQ(sample.process.descriptors, descriptors) << i;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
+}
+
+// Kernels before 6.7 make one mapping of a map and the stack that is put beneath it.
+TEST(ObserverLiveTest, AMapAboveAStackIsNoStack) {
+  Holder holder;
+  Observer observer(holder.pid(), {.cost_limit = 1});
+  const Sample before = observer.Read();
+  for (int i = 0; i < 4; ++i) {
+    holder.hold(fmt::format("map {}", 5 * kMiB));
+    holder.hold(fmt::format("stack {}", kMiB));
+  }
+  const Sample after = observer.Read();
+  const int64_t stacks = after.process.stack_bytes - before.process.stack_bytes;
+  EXPECT_NEAR(static_cast<double>(mapped_bytes(after) - mapped_bytes(before)), 20.0 * kMiB, 1.0 * kMiB);
+  EXPECT_NEAR(static_cast<double>(stacks), 4.0 * kMiB, 1.0 * kMiB);
 }
 
 TEST(ObserverLiveTest, AForkedTreeCountsNoPageTwice) {
