@@ -41,6 +41,7 @@ Json receipt_json(const Receipt& receipt) {
           {"peak_bytes", receipt.peak_bytes},
           {"limit_bytes", receipt.limit_bytes},
           {"limit_hit", receipt.limit_hit},
+          {"thrashing", receipt.thrashing},
           {"byte_seconds", receipt.byte_seconds},
           {"returned_bytes", receipt.returned_bytes},
           {"residue_bytes", receipt.residue_known ? Json(receipt.residue_bytes) : Json()},
@@ -57,6 +58,8 @@ std::string receipt_text(const Receipt& receipt) {
   text += line("peak", human_bytes(receipt.peak_bytes) +
                            (receipt.limit_bytes > 0 ? " of " + human_bytes(receipt.limit_bytes) : "") +
                            ", by " + receipt.mechanism + (receipt.limit_hit ? "; the limit was hit" : ""));
+  if (receipt.thrashing)
+    text += line("thrashing", "it only read its own program again and again: give it a larger limit");
   text += line("billed", fmt::format("{:.3f} MiB s", receipt.byte_seconds / (1 << 20)));
   text +=
       line("returned", human_bytes(receipt.returned_bytes) + " of cache and slab; residue on our cgroup: " +

@@ -82,10 +82,13 @@ struct Receipt {
   int exit_code = 0;  // of the job; 128 + signal if it ended by one
   int signal = 0;     // 0: none
   double wall_ms = 0;
-  double cpu_ms = 0;             // of the whole group
-  int64_t peak_bytes = 0;        // by the kernel's own figure for the group
-  int64_t limit_bytes = 0;       // 0: none
-  bool limit_hit = false;        // the memory limit
+  double cpu_ms = 0;        // of the whole group
+  int64_t peak_bytes = 0;   // by the kernel's own figure for the group
+  int64_t limit_bytes = 0;  // 0: none
+  bool limit_hit = false;   // the memory limit
+  // The kernel killed nobody at the limit, but for seconds the job did little else than read its own program
+  // again, and was ended for it.
+  bool thrashing = false;
   double byte_seconds = 0;       // memory over time: what a platform bills
   int64_t returned_bytes = 0;    // what the group still held when it ended and gave back until it was removed
   int64_t residue_bytes = 0;     // what the job left on the caller's own cgroup: after minus before

@@ -58,9 +58,10 @@ py::dict to_python(const Receipt& receipt) {
   return py::dict("ending"_a = ending_name(receipt.ending), "exit_code"_a = receipt.exit_code,
                   "signal"_a = receipt.signal, "wall_ms"_a = receipt.wall_ms, "cpu_ms"_a = receipt.cpu_ms,
                   "peak_bytes"_a = receipt.peak_bytes, "limit_bytes"_a = receipt.limit_bytes,
-                  "limit_hit"_a = receipt.limit_hit, "byte_seconds"_a = receipt.byte_seconds,
-                  "returned_bytes"_a = receipt.returned_bytes, "residue_bytes"_a = receipt.residue_bytes,
-                  "residue_known"_a = receipt.residue_known, "processes_killed"_a = receipt.processes_killed,
+                  "limit_hit"_a = receipt.limit_hit, "thrashing"_a = receipt.thrashing,
+                  "byte_seconds"_a = receipt.byte_seconds, "returned_bytes"_a = receipt.returned_bytes,
+                  "residue_bytes"_a = receipt.residue_bytes, "residue_known"_a = receipt.residue_known,
+                  "processes_killed"_a = receipt.processes_killed,
                   "kill_to_report_ms"_a = receipt.kill_to_report_ms, "mechanism"_a = receipt.mechanism,
                   "cannot_promise"_a = receipt.cannot_promise, "sandbox"_a = receipt.sandbox);
 }

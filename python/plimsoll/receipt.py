@@ -16,6 +16,7 @@ class Receipt:
     peak_bytes: int  # by the kernel's own figure for the whole group
     limit_bytes: int  # 0: none
     limit_hit: bool
+    thrashing: bool  # ended at the limit because it only read its own program again and again
     byte_seconds: float
     returned_bytes: int
     residue_bytes: int  # on the caller's own cgroup; see residue_known

@@ -14,15 +14,22 @@
 namespace plimsoll {
 namespace {
 
-std::optional<double> read_cpu_ms(FileReader& reader, const JobCgroup& cgroup) {
-  if (cgroup.version() == 2) {
-    const auto text = reader.read_at(cgroup.descriptor(), "cpu.stat");
-    const auto microseconds = text ? number_of(*text, "usage_usec") : std::nullopt;
-    return microseconds ? std::optional(static_cast<double>(*microseconds) / 1e3) : std::nullopt;
-  }
-  const auto text = reader.read_at(cgroup.descriptor(), "cpuacct.usage");
-  const auto nanoseconds = text ? parse_number(*text) : std::nullopt;
-  return nanoseconds ? std::optional(static_cast<double>(*nanoseconds) / 1e6) : std::nullopt;
+std::optional<double> scaled(std::optional<int64_t> number, double unit) {
+  return number ? std::optional(static_cast<double>(*number) / unit) : std::nullopt;
+}
+
+std::optional<double> read_cpu_ms(const JobCgroup& cgroup) {
+  FileReader reader;
+  if (cgroup.version() == 2)
+    return scaled(number_of(reader.read_at(cgroup.descriptor(), "cpu.stat").value_or(""), "usage_usec"), 1e3);
+  return scaled(parse_number(reader.read_at(cgroup.descriptor(), "cpuacct.usage").value_or("")), 1e6);
+}
+
+std::optional<double> read_user_ms(const JobCgroup& cgroup) {
+  FileReader reader;
+  if (cgroup.version() == 2)
+    return scaled(number_of(reader.read_at(cgroup.descriptor(), "cpu.stat").value_or(""), "user_usec"), 1e3);
+  return scaled(parse_number(reader.read_at(cgroup.descriptor(), "cpuacct.usage_user").value_or("")), 1e6);
 }
 
 }  // namespace
@@ -206,11 +213,14 @@ void Group::reset_peak() {
 }
 
 std::optional<double> Group::cpu_ms() const {
-  FileReader reader;
-  if (cpuacct_) return read_cpu_ms(reader, *cpuacct_);
-  if (unified_) return read_cpu_ms(reader, *unified_);
-  if (memory_ && memory_->version() == 2) return read_cpu_ms(reader, *memory_);
+  if (const JobCgroup* cgroup = clock()) return read_cpu_ms(*cgroup);
   return tracker_ ? std::optional(tracker_->cpu_ms()) : std::nullopt;
+}
+
+const JobCgroup* Group::clock() const noexcept {
+  if (cpuacct_) return &*cpuacct_;
+  if (unified_) return &*unified_;
+  return memory_ && memory_->version() == 2 ? &*memory_ : nullptr;
 }
 
 int64_t Group::tasks() const {
@@ -219,6 +229,24 @@ int64_t Group::tasks() const {
 
 int64_t Group::oom_kills() const {
   return figures_ ? figures_->events().oom_kills : 0;
+}
+
+std::optional<ThrashFigures> Group::thrash_figures() const {
+  const JobCgroup* cgroup = clock();
+  if (!figures_ || limits_.memory_bytes == 0 || cgroup == nullptr) return std::nullopt;
+  const auto user_ms = read_user_ms(*cgroup), cpu_ms = read_cpu_ms(*cgroup);
+  const int64_t limit_failures = figures_->events().limit_failures;
+  const std::string_view stat = figures_->stat();
+  const bool first = figures_->version() == 1;
+  const auto faults = number_of(stat, first ? "total_pgmajfault" : "pgmajfault");
+  const auto inactive = number_of(stat, first ? "total_inactive_file" : "inactive_file");
+  const auto active = number_of(stat, first ? "total_active_file" : "active_file");
+  if (!user_ms || !cpu_ms || !faults || !inactive || !active) return std::nullopt;
+  return ThrashFigures{.limit_failures = limit_failures,
+                       .major_faults = *faults,
+                       .file_bytes = *inactive + *active,
+                       .user_ms = *user_ms,
+                       .cpu_ms = *cpu_ms};
 }
 
 void Group::signal(int signal) noexcept {

@@ -11,6 +11,7 @@
 #include "isolate/process_tracker.h"
 #include "isolate/spawn.h"
 #include "isolate/surroundings.h"
+#include "isolate/thrash_watch.h"
 
 namespace plimsoll {
 
@@ -43,6 +44,8 @@ class Group {
   std::optional<double> cpu_ms() const;  // nothing: only the parent of the dead knows
   int64_t tasks() const;
   int64_t oom_kills() const;
+  // Nothing: the kernel holds no memory limit, or does not tell one of the figures.
+  std::optional<ThrashFigures> thrash_figures() const;
   // Readable when the limit was met and processes are being killed; -1: look with oom_kills().
   int oom_descriptor() const noexcept { return oom_event_.get(); }
 
@@ -60,6 +63,7 @@ class Group {
 
  private:
   const JobCgroup* roster() const noexcept;  // the cgroup that lists the members
+  const JobCgroup* clock() const noexcept;   // the cgroup that counts CPU time
   int pids_descriptor() const noexcept;
   bool set_memory_limit(const JobCgroup& cgroup);
   void watch_oom();

@@ -49,6 +49,7 @@ Job::Impl::Impl(const Command& command, const Limits& given, bool is_guarded)
       pump(given.output_bytes),
       sandbox(sandbox_for(command)),
       group(limits_with_init(given, sandbox.get()), surroundings()),
+      thrash_watch(given.memory_bytes),
       wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       guarded(is_guarded) {
   if (!wake) fail(ErrorCode::kIo, "cannot make an eventfd for a job: {}", std::strerror(errno));
@@ -87,6 +88,7 @@ void Job::Impl::start(const Command& command) {
   group.enlist(request);
   started = Clock::now();
   meter.start(started);
+  thrash_watch.start(started);
   next_cpu_look_ = started;
   process = spawn(request);
   if (sandbox) sandbox->started();
@@ -114,7 +116,7 @@ void Job::Impl::cancel(bool at_once) noexcept {
 }
 
 Job::Impl::Clock::time_point Job::Impl::next_look(Clock::time_point deadline) const {
-  Clock::time_point next = std::min(deadline, meter.next());
+  Clock::time_point next = std::min(deadline, meter.next());  // which is sooner than any look for thrashing
   if (kill_at_) return std::min(next, *kill_at_);
   if (limits.wall_time.count() > 0) next = std::min(next, started + limits.wall_time);
   if (limits.cpu_time.count() > 0) next = std::min(next, next_cpu_look_);
@@ -165,10 +167,7 @@ void Job::Impl::check_cancelled(Clock::time_point now) {
 
 void Job::Impl::check_limits(Clock::time_point now) {
   if (ending_) return;
-  if (limits.memory_bytes > 0) {
-    if (group.limits_memory() ? group.oom_kills() > 0 : group.memory_bytes() > limits.memory_bytes)
-      return end(Ending::kMemoryLimit, now, true);
-  }
+  if (limits.memory_bytes > 0 && is_over_memory(now)) return end(Ending::kMemoryLimit, now, true);
   if (pump.limit_reached()) return end(Ending::kOutputLimit, now, false);
   if (limits.wall_time.count() > 0 && now >= started + limits.wall_time)
     return end(Ending::kWallTime, now, false);
@@ -182,6 +181,15 @@ void Job::Impl::check_limits(Clock::time_point now) {
     const double pause_ms = std::clamp(left_ms / cpus, 1.0, 1000.0);
     next_cpu_look_ = now + std::chrono::microseconds(static_cast<int64_t>(pause_ms * 1000));
   }
+}
+
+bool Job::Impl::is_over_memory(Clock::time_point now) {
+  if (!group.limits_memory()) return group.memory_bytes() > limits.memory_bytes;
+  if (group.oom_kills() > 0) return true;
+  if (now < thrash_watch.next()) return false;
+  const auto figures = group.thrash_figures();
+  thrashing_ = figures && thrash_watch.add(now, *figures);
+  return thrashing_;
 }
 
 void Job::Impl::end(Ending why, Clock::time_point now, bool at_once) {
@@ -237,6 +245,7 @@ void Job::Impl::settle() {
   receipt.cpu_ms = cpu_ms();
   if (limits.memory_bytes > 0 && group.oom_kills() > 0) ending_ = Ending::kMemoryLimit;
   receipt.limit_hit = ending_ == Ending::kMemoryLimit;
+  receipt.thrashing = thrashing_;
   receipt.mechanism = group.mechanism();
   receipt.cannot_promise = group.cannot_promise();
   if (!guarded)
@@ -287,7 +296,8 @@ Receipt Job::Impl::snapshot() {
   receipt.cpu_ms = cpu_ms();
   receipt.peak_bytes = group.peak_since_reset_bytes();
   receipt.limit_bytes = limits.memory_bytes;
-  receipt.limit_hit = limits.memory_bytes > 0 && group.oom_kills() > 0;
+  receipt.limit_hit = limits.memory_bytes > 0 && (group.oom_kills() > 0 || thrashing_);
+  receipt.thrashing = thrashing_;
   receipt.byte_seconds = meter.byte_seconds();
   receipt.mechanism = group.mechanism();
   receipt.cannot_promise = group.cannot_promise();

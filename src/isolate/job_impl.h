@@ -34,6 +34,7 @@ struct Job::Impl {
   std::mutex group_mutex;            // Kill comes from any thread
   Group group;
   MemoryMeter meter;
+  ThrashWatch thrash_watch;
   Descriptor wake;  // an eventfd: somebody called Kill or Cancel
   Spawned process;
   Clock::time_point started;
@@ -45,6 +46,7 @@ struct Job::Impl {
   void start(const Command& command);
   void watch(Clock::time_point now);
   void check_limits(Clock::time_point now);
+  bool is_over_memory(Clock::time_point now);
   void check_cancelled(Clock::time_point now);
   Clock::time_point next_look(Clock::time_point deadline) const;
   void end(Ending why, Clock::time_point now, bool at_once);
@@ -56,6 +58,7 @@ struct Job::Impl {
 
   std::atomic<int> cancelled{0};  // 1: Cancel, 2 and more: Kill, or Cancel again
   std::optional<Ending> ending_;
+  bool thrashing_ = false;
   std::optional<Clock::time_point> kill_decided_, kill_at_;
   Clock::time_point next_cpu_look_;
   double reaped_cpu_ms_ = 0;

@@ -137,7 +137,7 @@ class Usual(Case):
         done = self.call("--json", "--", "sh", "-c", "echo out; exit 3")
         self.assertEqual((done.returncode, done.stderr), (3, "out\n"))
         answer = json.loads(done.stdout)
-        for field in ("exit_code", "signal", "wall_ms", "cpu_ms", "peak_bytes", "limit_bytes", "limit_hit", "byte_seconds",
+        for field in ("exit_code", "signal", "wall_ms", "cpu_ms", "peak_bytes", "limit_bytes", "limit_hit", "thrashing", "byte_seconds",
                       "returned_bytes", "residue_bytes", "mechanism", "cannot_promise", "ending"):
             self.assertIn(field, answer)
         self.assertEqual((answer["exit_code"], answer["ending"], answer["limit_hit"]), (3, "exited", False))

@@ -75,10 +75,11 @@ TEST(MemoryLimit, WritingMoreThanTheLimitToAFileIsFine) {
   ASSERT_GE(file, 0);
   ::close(file);
   Command command = take(0);
-  command.argv = {"/bin/sh", "-c", std::string("head -c 64M /dev/zero > ") + name};
+  command.argv = {"/bin/sh", "-c", std::string("head -c 67108864 /dev/zero > ") + name};
   const Completed done = Exec(command, {.memory_bytes = 16 * kMiB});
   ::unlink(name);
   EXPECT_EQ(done.receipt.ending, Ending::kExited) << done.error;
+  EXPECT_EQ(done.receipt.exit_code, 0) << done.error;
   EXPECT_FALSE(done.receipt.limit_hit);
 }
 
@@ -94,7 +95,7 @@ TEST(MemoryLimit, WhatAJobLeftInThePageCacheIsGivenBack) {
   ASSERT_GE(file, 0);
   ::close(file);
   Command command = take(0);
-  command.argv = {"/bin/sh", "-c", std::string("head -c 24M /dev/zero > ") + name + "; sync " + name};
+  command.argv = {"/bin/sh", "-c", std::string("head -c 25165824 /dev/zero > ") + name + "; sync " + name};
   const Completed done = Exec(command);
   ::unlink(name);
   ASSERT_EQ(done.receipt.exit_code, 0) << done.error;
@@ -163,7 +164,6 @@ TEST(MemoryLimit, ByteSecondsAreAboutMemoryTimesTime) {
 TEST(MemoryLimit, TooSmallForTheProgramToStart) {
   NEED_MEMORY_CGROUP();
   const Residents before;
-  // A program whose own files are charged to it may crawl instead: then the clock ends it, and this fails.
   const Completed done = Exec(take(0), {.memory_bytes = kMiB, .wall_time = kPatience});
   EXPECT_EQ(done.receipt.ending, Ending::kMemoryLimit) << ending_name(done.receipt.ending);
   EXPECT_EQ(Residents(), before);
