@@ -235,16 +235,16 @@ std::optional<ThrashFigures> Group::thrash_figures() const {
   const JobCgroup* cgroup = clock();
   if (!figures_ || limits_.memory_bytes == 0 || cgroup == nullptr) return std::nullopt;
   const auto user_ms = read_user_ms(*cgroup), cpu_ms = read_cpu_ms(*cgroup);
-  const int64_t limit_failures = figures_->events().limit_failures;
+  const int64_t usage_bytes = memory_bytes();
   const std::string_view stat = figures_->stat();
   const bool first = figures_->version() == 1;
   const auto faults = number_of(stat, first ? "total_pgmajfault" : "pgmajfault");
   const auto inactive = number_of(stat, first ? "total_inactive_file" : "inactive_file");
   const auto active = number_of(stat, first ? "total_active_file" : "active_file");
   if (!user_ms || !cpu_ms || !faults || !inactive || !active) return std::nullopt;
-  return ThrashFigures{.limit_failures = limit_failures,
-                       .major_faults = *faults,
+  return ThrashFigures{.usage_bytes = usage_bytes,
                        .file_bytes = *inactive + *active,
+                       .major_faults = *faults,
                        .user_ms = *user_ms,
                        .cpu_ms = *cpu_ms};
 }

@@ -7,19 +7,19 @@
 
 namespace plimsoll {
 
-// Counters of a memory cgroup that has a limit, and of its processes; all but file_bytes only rise.
+// Of a memory cgroup that has a limit, and of its processes.
 struct ThrashFigures {
-  int64_t limit_failures = 0;  // charges that met the limit
-  int64_t major_faults = 0;    // pages of mapped files that had to be read
-  int64_t file_bytes = 0;      // held of files now
-  double user_ms = 0;          // CPU time in the program itself
-  double cpu_ms = 0;           // and in the kernel
+  int64_t usage_bytes = 0;
+  int64_t file_bytes = 0;    // of these, held of files
+  int64_t major_faults = 0;  // so far: times that a page of a mapped file had to be read
+  double user_ms = 0;        // so far: CPU time in the program itself
+  double cpu_ms = 0;         // and in the kernel
 };
 
 // As long as the kernel finds a page of the program's own code to drop, it kills nobody: the program faults
 // the page in again, the kernel drops another, and so on, for minutes (docs/isolate.md has the figures). A
 // job counts as thrashing when for three seconds on end, in every one of them,
-// - charges met the limit,
+// - it was near its limit (that charges met it is not counted everywhere: version 1 of Linux 6.18 does not),
 // - it held next to nothing of files, and what it held was read in anew by faults,
 // - and at most a tenth of its CPU time was its own.
 // So a job that writes, reads or maps files larger than its limit is none: those hold the limit full of file
