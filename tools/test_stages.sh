@@ -248,20 +248,21 @@ version2() {
     files+=(--file "$PWD/build/tests/$file")
   done
   tools/run_in_guest.py --python --memory 4096 --timeout 1800 "${files[@]}" --file "$PWD/build/plimsoll" \
-    --file "$PWD/tests" -- "
+    --file "$PWD/tests" --file "$(command -v flock)" -- "
     cd $PWD; export GTEST_COLOR=no
     build/tests/test_isolate --gtest_filter=-*Chaos*
     echo '[  SKIPPED ] 1 test, *Chaos*: it counts what a fast machine does in seconds'
     build/tests/test_observe
-    /usr/bin/python3 tests/cli/test_exec.py" >"$log" 2>&1 || status=$?
+    /usr/bin/python3 tests/cli/test_exec.py
+    /usr/bin/python3 tests/cli/test_exec_v2.py" >"$log" 2>&1 || status=$?
   ((status != 77)) || { cat "$log"; exit 77; }
   grep -E '^\[  (FAILED|SKIPPED)|^(FAIL|ERROR):' "$log" || true
-  # Two summaries of GoogleTest's and one of ours.
+  # Two summaries of GoogleTest's and two of ours.
   local passed failed skipped
   passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests\?.*/\1/p; s/^\([0-9]*\) passed, .*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
   failed=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) tests\?,.*/\1/p; s/^[0-9]* passed, \([0-9]*\) failed.*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
   skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) tests\?,.*/\1/p; s/^[0-9]* passed, .*, \([0-9]*\) skipped/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
-  [[ $(grep -c 'PASSED  \]\|^[0-9]* passed, ' "$log") == 3 ]] || { tail -n 40 "$log"; wrong=1; }
+  [[ $(grep -c 'PASSED  \]\|^[0-9]* passed, ' "$log") == 4 ]] || { tail -n 40 "$log"; wrong=1; }
   echo "$passed passed, $failed failed, $skipped skipped"
   ((failed == 0 && wrong == 0))
 }

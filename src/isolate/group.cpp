@@ -265,10 +265,8 @@ int64_t Group::kill() noexcept {
     tracker_->signal(SIGKILL);
     return static_cast<int64_t>(tracker_->processes());
   }
-  FileReader reader;
-  const std::string_view members = reader.read_at(list->descriptor(), "cgroup.procs").value_or("");
-  const auto count = static_cast<int64_t>(std::count(members.begin(), members.end(), '\n'));
-  if (count == 0) return 0;
+  if (empty()) return 0;
+  const auto count = static_cast<int64_t>(members_of(list->descriptor()).size());
   if (list->version() == 2 && list->write("cgroup.kill", "1") == 0) return count;
   if (pids_) pids_->write("pids.max", "0");  // nobody is born any more
   return signal_members(list->descriptor(), SIGKILL);
@@ -280,7 +278,7 @@ bool Group::empty() {
     const auto events =
         list->version() == 2 ? reader.read_at(list->descriptor(), "cgroup.events") : std::nullopt;
     if (events) return number_of(*events, "populated").value_or(0) == 0;  // cgroups below it count
-    return reader.read_at(list->descriptor(), "cgroup.procs").value_or("").empty();
+    return members_of(list->descriptor()).empty();
   }
   tracker_->scan(true);
   return tracker_->processes() == 0;

@@ -18,28 +18,32 @@ namespace plimsoll {
 namespace {
 
 // $1: our pid and start time, as they stand in the names of our cgroups. On stdin: "d DIRECTORY", where they
-// are; "s SESSION" and "e SESSION", a session began and ended.
+// are; "o DIRECTORY", our own, if we took a seat beneath it (seat.h); "s SESSION" and "e SESSION", a session
+// began and ended.
 constexpr const char* kScript = R"sh(trap '' HUP INT QUIT TERM PIPE
-directories= sessions=' '
+directories= own= sessions=' '
 while read -r verb what; do
   case $verb in
     d) directories="$directories
 $what" ;;
+    o) own=$what ;;
     s) sessions="$sessions$what " ;;
     e) case $sessions in *" $what "*) sessions="${sessions%% $what *} ${sessions#* $what }" ;; esac ;;
   esac
 done
 for session in $sessions; do kill -9 -- "-$session"; done
+clear() ( # whatever the job made below, to any depth
+  while read -r process; do kill -9 "$process"; done <"$1/cgroup.procs"
+  for below in "$1"/*/; do [ -d "$below" ] && clear "${below%/}" && rmdir "$below"; done
+  true
+)
 remove() {
   n=0
   while [ -d "$1" ] && [ $n -lt 500 ]; do
     [ -w "$1/cgroup.kill" ] && echo 1 >"$1/cgroup.kill"
-    for list in "$1/cgroup.procs" "$1"/*/cgroup.procs; do
-      [ -r "$list" ] && while read -r process; do kill -9 "$process"; done <"$list"
-    done
+    clear "$1"
     [ -w "$1/memory.force_empty" ] && echo 0 >"$1/memory.force_empty"
     [ -w "$1/memory.reclaim" ] && read -r held <"$1/memory.current" && echo "$held" >"$1/memory.reclaim"
-    for below in "$1"/*/; do [ -d "$below" ] && rmdir "$below"; done
     rmdir "$1" && return
     n=$((n + 1))
     sleep 0.01
@@ -50,6 +54,21 @@ IFS='
 for directory in $directories; do
   for group in "$directory/plimsoll-$1-"*; do remove "$group"; done
 done
+[ "$own" ] || exit
+alone() {
+  while read -r process; do [ "$process" = $$ ] || return 1; done <"$own/plimsoll-seat/cgroup.procs"
+}
+# Whoever is the last in the seat gives it back. The dead close the pipe a moment before they leave.
+n=0
+until alone; do
+  [ $n -lt 300 ] || exit
+  n=$((n + 1))
+  sleep 0.01
+done
+echo '-memory' >"$own/cgroup.subtree_control"
+echo '-pids' >"$own/cgroup.subtree_control"
+echo $$ >"$own/cgroup.procs"
+rmdir "$own/plimsoll-seat"
 )sh";
 
 struct State {
@@ -113,6 +132,7 @@ bool ensure_guard(const std::shared_ptr<const Surroundings>& around) noexcept tr
     for (const auto* place : {&around->memory, &around->unified, &around->pids, &around->cpuacct}) {
       if (*place) tell(guard.pipe, fmt::format("d {}\n", (*place)->directory));
     }
+    if (!around->seated_beneath.empty()) tell(guard.pipe, fmt::format("o {}\n", around->seated_beneath));
     guard.told = around;
   }
   return guard.pipe >= 0;

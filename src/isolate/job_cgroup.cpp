@@ -39,7 +39,11 @@ JobCgroup::~JobCgroup() {
 }
 
 int JobCgroup::write(const char* file, std::string_view text) const noexcept {
-  const Descriptor opened = open(file, O_WRONLY);
+  return write_file_at(directory_.get(), file, text);
+}
+
+int write_file_at(int directory, const char* path, std::string_view text) noexcept {
+  const Descriptor opened(::openat(directory, path, O_WRONLY | O_CLOEXEC));
   if (!opened) return errno;
   return ::write(opened.get(), text.data(), text.size()) < 0 ? errno : 0;
 }
@@ -64,7 +68,10 @@ int JobCgroup::remove() noexcept {
   return 0;
 }
 
-std::optional<int64_t> process_start_time(int pid) noexcept {
+namespace {
+
+// Fields are counted from 1, as in proc(5); from the third on.
+std::optional<int64_t> field_of_stat(int pid, int number) noexcept {
   FileReader reader;
   char path[32];
   *fmt::format_to(path, "/proc/{}/stat", pid) = '\0';
@@ -72,8 +79,18 @@ std::optional<int64_t> process_start_time(int pid) noexcept {
   const size_t name_end = text.rfind(')');
   if (name_end == std::string_view::npos) return std::nullopt;
   text.remove_prefix(name_end + 1);
-  for (int field = 3; field < 22; ++field) next_word(text);
+  for (int field = 3; field < number; ++field) next_word(text);
   return parse_number(next_word(text));
+}
+
+}  // namespace
+
+std::optional<int64_t> process_start_time(int pid) noexcept {
+  return field_of_stat(pid, 22);
+}
+
+std::optional<int64_t> process_parent(int pid) noexcept {
+  return field_of_stat(pid, 4);
 }
 
 std::string job_cgroup_name() {
@@ -105,13 +122,41 @@ std::vector<int> parse_members(std::string_view text) {
   return members;
 }
 
-int signal_members(int directory, int signal) noexcept {
+namespace {
+
+// Calls visit(descriptor, name) for each cgroup directly below.
+template <typename Visit>
+void for_each_below(int directory, Visit visit) {
+  Descriptor again(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!again) return;
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(again.get()), ::closedir);
+  if (!list) return;
+  const int opened = again.release();  // the list closes it
+  while (const dirent* entry = ::readdir(list.get())) {
+    if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
+    const Descriptor child(::openat(opened, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (child) visit(child.get(), entry->d_name);
+  }
+}
+
+}  // namespace
+
+std::vector<int> members_of(int directory) {
   FileReader reader;
-  const std::vector<int> before = parse_members(reader.read_at(directory, "cgroup.procs").value_or(""));
+  std::vector<int> members = parse_members(reader.read_at(directory, "cgroup.procs").value_or(""));
+  for_each_below(directory, [&](int child, const char*) {
+    const std::vector<int> below = members_of(child);
+    members.insert(members.end(), below.begin(), below.end());
+  });
+  return members;
+}
+
+int signal_members(int directory, int signal) noexcept {
+  const std::vector<int> before = members_of(directory);
   if (before.empty()) return 0;
   std::vector<Descriptor> held;
   for (const int pid : before) held.emplace_back(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  std::vector<int> after = parse_members(reader.read_at(directory, "cgroup.procs").value_or(""));
+  std::vector<int> after = members_of(directory);
   std::sort(after.begin(), after.end());
   for (size_t i = 0; i < before.size(); ++i) {
     if (!std::binary_search(after.begin(), after.end(), before[i])) continue;
@@ -124,19 +169,11 @@ int signal_members(int directory, int signal) noexcept {
 }
 
 void clear_below(int directory) noexcept {
-  Descriptor again(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!again) return;
-  const std::unique_ptr<DIR, int (*)(DIR*)> list(::fdopendir(again.get()), ::closedir);
-  if (!list) return;
-  const int opened = again.release();  // the list closes it
-  while (const dirent* entry = ::readdir(list.get())) {
-    if (entry->d_type != DT_DIR || entry->d_name[0] == '.') continue;
-    const Descriptor child(::openat(opened, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (!child) continue;
-    signal_members(child.get(), SIGKILL);
-    clear_below(child.get());
-    ::unlinkat(opened, entry->d_name, AT_REMOVEDIR);
-  }
+  for_each_below(directory, [&](int child, const char* name) {
+    signal_members(child, SIGKILL);
+    clear_below(child);
+    ::unlinkat(directory, name, AT_REMOVEDIR);
+  });
 }
 
 }  // namespace plimsoll

@@ -52,10 +52,16 @@ struct CgroupOwner {
 std::optional<CgroupOwner> parse_job_cgroup_name(std::string_view name) noexcept;
 // In clock ticks since boot, from /proc/PID/stat; nothing: there is no such process.
 std::optional<int64_t> process_start_time(int pid) noexcept;
+std::optional<int64_t> process_parent(int pid) noexcept;
+
+// `path` is taken from the directory, or AT_FDCWD. 0 or the errno.
+int write_file_at(int directory, const char* path, std::string_view text) noexcept;
 
 // The processes that a cgroup.procs file lists.
 std::vector<int> parse_members(std::string_view text);
-// Sends `signal` to those that `list` names before and after we hold them, so that no pid that was used again
+// Of a cgroup and all below it.
+std::vector<int> members_of(int directory);
+// Sends `signal` to those that are members before and after we hold them, so that no pid that was used again
 // is hit; returns how many there were.
 int signal_members(int directory, int signal) noexcept;
 // Kills what is in cgroups that the job made below its own (it may be one of us that was killed), and removes

@@ -20,11 +20,6 @@
 namespace plimsoll {
 namespace {
 
-void write_at(int directory, const char* file, const char* text, size_t size) noexcept {
-  const Descriptor opened(::openat(directory, file, O_WRONLY | O_CLOEXEC));
-  if (opened && ::write(opened.get(), text, size) < 0) return;
-}
-
 // The owner may live in another process namespace, where its number means nothing to us: its lock tells.
 bool is_orphaned(const char* name, int directory) {
   const auto owner = parse_job_cgroup_name(name);
@@ -38,10 +33,10 @@ bool remove_leftover(int parent, const char* name, int version) {
   if (!directory || !is_orphaned(name, directory.get())) return false;
   constexpr int kAttempts = 200;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    if (version == 2) write_at(directory.get(), "cgroup.kill", "1", 1);
+    if (version == 2) write_file_at(directory.get(), "cgroup.kill", "1");
     if (signal_members(directory.get(), SIGKILL) == 0) {
       clear_below(directory.get());
-      write_at(directory.get(), "memory.force_empty", "0", 1);
+      write_file_at(directory.get(), "memory.force_empty", "0");
       if (::unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return true;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(attempt < 20 ? 1 : 10));

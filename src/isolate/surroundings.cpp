@@ -8,7 +8,8 @@
 #include <cstring>
 #include <mutex>
 
-#include "base/descriptor.h"
+#include "isolate/job_cgroup.h"
+#include "isolate/seat.h"
 
 namespace plimsoll {
 namespace {
@@ -18,10 +19,23 @@ bool may_make_children(const CgroupPlace& place) {
          ::access((place.directory + "/cgroup.procs").c_str(), W_OK) == 0;
 }
 
-int write_file(const std::string& path, std::string_view text) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file) return errno;
-  return ::write(file.get(), text.data(), text.size()) < 0 ? errno : 0;
+bool has_members(const CgroupPlace& place) {
+  FileReader reader;
+  return !reader.read((place.directory + "/cgroup.procs").c_str()).value_or("").empty();
+}
+
+// Some controllers, such as pids, can be switched on around processes: but then no other process may enter a
+// child any more (the cgroup becomes a "threaded domain"). So nobody may be in it, whatever the controller.
+int switch_on(const CgroupPlace& place, const std::string& controller) {
+  const bool is_root = ::access((place.directory + "/cgroup.type").c_str(), F_OK) != 0;
+  const bool needs_seat = !is_root && has_members(place);
+  if (needs_seat) {
+    if (const int error = take_seat(place)) return error;
+  }
+  const std::string file = place.directory + "/cgroup.subtree_control";
+  const int error = write_file_at(AT_FDCWD, file.c_str(), "+" + controller);
+  if (error != 0 && needs_seat) leave_seat(place);
+  return error;
 }
 
 // Version 2 gives a cgroup's children only the controllers that its subtree_control names.
@@ -38,12 +52,14 @@ bool is_passed_on(const CgroupPlace& place, const std::string& controller,
     return false;
   };
   if (names_it()) return true;
-  const int error = write_file(file, "+" + controller);
+  const int error = switch_on(place, controller);
   if (error == 0 && names_it()) return true;
-  obstacles.push_back(
-      fmt::format("the {} controller of {} cannot be passed on to children ({}){}", controller,
-                  place.directory, std::strerror(error),
-                  error == EBUSY ? ": version 2 refuses it while processes are in the cgroup itself" : ""));
+  obstacles.push_back(fmt::format(
+      "the {} controller of {} cannot be passed on to children ({}){}", controller, place.directory,
+      std::strerror(error),
+      error == EBUSY ? ": version 2 refuses it while others are in that cgroup; start this process alone in "
+                       "one, as with systemd-run --scope -p Delegate=yes"
+                     : ""));
   return false;
 }
 
@@ -65,7 +81,8 @@ std::optional<CgroupPlace> usable(const std::optional<CgroupPlace>& place, const
 }  // namespace
 
 Surroundings look_around(const CgroupRoots& roots) {
-  const std::vector<CgroupPlace> places = cgroup_places(0, roots);
+  std::vector<CgroupPlace> places = cgroup_places(0, roots);
+  for (CgroupPlace& place : places) place = without_seat(std::move(place));
   Surroundings found;
   found.own_memory = find_controller(places, "memory");
   found.memory = usable(found.own_memory, "memory", found.obstacles);
@@ -76,6 +93,9 @@ Surroundings look_around(const CgroupRoots& roots) {
     std::vector<std::string> ignored;
     found.cpuacct = usable(find_controller(places, "cpuacct"), "cpuacct", ignored);
   }
+  const auto seat = roots.tree.empty() ? find_unified(cgroup_places(0, roots)) : std::nullopt;
+  if (seat && without_seat(*seat).directory != seat->directory)
+    found.seated_beneath = without_seat(*seat).directory;
   return found;
 }
 

@@ -17,12 +17,14 @@ struct Surroundings {
   std::optional<CgroupPlace> unified;  // to kill a group in one step, to be born in, for its CPU time
   std::optional<CgroupPlace> pids;
   std::optional<CgroupPlace> cpuacct;  // only where there is no unified tree
+  std::string seated_beneath;          // the cgroup in a child of which we sit (seat.h); empty: in our own
   std::vector<std::string> obstacles;  // why not, in sentences
 };
 
 // Read again when this process was moved to another cgroup. Thread-safe.
 std::shared_ptr<const Surroundings> surroundings();
-// The same for a recorded tree; reads, and for version 2 switches controllers on.
+// The same for a recorded tree; reads, and for version 2 switches controllers on, for which we may have to
+// take a seat.
 Surroundings look_around(const CgroupRoots& roots);
 
 // 0: unknown.

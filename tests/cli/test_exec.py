@@ -115,7 +115,7 @@ class Usual(Case):
         """Seen by a caller that is alone in its cgroup: itself a job. Without reclaiming, the 24 MiB stay."""
         self.need_cgroup()
         with tempfile.TemporaryDirectory(dir="/var/tmp") as room:
-            job = f"head -c 24M /dev/zero > {room}/file; sync {room}/file"
+            job = f"head -c 25165824 /dev/zero > {room}/file; sync {room}/file"
             done = self.call("--quiet", "--", PLIMSOLL, "exec", "--receipt", f"{room}/receipt", "--", "sh", "-c", job)
             self.assertEqual(done.returncode, 0, done.stderr)
             receipt = json.loads(pathlib.Path(room, "receipt").read_text())
@@ -305,6 +305,17 @@ class Deaths(Case):
         for pid in alive(f"78.{os.getpid()}"):
             os.kill(pid, signal.SIGKILL)
         self.assertEqual(cgroups(), set())
+
+    def test_we_are_killed_and_our_jobs_have_jobs(self):
+        """The guard clears what is below to any depth, though those between are killed with us."""
+        nested = ["--", PLIMSOLL, "exec"]
+        process = self.start(*nested, *nested, "--", "sh", "-c",
+                             f"setsid sleep 80.{os.getpid()} & echo up; sleep 80.{os.getpid()}")
+        self.assertEqual(process.stdout.readline(), "up\n")
+        process.kill()
+        process.communicate(timeout=60)
+        self.assertTrue(eventually(lambda: not alive(f"80.{os.getpid()}")), alive(f"80.{os.getpid()}"))
+        self.assertTrue(eventually(lambda: not cgroups()), cgroups())
 
     def test_a_job_that_is_one_of_us(self):
         """Killed together with its own jobs and guard: the cgroups that it made below its own go, too."""
