@@ -157,18 +157,26 @@ int run(const ExecOptions& options) {
   }
 }
 
+// A variable of a script that is not set must not mean "no limit".
+std::string check_not_empty(const std::string& text) {
+  return text.empty() ? "has an empty value; give one, or leave the option out" : "";
+}
+
 void add_options(CLI::App& app, ExecOptions& options) {
-  app.add_option("--limit", options.limit, "memory of the whole group, such as 256MiB");
-  app.add_option("--timeout", options.timeout, "wall time, such as 30s");
-  app.add_option("--cpu-time", options.cpu_time, "user and system time of the whole group, such as 10s");
+  app.add_option("--limit", options.limit, "memory of the whole group, such as 256MiB")
+      ->check(check_not_empty);
+  app.add_option("--timeout", options.timeout, "wall time, such as 30s")->check(check_not_empty);
+  app.add_option("--cpu-time", options.cpu_time, "user and system time of the whole group, such as 10s")
+      ->check(check_not_empty);
   app.add_option("--processes", options.processes, "processes and threads alive at the same time")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 22));
-  app.add_option("--output-limit", options.output_limit, "stdout and stderr together, such as 10MB");
+  app.add_option("--output-limit", options.output_limit, "stdout and stderr together, such as 10MB")
+      ->check(check_not_empty);
   app.add_option("--grace", options.grace, "between TERM and KILL")->capture_default_str();
   app.add_option("--env", options.assignments, "NAME=VALUE for the command's environment")
       ->allow_extra_args(false);
   app.add_flag("--clear-env", options.clear_environment, "start with an empty environment");
-  app.add_option("--directory", options.directory, "where the command starts");
+  app.add_option("--directory", options.directory, "where the command starts")->check(check_not_empty);
   app.add_flag("--sandbox{best-effort}", options.sandbox,
                "for commands from strangers; --sandbox=strict refuses where a layer is missing")
       ->check(CLI::IsMember({"best-effort", "strict"}));
@@ -177,7 +185,8 @@ void add_options(CLI::App& app, ExecOptions& options) {
   app.add_option("--writable", options.sandbox_options.writable, "a path that the sandbox lets change")
       ->allow_extra_args(false);
   app.add_flag("--network", options.sandbox_options.network, "the sandbox leaves the network open");
-  app.add_option("--receipt", options.receipt_file, "write the receipt as JSON to a file");
+  app.add_option("--receipt", options.receipt_file, "write the receipt as JSON to a file")
+      ->check(check_not_empty);
   app.add_flag("--quiet", options.quiet, "no receipt on stderr");
   app.add_flag("--json", options.json,
                "print the receipt as one JSON object on stdout; the command's own stdout goes to stderr");

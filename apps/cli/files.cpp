@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <limits.h>
 #include <plimsoll/error.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,6 +54,23 @@ bool is_special(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
 }
 
+// A descriptor of ours by name, such as /dev/stdout: whatever it is, it is written to, not replaced.
+bool is_descriptor(const std::string& path) {
+  char directory[PATH_MAX];
+  const std::string parent = path.find('/') == std::string::npos ? "." : path.substr(0, path.rfind('/') + 1);
+  if (::realpath(parent.c_str(), directory) != nullptr && std::string_view(directory).starts_with("/proc/"))
+    return true;
+  char target[PATH_MAX];
+  const ssize_t length = ::readlink(path.c_str(), target, sizeof(target));
+  return length > 0 && std::string_view(target, static_cast<size_t>(length)).starts_with("/proc/");
+}
+
+// Where a symbolic link leads: it stays, and what it names is replaced.
+std::string behind_links(const std::string& path) {
+  char target[PATH_MAX];
+  return ::realpath(path.c_str(), target) != nullptr ? target : path;
+}
+
 }  // namespace
 
 std::string read_file(const std::string& path) {
@@ -88,11 +107,12 @@ NewFiles::~NewFiles() {
 
 void NewFiles::add(const std::string& path, const std::vector<std::string_view>& pieces) {
   const InterruptGuard guard;
-  const bool in_place = is_special(path);
-  const std::string temporary = in_place ? path : fmt::format("{}.{}.part", path, ::getpid());
-  Descriptor file(temporary, in_place ? O_WRONLY : O_WRONLY | O_CREAT | O_TRUNC);
+  const bool in_place = is_special(path) || is_descriptor(path);
+  const std::string target = behind_links(path);
+  const std::string temporary = in_place ? path : fmt::format("{}.{}.part", target, ::getpid());
+  Descriptor file(temporary, in_place ? O_WRONLY | O_APPEND : O_WRONLY | O_CREAT | O_TRUNC);
   if (file.get() < 0) fail(path, "cannot write", errno);
-  if (!in_place) pending_.push_back({temporary, path});
+  if (!in_place) pending_.push_back({temporary, target});
   for (const std::string_view piece : pieces) write_all(file, piece, path);
   if (file.close() != 0) fail(path, "cannot write", errno);
   check_interrupted();

@@ -13,7 +13,8 @@ std::string read_file(const std::string& path);
 void make_directory(const std::string& path);
 
 // Files that appear together: each is written beside its final name, commit() renames them all. What was not
-// committed is removed. A target that is no regular file (/dev/null) is written in place.
+// committed is removed. A target that is no regular file (/dev/null) or a descriptor of ours (/dev/stdout) is
+// written in place; of a symbolic link the file that it names is replaced.
 class NewFiles {
  public:
   NewFiles() = default;

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <new>
+#include <string>
 #include <string_view>
 
 #include "command.h"
@@ -19,12 +20,16 @@ int complain(const char* message, int code) {
   return code;
 }
 
+bool runs_another(int argc, char** argv) {
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  return command == "watch" || command == "exec";
+}
+
 // What stands behind `--` for the commands that run another. CLI11 would take brackets and commas in it
 // apart.
 std::vector<std::string> take_rest(int& argc, char** argv) {
-  const std::string_view command = argc > 1 ? argv[1] : "";
   std::vector<std::string> rest;
-  if (command != "watch" && command != "exec") return rest;
+  if (!runs_another(argc, argv)) return rest;
   for (int i = 2; i < argc; ++i) {
     if (std::string_view(argv[i]) != "--") continue;
     rest.assign(argv + i + 1, argv + argc);
@@ -50,7 +55,11 @@ int dispatch(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    return complain(error.what(), kWrongUsage);
+    std::string message = error.what();
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && runs_another(argc, argv))
+      message +=
+          fmt::format("; a command to run stands behind --: plimsoll {} [options] -- COMMAND...", argv[1]);
+    return complain(message.c_str(), kWrongUsage);
   }
   for (const Command& command : commands) {
     if (command.app->parsed()) return command.run();

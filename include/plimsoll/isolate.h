@@ -273,8 +273,8 @@ class Pool {
   std::future<Outcome> Submit(std::string request, JobOptions options = {});
   // A job that waits is dropped, one that runs is killed with its worker; its outcome is kCancelled.
   void Cancel(int64_t id);
-  // Waits until a worker is warm; false: not within `timeout`. Throws kIo if workers cannot start; jobs that
-  // are submitted all the same end with kStartFailed until one can.
+  // Waits until a worker is warm; false: not within `timeout`. Throws kCancelled after Close, kIo if workers
+  // cannot start; jobs that are submitted all the same end with kStartFailed until one can.
   bool WaitReady(std::chrono::milliseconds timeout);
   PoolStatistics Statistics() const;
   std::vector<int> WorkerPids() const;

@@ -147,7 +147,9 @@ void Group::enlist(SpawnRequest& request) {
 
 void Group::started(int pid) {
   join_.clear();
-  if (tracker_) tracker_->started(pid);
+  if (!tracker_) return;
+  tracker_->started(pid);
+  if (!memory_) highest_sample_bytes_ = tracker_->resident_bytes();
 }
 
 std::string Group::mechanism() const {

@@ -1,6 +1,7 @@
 #include "isolate/guard.h"
 #include "isolate/job_impl.h"
 #include "isolate/leftovers.h"
+#include "isolate/patience.h"
 #include "isolate/request.h"
 
 namespace plimsoll {
@@ -30,6 +31,7 @@ const char* ending_name(Ending ending) noexcept {
 Job Job::Start(Command command, const Limits& limits) {
   check_limits(limits);
   check_command(command);
+  fill_standard_descriptors();
   clean_up_once();
   return Job(std::make_unique<Impl>(command, limits, ensure_guard(surroundings())));
 }
@@ -54,7 +56,8 @@ Completed Job::Wait() {
 }
 
 std::optional<Completed> Job::WaitFor(std::chrono::milliseconds timeout) {
-  if (!impl_->finished && !impl_->wait_until(Impl::Clock::now() + timeout)) return std::nullopt;
+  if (!impl_->finished && !impl_->wait_until(Impl::Clock::now() + within_the_clock(timeout)))
+    return std::nullopt;
   return impl_->finish();
 }
 

@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "isolate/guard.h"
 #include "isolate/leftovers.h"
+#include "isolate/patience.h"
 #include "isolate/request.h"
 
 namespace plimsoll {
@@ -42,10 +43,16 @@ std::optional<int> status_of_reaped(int pidfd) noexcept {
   return info.exit_code;
 }
 
+Limits with_times_within_the_clock(Limits limits) noexcept {
+  limits.wall_time = within_the_clock(limits.wall_time);
+  limits.grace = within_the_clock(limits.grace);
+  return limits;
+}
+
 }  // namespace
 
 Job::Impl::Impl(const Command& command, const Limits& given, bool is_guarded)
-    : limits(given),
+    : limits(with_times_within_the_clock(given)),
       pump(given.output_bytes),
       sandbox(sandbox_for(command)),
       group(limits_with_init(given, sandbox.get()), surroundings()),
@@ -126,7 +133,7 @@ Job::Impl::Clock::time_point Job::Impl::next_look(Clock::time_point deadline) co
 bool Job::Impl::wait_until(Clock::time_point deadline) {
   std::vector<pollfd> polled;
   for (;;) {
-    polled.assign({{process.pidfd.get(), POLLIN, 0}, {wake.get(), POLLIN, 0}});
+    polled.assign({{first_is_gone_ ? -1 : process.pidfd.get(), POLLIN, 0}, {wake.get(), POLLIN, 0}});
     if (group.oom_descriptor() >= 0) polled.push_back({group.oom_descriptor(), POLLIN, 0});
     pump.add_to(polled);
     const auto pause = std::chrono::ceil<std::chrono::microseconds>(next_look(deadline) - Clock::now());
@@ -135,11 +142,26 @@ bool Job::Impl::wait_until(Clock::time_point deadline) {
     if (::ppoll(polled.data(), polled.size(), &timeout, nullptr) < 0 && errno != EINTR)
       fail(ErrorCode::kIo, "cannot wait for a job: {}", std::strerror(errno));
     pump.move();
-    if (polled[0].revents != 0) return true;
     const Clock::time_point now = Clock::now();
-    watch(now);
+    if (polled[0].revents != 0) {
+      first_is_gone_ = true;
+    } else {
+      watch(now);
+    }
+    if (first_is_gone_ && is_over(now)) return true;
     if (now >= deadline) return false;
   }
+}
+
+// The first process is gone. As long as a reader of ours is slow with what the job wrote, the job waits as it
+// would have waited for its own pipe: until it is cancelled or out of time.
+bool Job::Impl::is_over(Clock::time_point now) {
+  const bool out_of_time = limits.wall_time.count() > 0 && now >= started + limits.wall_time;
+  if (!pump.owes() || out_of_time || cancelled.load() > 0) return true;
+  const std::lock_guard lock(group_mutex);
+  int64_t& killed = completed.receipt.processes_killed;
+  killed = std::max(killed, group.kill());
+  return false;
 }
 
 void Job::Impl::watch(Clock::time_point now) {
@@ -210,7 +232,11 @@ void Job::Impl::reap() {
   }
   if (sandbox) status_ = sandbox->job_status().value_or(status_);
   reaped_cpu_ms_ = milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime);
-  reaped_peak_bytes_ = usage.ru_maxrss * 1024;
+  // Until exec it lived in our memory, and the kernel counts that as its own: what is no more than our peak
+  // is ours.
+  rusage self = {};
+  ::getrusage(RUSAGE_SELF, &self);
+  if (usage.ru_maxrss > self.ru_maxrss) reaped_peak_bytes_ = usage.ru_maxrss * 1024;
 }
 
 double Job::Impl::cpu_ms() const {
@@ -219,7 +245,8 @@ double Job::Impl::cpu_ms() const {
 
 // Whoever is still alive in the group is killed; waits until nobody is.
 void Job::Impl::empty_group() {
-  completed.receipt.processes_killed = group.kill();
+  int64_t& killed = completed.receipt.processes_killed;
+  killed = std::max(killed, group.kill());
   std::chrono::microseconds pause(50);
   constexpr std::chrono::seconds kPatience(20);
   const Clock::time_point give_up = Clock::now() + kPatience;

@@ -20,7 +20,7 @@ struct Job::Impl {
   Impl(const Command& command, const Limits& limits, bool guarded);
   ~Impl();
 
-  // True when the first process has ended. False: `deadline` has passed.
+  // True when the first process has ended and what it wrote is passed on. False: `deadline` has passed.
   bool wait_until(Clock::time_point deadline);
   Completed finish();
   void cancel(bool at_once) noexcept;
@@ -45,6 +45,7 @@ struct Job::Impl {
  private:
   void start(const Command& command);
   void watch(Clock::time_point now);
+  bool is_over(Clock::time_point now);
   void check_limits(Clock::time_point now);
   bool is_over_memory(Clock::time_point now);
   void check_cancelled(Clock::time_point now);
@@ -58,6 +59,7 @@ struct Job::Impl {
 
   std::atomic<int> cancelled{0};  // 1: Cancel, 2 and more: Kill, or Cancel again
   std::optional<Ending> ending_;
+  bool first_is_gone_ = false;
   bool thrashing_ = false;
   std::optional<Clock::time_point> kill_decided_, kill_at_;
   Clock::time_point next_cpu_look_;

@@ -114,6 +114,11 @@ void OutputPump::move() {
   }
 }
 
+bool OutputPump::owes() const noexcept {
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const Stream& stream) { return !stream.waiting.empty(); });
+}
+
 void OutputPump::finish() {
   for (Stream& stream : streams_) {
     // The dead wrote at most a pipe's capacity; somebody who escaped may write for ever.
@@ -123,7 +128,7 @@ void OutputPump::finish() {
       }
       if (!stream.waiting.empty() && ::fcntl(stream.destination, F_GETFL) >= 0) {
         pollfd polled = {stream.destination, POLLOUT, 0};
-        constexpr int kPatienceMs = 5000;
+        constexpr int kPatienceMs = 100;
         if (::poll(&polled, 1, kPatienceMs) <= 0) stream.waiting.clear();
         continue;
       }

@@ -30,7 +30,10 @@ class OutputPump {
   void add_to(std::vector<pollfd>& polled) const;
   // Moves what is there to be moved.
   void move();
-  // The job is dead: takes what the pipes still hold, waits for no more, and writes it out.
+  // What was to be passed on is not yet written: its reader is slow.
+  bool owes() const noexcept;
+  // The job is dead: takes what the pipes still hold, waits for no more, and writes out what is taken at
+  // once.
   void finish();
   bool limit_reached() const noexcept { return limit_reached_; }
 

@@ -4,8 +4,10 @@
 #include <thread>
 
 #include "base/fail.h"
+#include "isolate/patience.h"
 #include "isolate/pool_loop.h"
 #include "isolate/pool_queue.h"
+#include "isolate/request.h"
 #include "plimsoll/isolate.h"
 
 namespace plimsoll {
@@ -31,7 +33,10 @@ PoolOptions checked(PoolOptions options) {
   not_negative(options.limits.cpu_time.count(), "cpu_time");
   if (options.result_bytes < 1)
     fail(ErrorCode::kInvalidArgument, "pool: result_bytes is {}; at least 1 is needed", options.result_bytes);
+  for (auto* time : {&options.idle_timeout, &options.start_timeout, &options.limits.wall_time})
+    *time = within_the_clock(*time);
   if (options.queue_capacity == 0) options.queue_capacity = kJobsPerWorker * options.workers;
+  fill_standard_descriptors();
   return options;
 }
 
@@ -55,6 +60,8 @@ struct Pool::Impl {
     if (getpid() != owner)
       fail(ErrorCode::kInvalidArgument, "pool: it belongs to process {}; make another one after fork()",
            owner);
+    options.wall_time = within_the_clock(options.wall_time);
+    if (patience) patience = within_the_clock(*patience);
     PoolJob job{0, std::move(request), options, std::move(done)};
     const std::optional<int64_t> id = queue.Push(job, patience);
     if (!id) request = std::move(job.request);
@@ -111,7 +118,7 @@ void Pool::Cancel(int64_t id) {
 }
 
 bool Pool::WaitReady(std::chrono::milliseconds timeout) {
-  return impl_->loop.WaitReady(timeout);
+  return impl_->loop.WaitReady(within_the_clock(timeout));
 }
 
 PoolStatistics Pool::Statistics() const {

@@ -3,8 +3,10 @@
 #include <cstring>
 
 #include "base/fail.h"
+#include "isolate/patience.h"
 #include "isolate/pool_channel.h"
 #include "isolate/pool_describe.h"
+#include "isolate/request.h"
 #include "plimsoll/isolate.h"
 
 namespace plimsoll {
@@ -65,6 +67,7 @@ Call Call::Start(Command worker, const Limits& limits, std::string request, Call
     fail(ErrorCode::kInvalidArgument,
          "call: result_bytes is {} and output_bytes {}; expected at least 1 and 0", options.result_bytes,
          options.output_bytes);
+  fill_standard_descriptors();
   return Call(std::make_unique<Impl>(std::move(worker), limits, std::move(request), options));
 }
 
@@ -74,7 +77,7 @@ Call& Call::operator=(Call&&) noexcept = default;
 Call::~Call() = default;
 
 std::optional<Called> Call::WaitFor(milliseconds timeout) {
-  const auto deadline = Clock::now() + timeout;
+  const auto deadline = Clock::now() + within_the_clock(timeout);
   std::optional<Completed> completed;
   for (;;) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());

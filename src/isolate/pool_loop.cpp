@@ -54,6 +54,11 @@ void PoolLoop::Run(std::promise<void>& first) {
   first.set_value();
   while (!closing_ || !workers_.empty()) turn();
   publish_and_deliver();
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  news_.notify_all();
 }
 
 void PoolLoop::turn() {
@@ -202,7 +207,8 @@ std::vector<int> PoolLoop::Pids() const {
 
 bool PoolLoop::WaitReady(milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  news_.wait_for(lock, timeout, [&] { return ready_ || !start_error_.empty(); });
+  news_.wait_for(lock, timeout, [&] { return ready_ || ended_ || !start_error_.empty(); });
+  if (ended_) throw Error(ErrorCode::kCancelled, "pool: it is closed");
   if (!ready_ && !start_error_.empty()) throw Error(ErrorCode::kIo, start_error_);
   return ready_;
 }

@@ -94,6 +94,7 @@ class PoolLoop {
   PoolStatistics published_;
   std::vector<int> pids_;
   bool ready_ = false;       // a worker is warm
+  bool ended_ = false;       // Run is over
   std::string start_error_;  // why workers cannot start; empty: they can, or nobody knows yet
 };
 

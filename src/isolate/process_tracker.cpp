@@ -39,7 +39,10 @@ bool ProcessTracker::parse(std::string_view stat, Member& member) noexcept {
 void ProcessTracker::started(int pid) {
   first_ = pid;
   first_start_time_ = process_start_time(pid).value_or(0);
-  scan(false);
+  // No scan: the shortest jobs are over before it comes to them.
+  Member first;
+  const auto stat = reader_.read(fmt::format("/proc/{}/stat", pid).c_str());
+  if (stat && parse(*stat, first)) members_ = {first};
 }
 
 bool ProcessTracker::was_member(const Member& process) const noexcept {

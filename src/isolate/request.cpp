@@ -55,19 +55,28 @@ Descriptor open_input(const Command& command) {
   return command.input.empty() ? open_null(O_RDONLY) : file_of(command.input);
 }
 
-bool is_given(const Command& command, int number) {
-  for (const auto& pair : command.descriptors) {
-    if (pair.second == number) return true;
+// Ours that becomes the job's `number`; -1: none yet.
+int given(const std::vector<std::pair<int, int>>& descriptors, int number) {
+  for (const auto& [ours, theirs] : descriptors) {
+    if (theirs == number) return ours;
   }
-  return false;
+  return -1;
 }
 
-// A standard stream of ours that is closed is /dev/null for the job.
 bool is_open(int descriptor) {
   return ::fcntl(descriptor, F_GETFD) >= 0;
 }
 
 }  // namespace
+
+void fill_standard_descriptors() {
+  for (int number = 0; number <= 2; ++number) {
+    if (is_open(number)) continue;
+    // The lowest that is free. If another thread takes it meanwhile, it is filled all the same.
+    const int null = ::open("/dev/null", O_RDWR);
+    if (null > 2) ::close(null);
+  }
+}
 
 void check_limits(const Limits& limits) {
   check_not_negative("memory_bytes", limits.memory_bytes);
@@ -133,31 +142,33 @@ std::vector<std::string> environment_of(const Command& command) {
 Streams open_streams(const Command& command, bool limited, OutputPump& pump, std::string& output,
                      std::string& error) {
   Streams streams;
+  streams.descriptors = command.descriptors;
   const auto keep = [&](Descriptor descriptor, int number) {
     streams.descriptors.emplace_back(descriptor.get(), number);
     streams.kept.push_back(std::move(descriptor));
   };
   const auto open_output = [&](int number, Output kind, std::string& sink) {
+    if (given(streams.descriptors, number) >= 0) return;
     const bool ours = kind == Output::kInherit || kind == Output::kToError;
-    const int place = kind == Output::kToError ? 2 : number;
-    if (kind == Output::kDiscard || (ours && !is_open(place))) return keep(open_null(O_WRONLY), number);
-    if (ours && !limited) return void(streams.descriptors.emplace_back(place, number));
+    if (kind == Output::kDiscard) return keep(open_null(O_WRONLY), number);
+    if (ours && !limited) return void(streams.descriptors.emplace_back(number, number));
     Pipe pipe = make_pipe();
     if (ours)
-      pump.pass_on(std::move(pipe.read_end), place);
+      pump.pass_on(std::move(pipe.read_end), number);
     else
       pump.capture(std::move(pipe.read_end), &sink);
     keep(std::move(pipe.write_end), number);
   };
-  if (!is_given(command, 0)) {
-    if (command.inherit_input && is_open(0))
+  if (given(streams.descriptors, 0) < 0) {
+    if (command.inherit_input)
       streams.descriptors.emplace_back(0, 0);
     else
       keep(open_input(command), 0);
   }
-  if (!is_given(command, 1)) open_output(1, command.standard_output, output);
-  if (!is_given(command, 2)) open_output(2, command.standard_error, error);
-  for (const auto& pair : command.descriptors) streams.descriptors.push_back(pair);
+  open_output(2, command.standard_error, error);
+  if (command.standard_output == Output::kToError && given(streams.descriptors, 1) < 0)
+    streams.descriptors.emplace_back(given(streams.descriptors, 2), 1);
+  open_output(1, command.standard_output, output);
   return streams;
 }
 

@@ -11,6 +11,10 @@ namespace plimsoll {
 void check_limits(const Limits& limits);
 void check_command(const Command& command);
 
+// Whatever of our 0, 1 and 2 is closed becomes /dev/null: the next descriptor of ours would get the number,
+// and the job would inherit it as its stdin, stdout or stderr.
+void fill_standard_descriptors();
+
 // The job's descriptors 0, 1 and 2 and those that the caller gives it; what only start needs is in `kept`.
 struct Streams {
   std::vector<std::pair<int, int>> descriptors;

@@ -53,7 +53,9 @@ struct Resolved {
 std::optional<Resolved> follow(const std::string& path) {
   namespace fs = std::filesystem;
   Resolved result;
-  const fs::path absolute = fs::path(path).is_absolute() ? fs::path(path) : fs::current_path() / path;
+  std::error_code error;
+  const fs::path absolute = fs::path(path).is_absolute() ? fs::path(path) : fs::current_path(error) / path;
+  if (error) return std::nullopt;                                   // somebody removed it
   std::vector<std::string> left(absolute.begin(), absolute.end());  // the next one is at the back
   std::reverse(left.begin(), left.end());
   struct stat status = {};

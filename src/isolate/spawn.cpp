@@ -218,10 +218,12 @@ PLIMSOLL_PLAIN int child(void* argument) noexcept {
                        : is_exec && plan.error == ENOEXEC
                            ? "neither a program for this machine nor a script with #! in its first line"
                            : std::strerror(plan.error);
-  throw StartError(
-      ErrorCode::kIo,
-      printable(fmt::format("command '{}': {}: {}", request.argv[0], step_name(plan.failed), reason)),
-      is_exec ? StartError::kNotExecutable : StartError::kOther);
+  const std::string where =
+      plan.failed == Step::kDirectory ? fmt::format(" '{}'", request.working_directory) : "";
+  throw StartError(ErrorCode::kIo,
+                   printable(fmt::format("command '{}': {}{}: {}", request.argv[0], step_name(plan.failed),
+                                         where, reason)),
+                   is_exec ? StartError::kNotExecutable : StartError::kOther);
 }
 
 ChildPlan make_plan(const SpawnRequest& request) {

@@ -147,6 +147,32 @@ class Usual(Case):
         done = self.call("--quiet", "--receipt", path, "--", "echo", "hi")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "hi\n", ""))
         self.assertEqual(json.loads(path.read_text())["exit_code"], 0)
+        link = self.directory / "link"
+        link.symlink_to(path)
+        self.call("--quiet", "--receipt", link, "--", "sh", "-c", "exit 3")
+        self.assertTrue(link.is_symlink(), "what a link names is replaced, not the link")
+        self.assertEqual(json.loads(path.read_text())["exit_code"], 3)
+        with open(path, "w", encoding="utf-8") as file:
+            subprocess.run([PLIMSOLL, "exec", "--quiet", "--receipt", "/dev/fd/1", "--", "echo", "hi"], stdout=file)
+        self.assertTrue(path.read_text().startswith("hi\n{"), path.read_text())
+
+    def test_closed_standard_descriptors(self):
+        """No descriptor of ours takes their place in the job."""
+        for closed, options in ((0, []), (2, ["--sandbox"]), (0, ["--sandbox"])):
+            script = f'exec "$@" {closed}<&-'
+            done = subprocess.run(["sh", "-c", script, "sh", PLIMSOLL, "exec", "--quiet", *options, "--", "readlink",
+                                   f"/proc/self/fd/{closed}"], stdout=subprocess.PIPE, text=True)
+            self.assertEqual((done.returncode, done.stdout), (0, "/dev/null\n"), (closed, options))
+
+    def test_a_slow_reader_loses_nothing(self):
+        with Started([PLIMSOLL, "exec", "--quiet", "--output-limit", "1GB", "--", "sh", "-c",
+                      f"seq 1 30000; : {self.mark}"], stdout=subprocess.PIPE, text=True) as process:
+            self.assertEqual(os.read(process.stdout.fileno(), 1), b"1")
+            self.assertTrue(eventually(lambda: alive(self.mark) == [process.pid]))
+            time.sleep(0.5)
+            out, _ = process.communicate(timeout=60)
+        self.assertEqual(out.split()[-1:], ["30000"])
+        self.assertEqual(process.returncode, 0)
 
     def test_environment_and_directory(self):
         os.environ["PLIMSOLL_SEEN"] = "seen"
@@ -227,7 +253,8 @@ class Refused(Case):
         self.refuse(NOT_EXECUTABLE, "interpreter", "--", script)
         script.write_text("echo without a first line\n")
         self.refuse(NOT_EXECUTABLE, "#!", "--", script)
-        self.refuse(OURS, "working directory", "--directory", "/no/such", "--", "true")
+        self.refuse(OURS, "working directory '/no/such'", "--directory", "/no/such", "--", "true")
+        self.refuse(USAGE, "-- COMMAND", "true")
         self.refuse(USAGE, "no command", "--limit", "1GiB")
         self.refuse(USAGE, "no command", "--")
         self.refuse(USAGE, "no program", "--", "")
@@ -240,6 +267,9 @@ class Refused(Case):
                 self.refuse(USAGE, option, f"{option}={wrong}", "--", "true")
         for wrong in ("0", "-1", "x"):
             self.refuse(USAGE, "", f"--processes={wrong}", "--", "true")
+        for option in ("--limit", "--timeout", "--cpu-time", "--output-limit", "--directory", "--receipt"):
+            self.refuse(USAGE, option, option, "", "--", "true")
+        self.assertEqual(self.call("--quiet", "--timeout", "2700000h", "--", "true").returncode, 0)
         self.refuse(USAGE, "NAME=VALUE", "--env", "novalue", "--", "true")
         self.refuse(USAGE, "sandbox", "--sandbox=loose", "--", "true")
 
@@ -382,6 +412,8 @@ class Surroundings(Case):
         self.assertTrue(any("permission" in text for text in answer["cannot_promise"]), answer)
         self.assertEqual(alive(f"88.{os.getpid()}"), [])
         self.assertGreater(answer["peak_bytes"], 0)
+        answer, status = receipt("--", "sleep", "0.1")
+        self.assertTrue(0 < answer["peak_bytes"] < 4 * MIB, "the peak is the job's, not ours before exec")
         answer, status = receipt("--limit", "100MiB", "--", PYTHON, "-S", "-c", "x = bytearray(300 << 20)")
         self.assertNotEqual(status, 0)
         script = ("import mmap,time\nm=mmap.mmap(-1,300<<20)\nfor i in range(0,len(m),4096): m[i]=1\ntime.sleep(50)\n")
@@ -402,6 +434,14 @@ class Surroundings(Case):
                       f"TMPDIR={full} '{PLIMSOLL}' exec --quiet --sandbox -- sh -c 'echo x > $TMPDIR/x && cat $TMPDIR/x'")
             done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (0, "bare\nx\n"), done.stderr)
+
+    def test_a_working_directory_that_is_gone(self):
+        script = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
+        for options, status, out in (([], 0, "there\n"), (["--sandbox"], 0, "there\n"),
+                                     (["--sandbox", "--readable", "."], USAGE, "")):
+            done = subprocess.run(["sh", "-c", script, "sh", PLIMSOLL, "exec", "--quiet", *options, "--", "echo", "there"],
+                                  cwd=self.directory, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (status, out), done.stderr)
 
     def test_a_read_only_sys(self):
         script = "mount -o remount,ro,bind /sys/fs/cgroup 2>/dev/null; " \

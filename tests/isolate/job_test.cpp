@@ -143,6 +143,24 @@ TEST(Job, ManyThreadsManyJobs) {
   EXPECT_EQ(Residents(), before);
 }
 
+TEST(Job, TimesWithoutEndDoNotOverflow) {
+  constexpr milliseconds kForever = milliseconds::max();
+  Job job = Job::Start(shell("sleep 0.05"), {.wall_time = kForever, .cpu_time = kForever, .grace = kForever});
+  const std::optional<Completed> done = job.WaitFor(kForever);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->receipt.ending, Ending::kExited);
+}
+
+TEST(Job, OutputGoesWhereErrorsGo) {
+  Command command = shell("echo out; echo err >&2");
+  command.standard_output = Output::kToError;
+  for (const int64_t limit : {int64_t{0}, kMiB}) {
+    const Completed done = Exec(command, {.output_bytes = limit});
+    EXPECT_EQ(done.output, "");
+    EXPECT_EQ(done.error, "out\nerr\n");
+  }
+}
+
 TEST(Job, WallTimeEndsTheWholeGroup) {
   const Residents before;
   const Completed done = Exec(shell("sleep 100 & sleep 100"), {.wall_time = milliseconds(50)});

@@ -181,6 +181,13 @@ TEST(Pool, CloseFreesWhoWaitsForRoom) {
   EXPECT_GE(refused, 4 - 1);  // one may slip in as the queue empties
 }
 
+TEST(Pool, CloseFreesWhoWaitsForAWorker) {
+  Pool pool(echo_options(1, {"--sleep", "600000"}));
+  std::thread closer([&] { pool.Close(); });
+  EXPECT_EQ(code_of([&] { pool.WaitReady(milliseconds::max()); }), ErrorCode::kCancelled);
+  closer.join();
+}
+
 TEST(Pool, IsInertInAForkedChild) {
   auto pool = std::make_unique<Pool>(echo_options(1));
   ASSERT_TRUE(pool->WaitReady(milliseconds(20'000)));
