@@ -46,7 +46,12 @@ def _is_name(text: Any) -> bool:
 
 def search_path() -> List[str]:
     """sys.path for another process, which may be started elsewhere."""
-    path = [os.getcwd() if entry == "" else os.path.abspath(entry) for entry in sys.path if isinstance(entry, str)]
+    path = []
+    for entry in filter(lambda entry: isinstance(entry, str), sys.path):
+        try:
+            path.append(os.path.abspath(entry))  # of "" the working directory
+        except FileNotFoundError:  # which was removed: nothing can be imported from there
+            pass
     return path if _PACKAGE_PARENT in path else path + [_PACKAGE_PARENT]
 
 
@@ -95,29 +100,29 @@ def worker_spec(terms: Terms) -> Dict[str, Any]:
     flags: List[str] = getattr(subprocess, "_args_from_interpreter_flags", lambda: [])()
     sandbox, environment = terms.sandbox or Sandbox(), None
     if terms.sandbox:
-        environment = {name: os.environ[name] for name in _HARMLESS if name in os.environ}
-    readable = [*map(os.fspath, sandbox.readable), *filter(_can_be_given, terms.path())] if terms.sandbox else []
+        environment = {name: os.fsencode(os.environ[name]) for name in _HARMLESS if name in os.environ}
+    readable = [*sandbox.readable, *filter(_can_be_given, terms.path())] if terms.sandbox else []
     return {
-        "argv": [sys.executable, *flags, "-c", _BOOT.format(path=terms.path(), config=config)],
+        "argv": [os.fsencode(text) for text in (sys.executable, *flags, "-c",
+                                                _BOOT.format(path=terms.path(), config=config))],
         "environment": environment, "capture": terms.capture, "memory_bytes": terms.memory_bytes, "wall_ms": terms.wall_ms,
         "cpu_ms": terms.cpu_ms, "processes": terms.processes,
         "sandbox": {"level": 0 if not terms.sandbox else 2 if sandbox.strict else 1,
-                    "readable": sorted(set(readable)), "writable": [os.fspath(p) for p in sandbox.writable],
+                    "readable": sorted(set(map(os.fsencode, readable))),
+                    "writable": list(map(os.fsencode, sandbox.writable)),
                     "network": sandbox.network},
     }
 
 
-def _main_of_this_program() -> Tuple[str, str]:
-    """How another process imports what is __main__ here."""
+def _main_of_this_program() -> Optional[Tuple[str, str]]:
+    """How another process imports what is __main__ here. None: it cannot, this is an interactive session or -c."""
     module = sys.modules["__main__"]
-    spec = getattr(module, "__spec__", None)
-    if spec is not None and spec.name:
+    spec, path = getattr(module, "__spec__", None), getattr(module, "__file__", None)
+    if spec is not None and spec.name == "__main__" and path:  # a directory or an archive that was run
+        path = os.path.dirname(path)
+    elif spec is not None and spec.name:
         return "module", spec.name
-    path = getattr(module, "__file__", None)
-    if path is None or not os.path.exists(path):
-        raise NotTransferable("a function or class of this interactive session or -c program: another process cannot "
-                              "import it; put it into a module, or use isolated_source for source text")
-    return "path", os.path.abspath(path)
+    return None if path is None or not os.path.exists(path) else ("path", os.path.abspath(path))
 
 
 def _explain(function: Any, error: BaseException) -> NotTransferable:
@@ -144,6 +149,9 @@ def call_request(function: Callable[..., Any], arguments: Sequence[Any], keyword
     main = None
     if b"__main__" in payload:
         main = _main_of_this_program()
+        if main is None and getattr(function, "__module__", None) == "__main__":
+            raise NotTransferable("a function of this interactive session or -c program: another process cannot "
+                                  "import it; put it into a module, or use isolated_source for source text")
         sys.modules.setdefault(_worker.MAIN_NAME, sys.modules["__main__"])  # what it sends back says so
     return os.urandom(_worker.NONCE_BYTES) + pickle.dumps(("call", search_path(), main, payload), 5)
 

@@ -17,7 +17,7 @@ def parse_bytes(value: Size, name: str) -> int:
     if value is None:
         return 0
     if isinstance(value, int) and not isinstance(value, bool):
-        if value <= 0:
+        if not 0 < value < 1 << 62:
             raise InvalidArgument(f"{name}={value!r}: expected a positive number of bytes, or None for no limit")
         return value
     if isinstance(value, str):

@@ -108,7 +108,7 @@ def _exception(error: BaseException, plain: bool) -> Tuple[bytes, str, str, str]
         name = f"{kind.__module__}.{name}"
     try:
         message = str(error)
-    except Exception:  # pylint: disable=broad-except
+    except BaseException:  # pylint: disable=broad-except
         message = "(its message cannot be made)"
     import traceback
     try:
@@ -116,7 +116,7 @@ def _exception(error: BaseException, plain: bool) -> Tuple[bytes, str, str, str]
         while frames is not None and frames.tb_frame.f_globals.get("__name__") == __name__:
             frames = frames.tb_next  # ours
         text = "".join(traceback.format_exception(kind, error, frames))
-    except Exception:  # pylint: disable=broad-except
+    except BaseException:  # pylint: disable=broad-except
         text = f"{name}: {message}\n"
     pickled = b""
     if not plain and isinstance(error, Exception):
@@ -170,11 +170,14 @@ class _Worker:
         return (b"V", encoded) if len(encoded) + NONCE_BYTES < self.result_bytes else (b"L", self.encode(len(encoded)))
 
     def serve(self) -> None:
+        worker = os.getpid()
         while True:
             frame = self.channel.read_frame()
             if frame is None:
                 return
             letter, encoded = self.answer_to(frame[NONCE_BYTES:])
+            if os.getpid() != worker:  # a child that the job forked and that came back here: the answer is not its own
+                os._exit(0)
             for stream in (sys.stdout, sys.stderr):
                 try:
                     stream.flush()

@@ -177,6 +177,8 @@ class Pool:
                 source: bool = False) -> "JobFuture":
         state, number, future = self._state, next(self._numbers), JobFuture()
         wall_ms = parse_milliseconds(timeout, "timeout")
+        if os.getpid() != state.owner:  # its lock may be held by a thread that is not in this process
+            raise InvalidArgument(f"the pool belongs to process {state.owner}; make another one after fork()")
         with state.lock:
             state.pending[number] = _Pending(future, request[:_worker.NONCE_BYTES], source)
         identity = None

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 
 import pytest
 
@@ -128,7 +129,7 @@ def test_threads_and_children_do_not_keep_it_alive():
 
 
 @pytest.mark.parametrize("keywords", [
-    {"limit": 0}, {"limit": -1}, {"limit": "many"}, {"limit": 1.5}, {"limit": True}, {"timeout": 0}, {"timeout": -1},
+    {"limit": 0}, {"limit": -1}, {"limit": 1 << 70}, {"limit": "many"}, {"limit": 1.5}, {"limit": True}, {"timeout": 0}, {"timeout": -1},
     {"timeout": float("nan")}, {"timeout": "1"}, {"sandbox": "some"}, {"processes": 0}, {"limit": "1KiB"}])
 def test_terms_that_make_no_sense(keywords):
     with pytest.raises(plimsoll.InvalidArgument):
@@ -258,6 +259,47 @@ def test_functions_of_a_script(tmp_path):
     code = "import plimsoll\ndef f(): pass\nplimsoll.isolated(f)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "put it into a module" in done.stderr
+    done = subprocess.run([sys.executable, "-c", "import plimsoll; print(plimsoll.isolated(len, '__main__').value)"],
+                          capture_output=True, text=True, check=False)
+    assert done.stdout == "8\n", done.stderr  # a text that only looks like it
+
+
+def test_functions_of_an_application(tmp_path):
+    """A directory, and an archive, that Python runs by their __main__.py."""
+    (tmp_path / "app").mkdir()
+    source = SCRIPT.format(guard="if __name__ == '__main__':")
+    (tmp_path / "app" / "__main__.py").write_text(source)
+    with zipfile.ZipFile(tmp_path / "app.zip", "w") as archive:
+        archive.writestr("__main__.py", source)
+    for name in ("app", "app.zip"):
+        done = subprocess.run([sys.executable, tmp_path / name], capture_output=True, text=True, check=False)
+        assert done.stdout == "42\n8\nown mine\n", done.stderr
+
+
+def test_strange_places(tmp_path):
+    """A name that is no UTF-8 on sys.path, and a working directory that is gone."""
+    place = os.fsencode(tmp_path) + b"/\xff"
+    os.mkdir(place)
+    with open(place + b"/odd_module.py", "w", encoding="utf-8") as file:
+        file.write("def f(): return 3\n")
+    code = ("import os, sys, plimsoll\nsys.path.append(sys.argv[1])\nimport odd_module\nos.mkdir('gone')\n"
+            "os.chdir('gone')\nos.rmdir('../gone')\nprint(plimsoll.isolated(odd_module.f).value)\n"
+            "print(plimsoll.isolated(odd_module.f, sandbox=True).value)")
+    # Python itself does not start there with a relative PYTHONPATH.
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(plimsoll.__file__))}
+    done = subprocess.run([sys.executable, "-c", code, place], cwd=tmp_path, env=environment, capture_output=True,
+                          text=True, check=False)
+    assert done.stdout == "3\n3\n", done.stderr
+
+
+def test_a_job_that_comes_back_twice():
+    """Its forked child returns too: only the worker answers, and only the worker takes the next job."""
+    parent, child = plimsoll.isolated(work.fork).value
+    assert child != 0 and parent != os.getpid()
+    with plimsoll.Pool(1) as pool:
+        for number in range(5):
+            assert pool.submit(work.fork).result()[1] != 0
+            assert pool.submit(work.add, number, 1).result() == number + 1
 
 
 def test_function_that_another_process_cannot_import(tmp_path, monkeypatch):

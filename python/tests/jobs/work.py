@@ -16,6 +16,11 @@ def pid():
     return os.getpid()
 
 
+def fork():
+    child = os.fork()
+    return os.getpid(), child
+
+
 def count():
     COUNT[0] += 1
     return COUNT[0]
