@@ -7,7 +7,34 @@
 
 #include <pybind11/pybind11.h>
 
+#include <exception>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
 namespace plimsoll::bindings {
+
+// Calls `work` without the interpreter's lock. For what may wait long: a daemon thread that takes the lock
+// back when the interpreter is at its end is ended then, by unwinding its stack. pybind11's guard takes it
+// back in a destructor, where that aborts the process.
+template <typename Work>
+auto without_lock(Work work) {
+  using Answer = std::conditional_t<std::is_void_v<decltype(work())>, std::nullptr_t, decltype(work())>;
+  std::optional<Answer> answer;
+  std::exception_ptr error;
+  PyThreadState* state = PyEval_SaveThread();
+  try {
+    if constexpr (std::is_void_v<decltype(work())>)
+      work();
+    else
+      answer.emplace(work());
+  } catch (...) {
+    error = std::current_exception();
+  }
+  PyEval_RestoreThread(state);
+  if (error) std::rethrow_exception(error);
+  if constexpr (!std::is_void_v<decltype(work())>) return std::move(*answer);
+}
 
 void bind_error(pybind11::module_& module);
 void bind_isolate(pybind11::module_& module);

@@ -14,22 +14,19 @@ constexpr milliseconds kSignalLook{50};
 // Runs one request to its end. Ctrl-C kills the process and cleans up before it is raised.
 py::tuple call(const py::dict& spec, const std::string& request, int64_t result_bytes, int64_t output_bytes) {
   WorkerSpec worker = worker_spec(spec);
-  std::optional<py::gil_scoped_release> released(std::in_place);
-  Call running = Call::Start(std::move(worker.command), worker.limits, request, {result_bytes, output_bytes});
+  Call running = without_lock([&] {
+    return Call::Start(std::move(worker.command), worker.limits, request, {result_bytes, output_bytes});
+  });
+  const auto wait = [&] { return without_lock([&] { return running.WaitFor(kSignalLook); }); };
   std::optional<Called> called;
-  while (!(called = running.WaitFor(kSignalLook))) {
-    released.reset();
+  while (!(called = wait())) {
     if (PyErr_CheckSignals() != 0) {
       const py::error_already_set interrupted;
-      released.emplace();
       running.Kill();
-      while (!running.WaitFor(kSignalLook)) continue;
-      released.reset();
+      while (!wait()) continue;
       throw py::error_already_set(interrupted);
     }
-    released.emplace();
   }
-  released.reset();
   return py::make_tuple(to_python(called->outcome), py::bytes(called->output), py::bytes(called->error),
                         called->truncated);
 }

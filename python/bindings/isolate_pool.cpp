@@ -40,8 +40,7 @@ class PythonPool {
     pool.idle_timeout = milliseconds(options["idle_ms"].cast<int64_t>());
     pool.start_timeout = milliseconds(options["start_ms"].cast<int64_t>());
     pool.result_bytes = options["result_bytes"].cast<int64_t>();
-    const py::gil_scoped_release released;
-    pool_ = std::make_unique<Pool>(std::move(pool));
+    pool_ = without_lock([&] { return std::make_unique<Pool>(std::move(pool)); });
   }
   ~PythonPool() { pool_.reset(); }
 
@@ -57,12 +56,10 @@ class PythonPool {
     const auto end = std::chrono::steady_clock::now() + milliseconds(patience_ms);
     for (;;) {
       const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
-      std::optional<int64_t> id;
-      {
-        const py::gil_scoped_release released;
-        const auto wait = patience_ms < 0 ? kSignalLook : std::clamp(left, milliseconds(0), kSignalLook);
-        id = pool_->SubmitFor(wait, bytes, {repeatable, milliseconds(wall_ms)}, done);
-      }
+      const auto wait = patience_ms < 0 ? kSignalLook : std::clamp(left, milliseconds(0), kSignalLook);
+      const std::optional<int64_t> id = without_lock([&] {
+        return pool_->SubmitFor(wait, bytes, {repeatable, milliseconds(wall_ms)}, done);
+      });
       if (id) return id;
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
       if (patience_ms >= 0 && left <= milliseconds(0)) return std::nullopt;
@@ -71,26 +68,28 @@ class PythonPool {
 
   // (number, outcome) of the next job that is over; None: the pool is closed and there are no more.
   py::object next() {
-    std::optional<std::pair<int64_t, Outcome>> one;
-    {
-      const py::gil_scoped_release released;
+    const auto one = without_lock([&] {
+      std::optional<std::pair<int64_t, Outcome>> first;
       std::unique_lock lock(finished_->mutex);
       finished_->news.wait(lock, [&] { return !finished_->outcomes.empty() || finished_->closed; });
       if (!finished_->outcomes.empty()) {
-        one = std::move(finished_->outcomes.front());
+        first = std::move(finished_->outcomes.front());
         finished_->outcomes.pop_front();
       }
-    }
+      return first;
+    });
     if (!one) return py::none();
     return py::make_tuple(one->first, to_python(one->second));
   }
 
-  bool wait_ready(int64_t timeout_ms) { return pool_->WaitReady(milliseconds(timeout_ms)); }
+  bool wait_ready(int64_t timeout_ms) {
+    return without_lock([&] { return pool_->WaitReady(milliseconds(timeout_ms)); });
+  }
   void cancel(int64_t id) { pool_->Cancel(id); }
   std::vector<int> pids() const { return pool_->WorkerPids(); }
 
   void close() {
-    pool_->Close();
+    without_lock([&] { pool_->Close(); });
     const std::lock_guard lock(finished_->mutex);
     finished_->closed = true;
     finished_->news.notify_all();
@@ -122,9 +121,9 @@ void bind_pool(py::module_& module) {
       .def("submit", &PythonPool::submit, py::arg("number"), py::arg("request"), py::arg("repeatable"),
            py::arg("wall_ms"), py::arg("patience_ms"))
       .def("next", &PythonPool::next)
-      .def("wait_ready", &PythonPool::wait_ready, py::arg("timeout_ms"), release())
+      .def("wait_ready", &PythonPool::wait_ready, py::arg("timeout_ms"))
       .def("cancel", &PythonPool::cancel, py::arg("id"), release())
-      .def("close", &PythonPool::close, release())
+      .def("close", &PythonPool::close)
       .def("pids", &PythonPool::pids, release())
       .def("statistics", &PythonPool::statistics);
 }

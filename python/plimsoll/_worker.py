@@ -34,7 +34,10 @@ class _Channel:
     def __init__(self, descriptor: int) -> None:
         # Out of the way of code that closes or writes to small numbers; descriptor 3 is then harmless.
         import fcntl
-        self.descriptor = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 200)
+        try:
+            self.descriptor = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 200)
+        except OSError:  # fewer are allowed
+            self.descriptor = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, descriptor)
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, descriptor, inheritable=False)
         os.close(null)

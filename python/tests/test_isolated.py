@@ -313,6 +313,21 @@ def test_function_that_another_process_cannot_import(tmp_path, monkeypatch):
         plimsoll.isolated(vanishing_module.f)
 
 
+def test_few_descriptors():
+    code = "import plimsoll; print(plimsoll.isolated(abs, -3).value)"
+    done = subprocess.run(["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", sys.executable, "-c", code], capture_output=True,
+                          text=True, check=False)
+    assert done.stdout == "3\n", done.stderr
+
+
+def test_the_interpreter_ends_while_a_daemon_thread_waits():
+    code = ("import plimsoll, threading, time\n"
+            "for _ in range(3): threading.Thread(target=plimsoll.isolated, args=(time.sleep, 1000), daemon=True).start()\n"
+            "plimsoll.isolated(abs, 1)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_from_threads():
     values = []
     threads = [threading.Thread(target=lambda n=n: values.append(plimsoll.isolated(work.add, n).value)) for n in range(4)]
