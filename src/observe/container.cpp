@@ -90,8 +90,12 @@ void ContainerReader::read_version_1(const ProcessView& watched, ContainerView& 
 
 void ContainerReader::read_version_2(ContainerView& view) const {
   const std::string_view stat = cgroup_->stat();
-  view.anonymous_bytes = stat_of(stat, "anon") + stat_of(stat, "hugetlb");
   view.shared_memory_bytes = stat_of(stat, "shmem");
+  // `anon` is what is mapped. Parts of huge pages and swap cache that nobody maps any more are still charged:
+  // they are on the lists of anonymous pages, as shared memory is.
+  const int64_t listed =
+      stat_of(stat, "active_anon") + stat_of(stat, "inactive_anon") - view.shared_memory_bytes;
+  view.anonymous_bytes = std::max(stat_of(stat, "anon"), listed) + stat_of(stat, "hugetlb");
   view.page_cache_bytes = std::max<int64_t>(stat_of(stat, "file") - view.shared_memory_bytes, 0);
   view.slab_reclaimable_bytes = stat_of(stat, "slab_reclaimable");
   view.slab_bytes =

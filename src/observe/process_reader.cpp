@@ -158,10 +158,11 @@ int ProcessReader::read_full(const ProcessDirectory& directory, const std::strin
     const auto text = reader_.read_at(directory.descriptor(), (prefix + "smaps_rollup").c_str());
     rollup = parse_rollup(text.value_or(""));
   }
-  // The counter knows no Pss.
+  // The counter knows no Pss: what it lacks of Rss, it lacks of Pss in proportion.
   full.by_rss.kernel_bytes = rollup ? rollup->rss_bytes : full.status.rss_bytes;
   full.by_pss.kernel_bytes =
-      rollup ? rollup->pss_bytes : full.by_pss.sum_bytes + full.by_rss.kernel_bytes - full.by_rss.sum_bytes;
+      rollup ? rollup->pss_bytes
+             : scaled(full.by_pss.sum_bytes, full.by_rss.kernel_bytes, full.by_rss.sum_bytes);
   return 0;
 }
 

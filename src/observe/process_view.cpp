@@ -46,12 +46,6 @@ void add_mapping(const Vma& vma, MappingKind kind, bool proportional, ProcessVie
   view.swap_bytes += proportional ? vma.swap_proportional : vma.swap;
 }
 
-int64_t scaled(int64_t bytes, int64_t now, int64_t then) {
-  if (then <= 0) return bytes;
-  return static_cast<int64_t>(static_cast<double>(bytes) * static_cast<double>(now) /
-                              static_cast<double>(then));
-}
-
 constexpr int64_t ProcessView::*kAnonymousKinds[] = {&ProcessView::heap_bytes, &ProcessView::allocator_bytes,
                                                      &ProcessView::stack_bytes, &ProcessView::anonymous_bytes,
                                                      &ProcessView::private_file_bytes};
@@ -122,6 +116,12 @@ ProcessView unscaled_view(const ProcessStatus& now) {
 }
 
 }  // namespace
+
+int64_t scaled(int64_t bytes, int64_t now, int64_t then) noexcept {
+  if (then <= 0) return bytes;
+  return static_cast<int64_t>(static_cast<double>(bytes) * static_cast<double>(now) /
+                              static_cast<double>(then));
+}
 
 bool is_small_rest(int64_t rest_bytes, int64_t whole_bytes) noexcept {
   constexpr int64_t kMiB = int64_t{1} << 20;

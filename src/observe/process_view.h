@@ -26,6 +26,9 @@ struct FullReading {
   int64_t lazily_freed_bytes = 0;  // MADV_FREE: would go at once under pressure
 };
 
+// What grows as something else did from `then` to `now`.
+int64_t scaled(int64_t bytes, int64_t now, int64_t then) noexcept;
+
 // What the kernel's figure and our sum may differ by: 2 % or 1 MiB.
 bool is_small_rest(int64_t rest_bytes, int64_t whole_bytes) noexcept;
 

@@ -75,6 +75,31 @@ TEST(ObserverRecorded, OneProcess) {
   EXPECT_FALSE(sample.container);
 }
 
+// The counter of kernels before 6.2 lags behind for each thread, by some MiB where files are mapped.
+TEST(ObserverRecorded, WhereTheCounterLagsTheKernelsOwnWalkIsAsked) {
+  RecordedTree tree;
+  auto mappings = small_mappings();
+  mappings.push_back({"7f0000000000-7f0000400000 r-xp 00000000 fe:00 12 /lib/large.so", 4000, 0});
+  record(tree, {.mappings = mappings, .missing_kib = 1500});
+  tree.add("/proc/7/smaps_rollup", "1000-2000 ---p 00000000 00:00 0 [rollup]\nRss: 4534 kB\nPss: 4000 kB\n");
+  const Sample sample = Observer(7, options_of(tree)).Read();
+  EXPECT_EQ(sample.process.sum_bytes, 4534 * kKiB);
+  EXPECT_EQ(sample.process.kernel_bytes, 4534 * kKiB);
+  EXPECT_EQ(sample.process.rss_bytes, 3034 * kKiB);
+}
+
+TEST(ObserverRecorded, ATreesKernelFigureIsNeverBelowNothing) {
+  RecordedTree tree;
+  auto mappings = small_mappings();
+  mappings.push_back({"7f0000000000-7f0000100000 r-xp 00000000 fe:00 12 /lib/shared.so", 900, 0, 30});
+  record(tree, {.mappings = mappings, .missing_kib = 1000});
+  record(tree, {.pid = 8, .parent = 7, .mappings = mappings, .missing_kib = 1000});
+  const Sample sample = Observer(7, options_of(tree)).Read();
+  EXPECT_EQ(sample.process.processes, 2);
+  EXPECT_GT(sample.process.kernel_bytes, 0);
+  EXPECT_EQ(SampleFromJson(ToJson(sample)).process.kernel_bytes, sample.process.kernel_bytes);
+}
+
 TEST(ObserverRecorded, WithoutACgroupTheAccountSaysSo) {
   RecordedTree tree;
   record(tree, {.mappings = small_mappings()});
@@ -218,6 +243,21 @@ TEST(ObserverRecorded, Version2Nested) {
   EXPECT_DOUBLE_EQ(view.pressure_some_avg10, 1.25);
   const MemoryAccount account = observer.Account();
   EXPECT_EQ(account.container_unexplained_bytes, 17039360 - view.sum_bytes);
+}
+
+TEST(ObserverRecorded, Version2CountsAnonymousPagesThatNobodyMapsAnyMore) {
+  RecordedTree tree;
+  record(tree, {.mappings = small_mappings()});
+  tree.add("/proc/self/mountinfo", kMountsOfVersion2);
+  tree.add("/proc/7/cgroup", "0::/job\n");
+  record_version_2(tree, "/sys/fs/cgroup/job");
+  // Parts of a huge page: 8 MiB are mapped, 10 MiB and 1 MiB of shared memory are on the lists.
+  tree.add("/sys/fs/cgroup/job/memory.stat",
+           std::string(kStatOfVersion2) + "inactive_anon 9437184\nactive_anon 2097152\n");
+  const Sample sample = Observer(7, options_of(tree)).Read();
+  ASSERT_TRUE(sample.container);
+  EXPECT_EQ(sample.container->anonymous_bytes, 10 * 1024 * kKiB);
+  EXPECT_EQ(sample.container->shared_memory_bytes, 1024 * kKiB);
 }
 
 TEST(ObserverRecorded, Version2BeforeItToldKernelMemoryAsAWhole) {

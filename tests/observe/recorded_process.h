@@ -53,6 +53,7 @@ struct RecordedProcess {
   int threads = 1;
   int start_ticks = 1000;
   std::vector<RecordedMapping> mappings;
+  int missing_kib = 0;  // what VmRSS lags behind the mappings
 };
 
 inline void record(RecordedTree& tree, const RecordedProcess& process) {
@@ -64,13 +65,13 @@ inline void record(RecordedTree& tree, const RecordedProcess& process) {
   const std::string directory = fmt::format("/proc/{}", process.pid);
   tree.add(directory + "/stat", stat_line(process.pid, process.name, process.state, process.parent,
                                           process.threads, process.start_ticks));
-  tree.add(
-      directory + "/status",
-      fmt::format("Name:\t{}\nState:\t{}\nTgid:\t{}\nPid:\t{}\nPPid:\t{}\nVmPeak:\t 1 kB\nVmRSS:\t {} kB\n"
-                  "RssAnon:\t {} kB\nRssFile:\t {} kB\nRssShmem:\t 0 kB\nVmPTE:\t 40 kB\nVmSwap:\t 0 kB\n"
-                  "Threads:\t{}\n",
-                  process.name, process.state, process.pid, process.pid, process.parent, rss, anonymous,
-                  rss - anonymous, process.threads));
+  tree.add(directory + "/status",
+           fmt::format(
+               "Name:\t{}\nState:\t{}\nTgid:\t{}\nPid:\t{}\nPPid:\t{}\nVmPeak:\t 1 kB\nVmRSS:\t {} kB\n"
+               "RssAnon:\t {} kB\nRssFile:\t {} kB\nRssShmem:\t 0 kB\nVmPTE:\t 40 kB\nVmSwap:\t 0 kB\n"
+               "Threads:\t{}\n",
+               process.name, process.state, process.pid, process.pid, process.parent,
+               rss - process.missing_kib, anonymous, rss - anonymous - process.missing_kib, process.threads));
   tree.add(directory + "/smaps", smaps_of(process.mappings));
   tree.add(directory + "/fd/0", "");
   tree.add(directory + "/fd/1", "");

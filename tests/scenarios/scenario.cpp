@@ -35,9 +35,7 @@ Run::Run(uint64_t seed, double seconds) : random_(seed * 7919 + 17), begin_s_(no
 }
 
 Run::~Run() {
-  const double per_iteration =
-      iteration_ > 0 ? static_cast<double>(kept_bytes_) / static_cast<double>(iteration_) : 0;
-  say("truth " + std::to_string(per_iteration) + "\n");
+  SayTruth();
   std::error_code ignored;
   if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
@@ -45,7 +43,17 @@ Run::~Run() {
 bool Run::Next() {
   say("iteration " + std::to_string(++iteration_) + "\n");
   std::this_thread::sleep_for(std::chrono::duration<double>(pause_s_ * factor_ * Uniform(0.6, 1.4)));
-  return Progress() < 1;
+  const bool goes_on = Progress() < 1;
+  if (!goes_on) SayTruth();
+  return goes_on;
+}
+
+void Run::SayTruth() {
+  if (truth_said_) return;
+  truth_said_ = true;
+  const double per_iteration =
+      iteration_ > 0 ? static_cast<double>(kept_bytes_) / static_cast<double>(iteration_) : 0;
+  say("truth " + std::to_string(per_iteration) + "\n");
 }
 
 void Run::Request() {

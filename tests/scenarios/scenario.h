@@ -13,11 +13,12 @@
 namespace plimsoll::scenarios {
 
 // One run of a family. Next() ends an iteration: it prints its line, waits, and says whether another one
-// follows.
+// follows. With the last it prints the truth, what was kept per iteration where the family counted it: what
+// follows is tidying up and no part of the recording.
 class Run {
  public:
   Run(uint64_t seed, double seconds);
-  ~Run();  // prints the truth: what was kept per iteration, where the family counted it
+  ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
@@ -36,10 +37,13 @@ class Run {
   std::string Folder(const std::string& root);
 
  private:
+  void SayTruth();
+
   std::mt19937_64 random_;
   double begin_s_, seconds_, pause_s_, factor_ = 1, noise_bytes_;
   int64_t iteration_ = 0;
   size_t kept_bytes_ = 0;
+  bool truth_said_ = false;
   std::string folder_;
 };
 
