@@ -13,6 +13,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kMostBytes = int64_t{1} << 56;  // sums of many of them still fit
 constexpr double kMostSeconds = 1e10;
+constexpr size_t kLongestLine = size_t{16} << 20;  // of JSON, which takes many times its length in memory
 
 // Reads members of one JSON object. Absent ones keep what they have, so that older recordings stay readable;
 // wrong ones are kInvalidArgument.
@@ -76,7 +77,9 @@ class Members {
  private:
   [[noreturn]] void reject(const char* name, const std::string& expected, const Json& found) const {
     constexpr size_t kShown = 60;
-    std::string shown = found.dump(-1, ' ', true, Json::error_handler_t::replace);
+    // What is nested is not shown: writing it out would go as deep as a stranger nested it.
+    std::string shown = found.is_structured() ? std::string("an ") + found.type_name()
+                                              : found.dump(-1, ' ', true, Json::error_handler_t::replace);
     if (shown.size() > kShown) shown = shown.substr(0, kShown) + "...";
     fail(ErrorCode::kInvalidArgument, "{}: '{}': expected {}, found {}", what_, name, expected, shown);
   }
@@ -229,6 +232,9 @@ Recording ParseRecording(std::string_view text, const std::string& name) {
     const std::string_view line = text.substr(0, newline);
     text.remove_prefix(complete ? newline + 1 : text.size());
     ++number;
+    if (line.size() > kLongestLine)
+      fail(ErrorCode::kInvalidArgument, "{}: line {} has {} bytes; a recording's lines have at most {}", name,
+           number, line.size(), kLongestLine);
     const Json object = parse_line(line);
     if (object.is_discarded() || !object.is_object()) {
       if (complete || number == 1)

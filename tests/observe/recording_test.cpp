@@ -131,6 +131,14 @@ TEST(Recording, WrongLinesAreNamed) {
   EXPECT_THAT(error_of("{\"plimsoll_recording\":9}\n"), HasSubstr("version 9"));
 }
 
+TEST(Recording, DeepNestingAndEndlessLinesAreRefused) {
+  const std::string header = ToJson(RecordingHeader{}) + "\n";
+  const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
+  EXPECT_THAT(error_of("{\"plimsoll_recording\":" + deep + "}\n"), HasSubstr("found an array"));
+  EXPECT_THAT(error_of(header + "{\"seconds\":" + deep + ",\"process\":{}}\n"), HasSubstr("found an array"));
+  EXPECT_THAT(error_of(header + std::string(size_t{17} << 20, ' ') + "{}\n"), HasSubstr("line 2 has"));
+}
+
 TEST(Recording, WhatIsNotUtf8OrNotANumberIsStillJson) {
   RecordingHeader header;
   header.command = {"\xff\xfe\x1b[31m"};
