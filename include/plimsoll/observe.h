@@ -63,9 +63,12 @@ struct ContainerView {
   int64_t other_kernel_bytes = 0;  // per-CPU, vmalloc and what memory.kmem or memory.stat's `kernel` adds
   int64_t swap_bytes = 0;          // not in the sum
   int64_t sum_bytes = 0;
-  int64_t kernel_bytes = 0;        // usage_in_bytes or memory.current
-  int64_t peak_bytes = 0;          // 0: the kernel does not tell
-  int64_t limit_bytes = 0;         // the tightest on the way to the root; 0: none
+  int64_t kernel_bytes = 0;  // usage_in_bytes or memory.current
+  int64_t peak_bytes = 0;    // 0: the kernel does not tell
+  int64_t limit_bytes = 0;   // the tightest on the way to the root; 0: none
+  // Version 1, which does not tell what slab can be reclaimed: names of files that the kernel remembers
+  // though nobody uses them, in the whole machine. It can forget them.
+  int64_t unused_names = 0;
   double pressure_some_avg10 = 0;  // PSI, percent; 0 where absent
 };
 

@@ -52,6 +52,7 @@ std::optional<ContainerView> ContainerReader::read(const ProcessView& watched, b
       others_.threads = std::max<int64_t>(others_.threads - watched.threads, 0);
     }
     read_version_1(watched, view);
+    view.unused_names = read_unused_names();
   } else {
     read_version_2(view);
   }
@@ -108,6 +109,13 @@ void ContainerReader::read_version_2(ContainerView& view) const {
   // Since 5.18 the kernel gives its whole share; before, the named ones are all that is known.
   const auto kernel = number_of(stat, "kernel");
   view.other_kernel_bytes = kernel ? std::max<int64_t>(*kernel - told, 0) : named;
+}
+
+// "names in all, unused, ..."
+int64_t ContainerReader::read_unused_names() {
+  std::string_view text = reader_.read((roots_.proc + "/sys/fs/dentry-state").c_str()).value_or("");
+  next_word(text);
+  return parse_number(next_word(text)).value_or(0);
 }
 
 double ContainerReader::read_pressure() {

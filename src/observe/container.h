@@ -42,6 +42,7 @@ class ContainerReader {
   void read_version_1(const ProcessView& watched, ContainerView& view) const;
   void read_version_2(ContainerView& view) const;
   double read_pressure();
+  int64_t read_unused_names();
 
   int pid_;
   CgroupRoots roots_;

@@ -46,6 +46,7 @@ void for_each_container_field(View& view, Visit visit) {
   visit("kernel_bytes", view.kernel_bytes);
   visit("peak_bytes", view.peak_bytes);
   visit("limit_bytes", view.limit_bytes);
+  visit("unused_names", view.unused_names);
 }
 
 }  // namespace plimsoll

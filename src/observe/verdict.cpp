@@ -80,7 +80,7 @@ double material_rise(Part part, const Series& series) {
   }
 }
 
-// // The share of a part's rise that came in a few jumps from one sample to the next.
+// The share of a part's rise that came in a few jumps from one sample to the next.
 double jump_share(const Points& points) {
   std::vector<double> steps;
   for (size_t i = 1; i < points.size(); ++i) steps.push_back(points[i].y - points[i - 1].y);
@@ -150,6 +150,31 @@ class Judging {
     return trend(kSlabPart).slope < share * trend(kCachePart).slope;
   }
 
+  // Every file that is made and deleted, or only looked for, leaves its name in the kernel's memory until
+  // that is short. Version 1 does not tell it from what cannot be reclaimed, but counts such names, if for
+  // the whole machine.
+  enum class Names { kNo, kExplainIt, kCannotTell };
+  Names NamesAreForgotten() const {
+    constexpr double kMostOfIt = 0.6, kNotMuchMore = 1.6;
+    const double slope = trend(kSlabPart).slope, names = NamesSlope();
+    if (!growing(kSlabPart) || names < kMostOfIt * slope) return Names::kNo;
+    return names < kNotMuchMore * slope ? Names::kExplainIt : Names::kCannotTell;
+  }
+
+  // Over the time in which kernel memory grew. The whole machine's names come and go: they have no trend of
+  // their own.
+  double NamesSlope() const {
+    Points meanwhile;
+    for (const Point& point : series_.parts[kNamesPart]) {
+      if (point.x >= trend(kSlabPart).since) meanwhile.push_back(point);
+    }
+    return median_slope(meanwhile);
+  }
+
+  bool KernelMemoryLeaks() const {
+    return growing(kSlabPart) && !KeepsBooksOfCache() && NamesAreForgotten() == Names::kNo;
+  }
+
   // After a fork pages are shared until one side writes: a rise that takes no more than the shared ones lose.
   bool CopiesAfterFork() {
     const Points& shared = series_.parts[kForkSharedPart];
@@ -173,7 +198,7 @@ class Judging {
     Part worst = kPartCount;
     int in_private = 0;
     for (const Part part : kLeakParts) {
-      if (!growing(part) || Moved(part) || (part == kSlabPart && KeepsBooksOfCache())) continue;
+      if (!growing(part) || Moved(part) || (part == kSlabPart && !KernelMemoryLeaks())) continue;
       in_private += is_private(part);
       if (worst == kPartCount || trend(part).slope > trend(worst).slope) worst = part;
     }
@@ -219,7 +244,8 @@ class Judging {
 
   bool FillsCache() {
     if (!series_.has_container) return false;
-    for (const Part part : {kCachePart, kReclaimablePart}) {
+    for (const Part part : {kCachePart, kReclaimablePart, kSlabPart}) {
+      if (part == kSlabPart && NamesAreForgotten() != Names::kExplainIt) continue;
       const Trend& cache = trend(part);
       const bool rises = cache.course == Course::kGrowing ||
                          (cache.course != Course::kFlat && cache.rise > material_rise(part, series_));
@@ -228,6 +254,8 @@ class Judging {
       Set(VerdictKind::kCache, cause_of(part), cache);
       verdict_.confidence = cache.course == Course::kGrowing ? 0.95 : 0.8;
       verdict_.evidence.push_back(say_growth(part, cache, series_));
+      if (part == kSlabPart)
+        verdict_.evidence.push_back(say_names(NamesSlope(), trend(kSlabPart).slope, series_));
       verdict_.evidence.push_back(say_process_does_not(trend(kPrivatePart), series_));
       say_what_it_means(verdict_.cause, series_, verdict_.evidence);
       return true;
@@ -248,6 +276,7 @@ class Judging {
         unclear = part;
     }
     if (unclear != kPartCount) return Undecided(unclear);
+    if (NamesAreForgotten() == Names::kCannotTell && !KeepsBooksOfCache()) return CannotTellNames();
     if (slowing != kPartCount) return WarmingUp(slowing);
     const Trend& top = trend(most);
     const double worth =
@@ -299,6 +328,12 @@ class Judging {
     const double seconds_per_x = series_.span > 0 ? series_.seconds / series_.span : 1;
     verdict_.seconds_needed = std::max(1.0, one.needed_x * seconds_per_x);
     verdict_.evidence.push_back(say_undecided(part, one, series_));
+  }
+
+  void CannotTellNames() {
+    Set(VerdictKind::kUndecided, Cause::kNone, trend(kSlabPart));
+    verdict_.evidence.push_back(say_growth(kSlabPart, trend(kSlabPart), series_));
+    verdict_.evidence.push_back(say_names(NamesSlope(), trend(kSlabPart).slope, series_));
   }
 
   static constexpr size_t kFewestPoints = 12;

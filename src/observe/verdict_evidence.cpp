@@ -132,6 +132,14 @@ std::string say_process_does_not(const Trend& trend, const Series& series) {
                      bytes_text(trend.level), bytes_text(trend.total_rise), series.seconds);
 }
 
+std::string say_names(double names_slope, double slope, const Series& series) {
+  return fmt::format(
+      "inference: meanwhile names of files that nobody uses any more, which the kernel can forget, took {} "
+      "more per {} in "
+      "the whole machine: these {} may be some of them; --reclaim tells",
+      bytes_text(names_slope), unit_of(series), bytes_text(slope));
+}
+
 std::string say_copies(const Series& series, double lost_bytes, double rise_bytes, double left_bytes) {
   return fmt::format(
       "after a fork private memory rose by {} while pages shared by parent and child fell by {}: "

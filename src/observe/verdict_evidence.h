@@ -16,6 +16,7 @@ std::string say_plateau(Part part, const Trend& trend, const Series& series);
 std::string say_flat(const Trend& trend, const Series& series);
 std::string say_undecided(Part part, const Trend& trend, const Series& series);
 std::string say_process_does_not(const Trend& trend, const Series& series);
+std::string say_names(double names_slope, double slope, const Series& series);
 std::string say_copies(const Series& series, double lost_bytes, double rise_bytes, double left_bytes);
 std::string say_retention(const Trend& trend, double jump_share);
 // What is inference, and what would turn it into a finding.

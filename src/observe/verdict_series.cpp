@@ -8,6 +8,7 @@ namespace plimsoll {
 namespace {
 
 constexpr size_t kMostPoints = 480;        // more are joined: neighbours become their medians
+constexpr double kNameBytes = 192;         // the kernel's struct dentry
 constexpr int64_t kFewestIterations = 20;  // fewer are no measure
 
 std::array<double, kPartCount> figures_of(const Sample& sample) {
@@ -34,6 +35,7 @@ std::array<double, kPartCount> figures_of(const Sample& sample) {
         number(container.slab_bytes - container.slab_reclaimable_bytes + container.other_kernel_bytes);
     figures[kCachePart] = number(container.page_cache_bytes);
     figures[kReclaimablePart] = number(container.slab_reclaimable_bytes);
+    figures[kNamesPart] = kNameBytes * number(container.unused_names);
   }
   return figures;
 }

@@ -22,6 +22,7 @@ enum Part : size_t {
   kSlabPart,         // kernel memory that nobody can reclaim, as far as the kernel tells
   kCachePart,        // page cache that no process maps
   kReclaimablePart,  // slab that the kernel says it can reclaim
+  kNamesPart,        // of files that nobody uses, which the kernel can forget; of the whole machine
   kForkSharedPart,   // private pages that several processes still share after a fork
   kDescriptorsPart,  // the rest are counts
   kThreadsPart,

@@ -225,6 +225,29 @@ TEST(Verdict, TheKernelsBooksOfThePageCacheAreNoLeak) {
   EXPECT_EQ(verdict.cause, Cause::kPageCache);
 }
 
+Made kernel_memory_and_names(double names_bytes) {
+  Made made;
+  made.also = [=](double share, Sample& sample) {
+    ContainerView view;
+    view.version = 1;
+    view.slab_bytes = static_cast<int64_t>(share * 2 * kMiB);
+    view.unused_names = 300000 + static_cast<int64_t>(share * names_bytes / 192);
+    sample.container = view;
+  };
+  return made;
+}
+
+TEST(Verdict, NamesThatTheKernelCanForgetAreNoLeak) {
+  const Verdict deleted_files = kernel_memory_and_names(1.9 * kMiB).verdict();
+  EXPECT_STREQ(name(deleted_files), "cache");
+  EXPECT_EQ(deleted_files.cause, Cause::kSlab);
+  const Verdict busy_machine = kernel_memory_and_names(30 * kMiB).verdict();
+  EXPECT_STREQ(name(busy_machine), "undecided");
+  const Verdict objects = kernel_memory_and_names(0.5 * kMiB).verdict();
+  EXPECT_STREQ(name(objects), "leak");
+  EXPECT_EQ(objects.cause, Cause::kSlab);
+}
+
 TEST(Verdict, TheLastSampleOfAProcessThatEndsDoesNotHideItsLeak) {
   Made made;
   made.heap = [](double share) { return share * 4 * kMiB; };
