@@ -11,6 +11,7 @@ ends, and everything it took goes back to the system. Standard library and plims
 import argparse
 import http.server
 import json
+import math
 import os
 import sys
 
@@ -25,7 +26,7 @@ STATUSES = [(plimsoll.RemoteError, 422, "exception"), (plimsoll.NotTransferable,
 
 
 def jsonable(value):
-    """Plain data as JSON has it: arrays as lists, bytes as hexadecimal digits."""
+    """Plain data as JSON has it: arrays as lists, bytes and very large numbers as hexadecimal digits."""
     if isinstance(value, dict):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set)):
@@ -33,8 +34,12 @@ def jsonable(value):
     if isinstance(value, bytes):
         return value.hex()
     if hasattr(value, "tolist"):
-        return value.tolist()
-    return str(value) if isinstance(value, complex) else value
+        return jsonable(value.tolist())
+    if isinstance(value, int) and value.bit_length() > 1024:
+        return hex(value)
+    if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
+        return str(value)
+    return value
 
 
 def figures(receipt):

@@ -160,6 +160,8 @@ def source_request(code: str, inputs: Optional[Mapping[str, Any]], result: Optio
                    path: List[str]) -> bytes:
     if not isinstance(code, str):
         raise InvalidArgument(f"code is {type(code).__name__}; expected source text")
+    if inputs is not None and not isinstance(inputs, Mapping):
+        raise InvalidArgument(f"inputs is {type(inputs).__name__}; expected names and values")
     for name in (*(inputs or {}), *([] if result is None else [result])):
         if not isinstance(name, str) or not name.isidentifier():
             raise InvalidArgument(f"{name!r} is not a name that source text can use")

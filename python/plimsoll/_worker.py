@@ -59,7 +59,10 @@ class _Channel:
         for data in (sum(map(len, parts)).to_bytes(8, "little"), *parts):
             view = memoryview(data)
             while view:
-                view = view[os.write(self.descriptor, view[:1 << 20]):]
+                try:
+                    view = view[os.write(self.descriptor, view[:1 << 20]):]
+                except BrokenPipeError:  # nobody waits for it any more
+                    os._exit(1)
 
 
 def _import_main(main: Optional[Tuple[str, str]]) -> None:

@@ -168,7 +168,7 @@ def test_source_errors():
         plimsoll.isolated_source("x = 1", result="y")
     with pytest.raises(plimsoll.NotTransferable, match="plain data"):
         plimsoll.isolated_source("x = object()", result="x")
-    for wrong in ({"code": 5}, {"code": "", "result": "a b"}, {"code": "", "inputs": {"1": 2}}):
+    for wrong in ({"code": 5}, {"code": "", "result": "a b"}, {"code": "", "inputs": {"1": 2}}, {"code": "", "inputs": 5}):
         with pytest.raises(plimsoll.InvalidArgument):
             plimsoll.isolated_source(**wrong)
 

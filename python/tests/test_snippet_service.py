@@ -74,8 +74,14 @@ def test_bad_ones(service):
     assert status == 500 and reply["error"] == "worker died"
     assert service.ask("/run", {"no": "code"})[0] == 400
     assert service.ask("/nowhere")[0] == 404
+    assert service.ask("/run", {"code": "x = 1", "inputs": 5})[0] == 400
     status, reply = service.run("y = open", result="y")
     assert status == 422, reply
+
+
+def test_values_that_json_does_not_know(service):
+    status, reply = service.run("y = [float('nan'), 10 ** 5000, 1j, b'x']", result="y")
+    assert status == 200 and reply["value"] == ["nan", hex(10 ** 5000), "1j", "78"], reply
 
 
 def test_strangers_do_not_read_our_files(service):
