@@ -139,6 +139,7 @@ enum class Cause : uint8_t {
   kSlab,
   kCopyOnWrite,
   kDescriptors,
+  kProcesses,  // started and never ended: each holds memory of its own
 };
 const char* verdict_name(VerdictKind kind) noexcept;  // "flat", "warming up", ...
 const char* cause_name(Cause cause) noexcept;         // "live heap", ...

@@ -181,7 +181,7 @@ Verdict read_verdict(const Json& object) {
   members.read("verdict", kind);
   members.read("cause", cause);
   verdict.kind = by_name(kind, "verdict", VerdictKind::kCache, verdict_name);
-  verdict.cause = by_name(cause, "cause", Cause::kDescriptors, cause_name);
+  verdict.cause = by_name(cause, "cause", Cause::kProcesses, cause_name);
   members.read("bytes_per_second", verdict.bytes_per_second, -kMost, kMost);
   if (members.find("bytes_per_iteration"))
     members.read("bytes_per_iteration", verdict.bytes_per_iteration.emplace(), -kMost, kMost);

@@ -43,6 +43,8 @@ Cause cause_of(Part part) {
       return Cause::kPageCache;
     case kDescriptorsPart:
       return Cause::kDescriptors;
+    case kProcessesPart:
+      return Cause::kProcesses;
     default:
       return Cause::kNone;
   }
@@ -206,7 +208,9 @@ class Judging {
     const bool descriptors = growing(kDescriptorsPart), threads = growing(kThreadsPart);
     if (worst == kPartCount && !descriptors && !threads) return false;
     Part blamed = worst;
-    if (threads && (worst == kPartCount || is_private(worst) || worst == kSlabPart)) {
+    if (growing(kProcessesPart)) {
+      blamed = kProcessesPart;
+    } else if (threads && (worst == kPartCount || is_private(worst) || worst == kSlabPart)) {
       blamed = kThreadsPart;
     } else if (descriptors && HeldByDescriptors(worst)) {
       blamed = kDescriptorsPart;

@@ -44,6 +44,8 @@ const char* cause_name(Cause cause) noexcept {
       return "copy-on-write";
     case Cause::kDescriptors:
       return "descriptors";
+    case Cause::kProcesses:
+      return "processes";
   }
   return "unknown";
 }

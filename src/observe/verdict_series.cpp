@@ -25,7 +25,7 @@ std::array<double, kPartCount> figures_of(const Sample& sample) {
   figures[kSharedPart] = number(process.shared_memory_bytes);
   figures[kForkSharedPart] = number(process.fork_shared_bytes);
   figures[kDescriptorsPart] = number(process.descriptors);
-  figures[kThreadsPart] = number(process.threads);
+  figures[kThreadsPart] = number(process.threads - process.processes);
   figures[kMappingsPart] = number(process.mappings);
   figures[kProcessesPart] = number(process.processes);
   if (sample.container) {

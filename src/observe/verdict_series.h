@@ -25,7 +25,7 @@ enum Part : size_t {
   kNamesPart,        // of files that nobody uses, which the kernel can forget; of the whole machine
   kForkSharedPart,   // private pages that several processes still share after a fork
   kDescriptorsPart,  // the rest are counts
-  kThreadsPart,
+  kThreadsPart,      // beyond the first of each process
   kMappingsPart,
   kProcessesPart,
   kPartCount,

@@ -184,6 +184,18 @@ TEST(Verdict, DescriptorsLeakWithoutBytes) {
   EXPECT_EQ(verdict.cause, Cause::kDescriptors);
 }
 
+TEST(Verdict, ProcessesThatDoNotEnd) {
+  Made made;
+  made.heap = [](double share) { return share * 20 * kMiB; };
+  made.also = [](double share, Sample& sample) {
+    sample.process.processes += static_cast<int64_t>(share * 100);
+    sample.process.threads += static_cast<int64_t>(share * 100);
+  };
+  const Verdict verdict = made.verdict();
+  EXPECT_STREQ(name(verdict), "leak");
+  EXPECT_EQ(verdict.cause, Cause::kProcesses);
+}
+
 Made contained(int version, int64_t ContainerView::*member) {
   Made made;
   made.also = [=](double share, Sample& sample) {
