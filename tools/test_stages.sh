@@ -4,7 +4,7 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests exec_tests lab_tests watch_tests verdicts python_tests conformance golden_verify include_rule clang_format install)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests exec_tests lab_tests watch_tests watch_trouble verdicts python_tests conformance golden_verify include_rule clang_format install)
 FULL_STAGES=(asan mutations_full tsan verdicts_full chaos_full unexplained watch_page version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
@@ -88,6 +88,10 @@ cli_tests() {
 
 watch_tests() {
   /usr/bin/python3 tests/cli/test_watch.py
+}
+
+watch_trouble() {
+  /usr/bin/python3 tests/cli/test_watch_trouble.py
 }
 
 # The page of `plimsoll watch --html` in a real browser, which is large to install.

@@ -157,11 +157,6 @@ int run(const ExecOptions& options) {
   }
 }
 
-// A variable of a script that is not set must not mean "no limit".
-std::string check_not_empty(const std::string& text) {
-  return text.empty() ? "has an empty value; give one, or leave the option out" : "";
-}
-
 void add_options(CLI::App& app, ExecOptions& options) {
   app.add_option("--limit", options.limit, "memory of the whole group, such as 256MiB")
       ->check(check_not_empty);

@@ -110,8 +110,10 @@ void NewFiles::add(const std::string& path, const std::vector<std::string_view>&
   const bool in_place = is_special(path) || is_descriptor(path);
   const std::string target = behind_links(path);
   const std::string temporary = in_place ? path : fmt::format("{}.{}.part", target, ::getpid());
-  Descriptor file(temporary, in_place ? O_WRONLY | O_APPEND : O_WRONLY | O_CREAT | O_TRUNC);
+  // A named pipe that nobody reads is an error, not a wait that no signal ends.
+  Descriptor file(temporary, O_WRONLY | (in_place ? O_APPEND | O_NONBLOCK : O_CREAT | O_TRUNC));
   if (file.get() < 0) fail(path, "cannot write", errno);
+  if (in_place) ::fcntl(file.get(), F_SETFL, O_APPEND);
   if (!in_place) pending_.push_back({temporary, target});
   for (const std::string_view piece : pieces) write_all(file, piece, path);
   if (file.close() != 0) fail(path, "cannot write", errno);

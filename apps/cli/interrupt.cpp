@@ -27,6 +27,7 @@ void catch_interrupts() {
   ::sigaction(SIGINT, &action, nullptr);
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, nullptr);  // a closed pipe is an error that we report
+  ::sigaction(SIGXFSZ, &action, nullptr);  // and so is a file that may not grow
 }
 
 bool interrupted() {

@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <plimsoll/error.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <new>
@@ -38,6 +40,15 @@ std::vector<std::string> take_rest(int& argc, char** argv) {
   return rest;
 }
 
+// A descriptor that we were started without would become some file or pipe of ours, and what is printed would
+// go there. Writing to stdout still fails.
+void occupy_standard_descriptors() {
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(standard, F_GETFD) >= 0) continue;
+    if (::open("/dev/null", standard == STDOUT_FILENO ? O_RDONLY : O_RDWR) < 0) return;
+  }
+}
+
 int dispatch(int argc, char** argv) {
   const std::vector<std::string> rest = take_rest(argc, argv);
   CLI::App app("Runs ONNX models inside a memory budget.", "plimsoll");
@@ -73,6 +84,7 @@ int dispatch(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace plimsoll;
   using namespace plimsoll::cli;
+  occupy_standard_descriptors();
   try {
     return dispatch(argc, argv);
   } catch (const UsageError& error) {

@@ -112,6 +112,10 @@ void add_limit_option(CLI::App& app, EngineOptions& options) {
   app.add_option("--limit", options.limit, "a hard line over all memory of the session, such as 64MiB");
 }
 
+std::string check_not_empty(const std::string& text) {
+  return text.empty() ? "has an empty value; give one, or leave the option out" : "";
+}
+
 void add_json_option(CLI::App& app, bool& json) {
   app.add_flag("--json", json, "print one JSON object and nothing else");
 }

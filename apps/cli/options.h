@@ -22,6 +22,9 @@ std::pair<std::string, int64_t> parse_dim(const std::string& text);
 std::pair<std::string, std::string> parse_assignment(const std::string& text, const char* option,
                                                      const char* expected);
 
+// For an option's check(): a variable of a script that is not set must not mean that there is no option.
+std::string check_not_empty(const std::string& text);
+
 // How the engine is set up.
 struct EngineOptions {
   int threads = 0;

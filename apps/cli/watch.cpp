@@ -50,18 +50,20 @@ int watch(const WatchOptions& options) {
 void add_target_options(CLI::App& app, WatchOptions& options) {
   app.add_option("--pid", options.pid, "the process to watch, with its descendants")
       ->check(CLI::Range(1, 1 << 30));
-  app.add_option("--replay", options.replay, "show a recording instead of a process");
+  app.add_option("--replay", options.replay, "show a recording instead of a process")->check(check_not_empty);
   app.add_flag("--only-process", options.only_process, "leave its descendants out");
   app.add_option("--iterations-from-stdout", options.pattern,
-                 "each line of the command's stdout that matches this regular expression is an iteration");
+                 "each line of the command's stdout that matches this regular expression is an iteration")
+      ->check(check_not_empty);
   app.add_option("--iterations-fd", options.iterations_fd,
                  "the command writes one line per iteration to this descriptor of its own")
       ->check(CLI::Range(3, 1023));
 }
 
 void add_result_options(CLI::App& app, WatchOptions& options) {
-  app.add_option("--record", options.record, "write every sample to this file, as lines of JSON");
-  app.add_option("--html", options.html, "write a page with charts to this file");
+  app.add_option("--record", options.record, "write every sample to this file, as lines of JSON")
+      ->check(check_not_empty);
+  app.add_option("--html", options.html, "write a page with charts to this file")->check(check_not_empty);
   app.add_flag("--trim", options.trim, "at the end: malloc_trim in the process, by ptrace; measured");
   app.add_flag("--reclaim", options.reclaim, "at the end: reclaim the command's own cgroup; measured");
   app.add_flag("--restart", options.restart, "at the end: start the command anew; measured");

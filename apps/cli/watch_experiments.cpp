@@ -26,11 +26,14 @@ Experiment trim(Observer& observer, int pid) {
   Experiment experiment;
   experiment.name = "trim";
   experiment.before = observer.Account().sample;
-  const std::string problem = trim_process(pid);
+  const std::string problem =
+      experiment.before.gap ? "not done: " + experiment.before.gap_reason : trim_process(pid);
   experiment.after = observer.Account().sample;
   const int64_t before = experiment.before.process.kernel_bytes,
                 after = experiment.after.process.kernel_bytes;
   experiment.finding = problem.empty() ? "malloc_trim: the process held " + change(before, after) : problem;
+  if (problem.empty() && experiment.after.gap)
+    experiment.finding = "what it gave back is not known: " + experiment.after.gap_reason;
   return experiment;
 }
 

@@ -3,6 +3,7 @@
 
 #include <plimsoll/observe.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,14 @@ inline const Sample* last_reading(const std::vector<Sample>& samples) {
   for (auto at = samples.rbegin(); at != samples.rend(); ++at)
     if (!at->gap) return &*at;
   return nullptr;
+}
+
+// Which of `count` samples from `begin` on stands for them all: a gap, which must not be lost, or the first.
+inline size_t representative(const std::vector<Sample>& samples, size_t begin, size_t count) {
+  const size_t end = std::min(begin + count, samples.size());
+  for (size_t i = begin; i < end; ++i)
+    if (samples[i].gap) return i;
+  return begin;
 }
 
 }  // namespace plimsoll::cli

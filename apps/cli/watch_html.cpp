@@ -58,21 +58,22 @@ std::string make_nonce() {
 std::vector<const Sample*> points(const std::vector<Sample>& samples) {
   const size_t step = std::max<size_t>(1, (samples.size() + kMostPoints - 1) / kMostPoints);
   std::vector<const Sample*> chosen;
-  for (size_t i = 0; i < samples.size(); ++i)
-    if (i % step == 0 || i + 1 == samples.size() || samples[i].gap) chosen.push_back(&samples[i]);
+  for (size_t i = 0; i < samples.size(); i += step)
+    chosen.push_back(&samples[representative(samples, i, step)]);
+  if (!chosen.empty() && chosen.back() != &samples.back()) chosen.push_back(&samples.back());
   return chosen;
 }
 
 // From the last reading before to the first after.
-Json gaps_json(const std::vector<Sample>& samples) {
+Json gaps_json(const std::vector<const Sample*>& samples) {
   Json gaps = Json::array();
   for (size_t i = 0; i < samples.size(); ++i) {
-    if (!samples[i].gap) continue;
+    if (!samples[i]->gap) continue;
     const size_t begin = i;
-    while (i + 1 < samples.size() && samples[i + 1].gap) ++i;
-    gaps.push_back({{"from", samples[begin == 0 ? begin : begin - 1].seconds},
-                    {"to", samples[std::min(i + 1, samples.size() - 1)].seconds},
-                    {"reason", samples[begin].gap_reason}});
+    while (i + 1 < samples.size() && samples[i + 1]->gap) ++i;
+    gaps.push_back({{"from", samples[begin == 0 ? begin : begin - 1]->seconds},
+                    {"to", samples[std::min(i + 1, samples.size() - 1)]->seconds},
+                    {"reason", samples[begin]->gap_reason}});
   }
   return gaps;
 }
@@ -121,7 +122,7 @@ Json page_data(const WatchHistory& history) {
                {"evidence", history.verdict.evidence},
                {"seconds", Json::array()},
                {"iterations", Json::array()},
-               {"gaps", gaps_json(history.samples)},
+               {"gaps", gaps_json(samples)},
                {"notes", history.notes},
                {"experiments", Json::array()}};
   for (const Sample* sample : samples) {

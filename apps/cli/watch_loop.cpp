@@ -34,8 +34,8 @@ double monotonic_seconds() {
 void thin_out(std::vector<Sample>& samples) {
   if (samples.size() < kMostSamples) return;
   size_t kept = 0;
-  for (size_t i = 0; i < samples.size(); ++i)
-    if (samples[i].gap || i % 2 == 0) std::swap(samples[kept++], samples[i]);
+  for (size_t i = 0; i < samples.size(); i += 2)
+    std::swap(samples[kept++], samples[representative(samples, i, 2)]);
   samples.resize(kept);
 }
 
@@ -45,7 +45,7 @@ Watch::Watch(const WatchOptions& options)
     : options_(options),
       display_(make_display(options.json)),
       target_(options, display_->wants_output(),
-              [this](std::string_view text) { display_->pass_output(text); }),
+              [this](std::string_view text) { show([&] { display_->pass_output(text); }); }),
       began_seconds_(monotonic_seconds()) {}
 
 double Watch::elapsed_seconds() const {
@@ -54,6 +54,18 @@ double Watch::elapsed_seconds() const {
 
 void Watch::note(std::string text) {
   history_.notes.push_back(std::move(text));
+}
+
+// Nobody looks any more when stdout is closed: the watch ends, but its files are still finished.
+void Watch::show(const std::function<void()>& draw) {
+  if (display_problem_) return;
+  try {
+    draw();
+  } catch (const Error& error) {
+    display_problem_ = std::current_exception();
+    note(fmt::format("{} after {:.1f} s", error.what(), elapsed_seconds()));
+    over_ = true;
+  }
 }
 
 int Watch::run() {
@@ -116,7 +128,7 @@ bool Watch::wait(double until_seconds) {
     ::ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr);
     signals_.read();
     target_.read_all();
-    if (signals_.take_resized()) display_->resized(history_);
+    if (signals_.take_resized()) show([&] { display_->resized(history_); });
     if (target_.job_ended()) {
       note(fmt::format("the command {} after {:.1f} s", target_.ending(), elapsed_seconds()));
       over_ = true;
@@ -159,7 +171,7 @@ void Watch::sample() {
   add_sample(std::move(one));
   judge_at_times();
   if (elapsed_seconds() >= next_account_ && !history_.samples.back().gap) account_now();
-  display_->show(history_);
+  show([&] { display_->show(history_); });
 }
 
 void Watch::add_sample(Sample sample) {
@@ -211,6 +223,29 @@ void Watch::restart() {
   Experiment experiment;
   experiment.name = "restart";
   experiment.before = *last;
+  try {
+    start_anew();
+    const Verdict verdict = history_.verdict;
+    next_judgement_ = next_account_ = HUGE_VAL;
+    observe(observer_offset_ + std::min(options_.duration_seconds, kLongestSeconds));
+    history_.verdict = verdict;
+    experiment.after = *last_reading(history_.samples);
+    const int64_t before = experiment.before.process.kernel_bytes,
+                  after = experiment.after.process.kernel_bytes;
+    experiment.finding = fmt::format(
+        "{} at the end, {} after a restart and {:.1f} s: {} {}", human_bytes(before), human_bytes(after),
+        experiment.after.seconds - observer_offset_, human_bytes(std::abs(before - after)),
+        before >= after ? "came back" : "more than before");
+    if (experiment.after.seconds < observer_offset_)
+      experiment.finding = "not done: the command ended before its memory could be read again";
+  } catch (const Error& error) {  // does not cost the report of what was there before
+    experiment.after = experiment.before;
+    experiment.finding = fmt::format("not done: {}", error.what());
+  }
+  history_.experiments.push_back(std::move(experiment));
+}
+
+void Watch::start_anew() {
   observer_.reset();
   target_.start();
   Sample gap;
@@ -218,21 +253,8 @@ void Watch::restart() {
   gap.gap = true;
   gap.gap_reason = "restarted";
   add_sample(std::move(gap));
-  display_->show(history_);
+  show([&] { display_->show(history_); });
   attach();
-  const Verdict verdict = history_.verdict;
-  const double age = std::min(options_.duration_seconds, kLongestSeconds);
-  next_judgement_ = next_account_ = HUGE_VAL;
-  observe(observer_offset_ + age);
-  history_.verdict = verdict;
-  experiment.after = *last_reading(history_.samples);
-  const int64_t before = experiment.before.process.kernel_bytes,
-                after = experiment.after.process.kernel_bytes;
-  experiment.finding =
-      fmt::format("{} at the end, {} after a restart and {:.1f} s: {} {}", human_bytes(before),
-                  human_bytes(after), experiment.after.seconds - observer_offset_,
-                  human_bytes(std::abs(before - after)), before >= after ? "came back" : "more than before");
-  history_.experiments.push_back(std::move(experiment));
 }
 
 void Watch::finish() {
@@ -251,16 +273,17 @@ void Watch::finish() {
   recorder_.add(ToJson(history_.verdict));
   recorder_.close();
   // A page that cannot be written does not cost the report.
-  std::exception_ptr problem;
+  std::exception_ptr page_problem;
   if (!options_.html.empty()) {
     try {
       write_page(options_.html, history_);
     } catch (const Error&) {
-      problem = std::current_exception();
+      page_problem = std::current_exception();
     }
   }
-  display_->finish(history_);
-  if (problem) std::rethrow_exception(problem);
+  show([&] { display_->finish(history_); });
+  if (page_problem) std::rethrow_exception(page_problem);
+  if (display_problem_) std::rethrow_exception(display_problem_);
 }
 
 }  // namespace plimsoll::cli

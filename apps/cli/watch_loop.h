@@ -3,6 +3,8 @@
 
 #include <plimsoll/observe.h>
 
+#include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -32,9 +34,11 @@ class Watch {
   void account_now();
   void run_experiments();
   void restart();
+  void start_anew();
   void finish();
   double elapsed_seconds() const;
   void note(std::string text);
+  void show(const std::function<void()>& draw);
   void add_sample(Sample sample);
 
   const WatchOptions& options_;
@@ -47,8 +51,9 @@ class Watch {
   double began_seconds_ = 0;    // monotonic clock
   double observer_offset_ = 0;  // the observer's zero, since the watch began
   double next_judgement_ = 0, next_account_ = 0;
-  int young_reads_ = 0;  // so many more are the first of a command that we started
-  bool over_ = false;    // the process ended, or we were asked to stop
+  int young_reads_ = 0;                 // so many more are the first of a command that we started
+  bool over_ = false;                   // the process ended, or we were asked to stop
+  std::exception_ptr display_problem_;  // since it is set nothing is shown
 };
 
 // Facts about this machine and `pid`, for a recording.

@@ -17,7 +17,9 @@ Recorder::~Recorder() {
 
 void Recorder::open(const std::string& path) {
   path_ = path;
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  // A named pipe that nobody reads is an error, not a wait that no signal ends.
+  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (descriptor_ >= 0) ::fcntl(descriptor_, F_SETFL, 0);
   if (descriptor_ < 0)
     throw Error(ErrorCode::kIo, fmt::format("{}: cannot write a recording: {}", path, std::strerror(errno)));
 }

@@ -15,6 +15,8 @@ namespace {
 
 constexpr int kLabelCells = 11;   // "container  "
 constexpr int kFigureCells = 11;  // "1023.9 MiB "
+constexpr int kRangeCells = 26;   // "  1023.9 MiB to 1023.9 MiB"
+constexpr int kNarrowCells = 32;  // below there is no room for labels beside the text
 
 // What one part contributes to a bar.
 struct Segment {
@@ -116,7 +118,7 @@ std::optional<double> container_figure(const Sample& sample) {
 class View {
  public:
   View(const WatchHistory& history, const Screen& screen)
-      : history_(history), screen_(screen), cells_(std::max(20, screen.columns - 1)) {}
+      : history_(history), screen_(screen), cells_(std::max(1, screen.columns - 1)) {}
 
   std::vector<std::string> lines() {
     add_title();
@@ -165,31 +167,39 @@ class View {
 
   void add_view(const char* name, const std::vector<Segment>& parts, int64_t bytes, double whole) {
     Line bar = line();
-    bar.add(fmt::format("{:<{}}{:>{}} ", name, kLabelCells, human_bytes(bytes), kFigureCells));
+    if (is_narrow()) {
+      finish(line().add(fmt::format("{} {}", name, human_bytes(bytes))));
+    } else {
+      bar.add(fmt::format("{:<{}}{:>{}} ", name, kLabelCells, human_bytes(bytes), kFigureCells));
+    }
     add_bar(bar, parts, whole, bar.left());
     finish(bar);
     Line legend = line();
-    legend.add(std::string(kLabelCells, ' '));
+    legend.add(std::string(label_cells(), ' '));
     add_legend(legend, parts);
     finish(legend);
   }
 
+  bool is_narrow() const { return cells_ < kNarrowCells; }
+  size_t label_cells() const { return is_narrow() ? 0 : kLabelCells; }
+  // The range stands beside the sparkline only where both have room.
+  bool shows_range() const { return cells_ >= kLabelCells + 8 + kRangeCells; }
   size_t spark_cells() const {
-    constexpr int kRangeCells = 26;  // "  1023.9 MiB to 1023.9 MiB"
-    return static_cast<size_t>(std::max(8, cells_ - kLabelCells - kRangeCells));
+    return static_cast<size_t>(cells_) - label_cells() - (shows_range() ? kRangeCells : 0);
   }
 
   void add_history(const char* name, const Sparkline& spark) {
     Line text = line();
-    text.add(fmt::format("{:<{}}", name, kLabelCells));
+    if (!is_narrow()) text.add(fmt::format("{:<{}}", name, kLabelCells));
     add_sparkline(text, spark, screen_.utf8);
-    finish(text.add(fmt::format("  {} to {}", amount(spark.least), amount(spark.largest))));
+    if (shows_range()) text.add(fmt::format("  {} to {}", amount(spark.least), amount(spark.largest)));
+    finish(text);
   }
 
   void add_sentence(const char* label, const std::string& sentence, const char* style) {
-    const auto room = static_cast<size_t>(std::max(8, cells_ - kLabelCells));
-    for (const std::string& piece : wrapped(plain_text(sentence), room)) {
-      finish(line().add(fmt::format("{:<{}}", label, kLabelCells)).add(piece, style));
+    for (const std::string& piece :
+         wrapped(plain_text(sentence), static_cast<size_t>(cells_) - label_cells())) {
+      finish(line().add(is_narrow() ? "" : fmt::format("{:<{}}", label, kLabelCells)).add(piece, style));
       label = "";
     }
   }

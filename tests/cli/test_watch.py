@@ -420,7 +420,7 @@ class Terminal(Case):
     def test_columns(self):
         record = self.directory / "r.jsonl"
         recording(record, "a" * 300, "leak")
-        for columns in (40, 80, 200):
+        for columns in (20, 40, 80, 200):
             terminal = self.live("--replay", record, columns=columns, rows=30)
             self.assertEqual(terminal.wait(), LEAK)
             view = terminal.text.split("verdict: ")[0]

@@ -1,0 +1,91 @@
+#!/usr/bin/python3
+"""`plimsoll watch` where the world around it breaks: closed descriptors, pipes that nobody reads, recordings that are
+all gaps, commands that do not start again.
+
+PLIMSOLL names the command (build/plimsoll). The last line: N passed, M failed, K skipped.
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import unittest
+
+from test_watch import IO, PLIMSOLL, USAGE, Case
+
+
+class Descriptors(Case):
+    def shell(self, text):
+        return subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60, cwd=self.directory)
+
+    def test_output_without_a_descriptor_goes_nowhere_else(self):
+        done = self.shell(f"{PLIMSOLL} watch --interval 50ms --duration 500ms --record r -- sleep 9 <&- >&-")
+        self.assertEqual(done.returncode, IO, done.stderr)
+        notes = [line for line in (self.directory / "r").read_text().splitlines() if '"note"' in line]
+        self.assertIn("standard output", notes[0])  # not "stopped by a signal", from its own signal pipe
+
+    def test_closed_stdout_leaves_whole_files(self):
+        done = self.shell(f"{PLIMSOLL} watch --interval 50ms --record r --html w -- sleep 300 | head -n 2; "
+                          'exit "${PIPESTATUS[0]}"')
+        self.assertEqual(done.returncode, IO, done.stderr)
+        self.assertIn('"verdict"', (self.directory / "r").read_text().splitlines()[-1])
+        self.assertTrue((self.directory / "w").read_text().rstrip().endswith("</html>"))
+
+    def test_a_pipe_that_nobody_reads(self):
+        pipe = self.directory / "pipe"
+        os.mkfifo(pipe)
+        for option in ("--record", "--html"):
+            self.assertIn("pipe", self.watch(option, pipe, "--", "sleep", "9", code=IO).stderr)
+
+    def test_a_file_that_may_not_grow(self):
+        done = self.shell(f"ulimit -f 8; {PLIMSOLL} watch --interval 10ms --duration 1s --record r -- sleep 9")
+        self.assertEqual(done.returncode, IO, done.stdout[-500:])
+        self.assertIn("the recording ends early", done.stderr)
+        self.assertIn("verdict: ", done.stdout)
+
+    def test_empty_values(self):
+        for option in ("--record", "--html", "--replay", "--iterations-from-stdout"):
+            self.assertIn(option, self.watch(option, "", "--", "true", code=USAGE).stderr)
+
+
+class Experiments(Case):
+    def finding(self, name, *arguments):
+        done = self.watch("--json", "--duration", "600ms", "--interval", "100ms", *arguments)
+        return {e["name"]: e["finding"] for e in self.json_of(done)[1]["experiments"]}[name]
+
+    def test_a_stopped_process_is_not_trimmed(self):
+        target = self.start("sleep", "300")
+        os.kill(target.pid, signal.SIGSTOP)
+        self.assertEqual(self.finding("trim", "--trim", "--pid", target.pid), "not done: the process is stopped")
+
+    def test_a_restart_that_fails_does_not_cost_the_report(self):
+        program, record = self.directory / "program", self.directory / "r"
+        program.write_text('#!/bin/sh\nrm "$0"\nexec sleep 300\n')
+        program.chmod(0o755)
+        self.assertIn("not found", self.finding("restart", "--restart", "--record", record, "--", program))
+        self.assertIn('"verdict"', record.read_text().splitlines()[-1])
+
+
+class Long(Case):
+    def test_gaps_without_end_stay_few_on_the_page(self):
+        record, page = self.directory / "r", self.directory / "w"
+        lines = [{"plimsoll_recording": 1}]
+        for i in range(60_000):
+            odd = {"seconds": i, "gap": True, "gap_reason": "the process is stopped"}
+            lines.append(odd if i % 2 else {"seconds": i, "process": {"kernel_bytes": 1 << 20}})
+        record.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.watch("--replay", record, "--html", page)
+        data = json.loads(re.search(r'id="data"[^>]*>(.*?)</script>', page.read_text(), re.S)[1])
+        self.assertLess(len(data["seconds"]), 5002)
+        self.assertLess(len(data["gaps"]), 5002)
+        self.assertIn("stopped", data["gaps"][0]["reason"])
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, argv=[sys.argv[0], *sys.argv[1:]]).result
+    failed = len(result.failures) + len(result.errors)
+    for test, reason in result.skipped:
+        print(f"skipped {test}: {reason}")
+    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
+    sys.exit(failed > 0)
