@@ -136,6 +136,11 @@ def _explain(function: Any, error: BaseException) -> NotTransferable:
     return NotTransferable(f"{name} cannot be given to another process: {why}")
 
 
+def _request(kind: str, path: List[str], main: Optional[Tuple[str, str]], payload: bytes) -> bytes:
+    head = pickle.dumps((kind, path, main), 5)
+    return b"".join((os.urandom(_worker.NONCE_BYTES), len(head).to_bytes(_worker.SIZE_BYTES, "little"), head, payload))
+
+
 def call_request(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bytes:
     if _worker.importing_main():
         raise NotTransferable("this script runs jobs while it is imported, and a job imports it: put what starts jobs "
@@ -153,7 +158,7 @@ def call_request(function: Callable[..., Any], arguments: Sequence[Any], keyword
             raise NotTransferable("a function of this interactive session or -c program: another process cannot "
                                   "import it; put it into a module, or use isolated_source for source text")
         sys.modules.setdefault(_worker.MAIN_NAME, sys.modules["__main__"])  # what it sends back says so
-    return os.urandom(_worker.NONCE_BYTES) + pickle.dumps(("call", search_path(), main, payload), 5)
+    return _request("call", search_path(), main, payload)
 
 
 def source_request(code: str, inputs: Optional[Mapping[str, Any]], result: Optional[str], captured: bool,
@@ -171,7 +176,7 @@ def source_request(code: str, inputs: Optional[Mapping[str, Any]], result: Optio
         why = f"{type(error).__name__}: {error}"
         raise NotTransferable(f"the inputs cannot be given to another process: {why}") from error
     kind = "captured source" if captured else "source"
-    return os.urandom(_worker.NONCE_BYTES) + pickle.dumps((kind, path, None, payload), 5)
+    return _request(kind, path, None, payload)
 
 
 class _RemoteTraceback(Exception):

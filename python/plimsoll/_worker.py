@@ -1,7 +1,8 @@
 """What runs in a fresh interpreter: reads requests from descriptor 3, answers there (see PoolOptions in isolate.h).
 
-A request is a nonce of 16 bytes, then a pickle of the parent's: (kind, path, main, payload). An answer is the nonce,
-a letter, and the value in the encoding of the pool: pickle, or plain data where the parent does not trust us.
+A request is a nonce of 16 bytes, the size of a head, and two pickles of the parent's: the head, (kind, path, main),
+and what to run, which may be large and is not copied. An answer is the nonce, a letter, and the value in the encoding of
+the pool: pickle, or plain data where the parent does not trust us.
     V value    X exception: (pickle or b"", type name, message, traceback)    L too large: size
     U a request that cannot be taken apart: message    S value with output: (result, stdout, stderr, truncated)
 """
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Optional, Tuple
 
 NONCE_BYTES = 16
+SIZE_BYTES = 4
 MAIN_NAME = "__plimsoll_main__"
 _state = {"importing_main": False}
 
@@ -42,16 +44,16 @@ class _Channel:
         os.dup2(null, descriptor, inheritable=False)
         os.close(null)
 
-    def read(self, size: int) -> Optional[bytes]:
+    def read(self, size: int) -> Optional[bytearray]:
         data = bytearray()
         while len(data) < size:
             piece = os.read(self.descriptor, min(size - len(data), 1 << 20))
             if not piece:
                 return None
             data += piece
-        return bytes(data)
+        return data
 
-    def read_frame(self) -> Optional[bytes]:
+    def read_frame(self) -> Optional[bytearray]:
         header = self.read(8)
         return None if header is None else self.read(int.from_bytes(header, "little"))
 
@@ -85,12 +87,12 @@ def _import_main(main: Optional[Tuple[str, str]]) -> None:
     sys.modules["__main__"] = sys.modules[MAIN_NAME] = module
 
 
-def _call(payload: bytes) -> Any:
+def _call(payload: memoryview) -> Any:
     function, arguments, keywords = pickle.loads(payload)
     return lambda: function(*arguments, **keywords)
 
 
-def _run_source(payload: bytes) -> Any:
+def _run_source(payload: memoryview) -> Any:
     code, inputs, result, name = pickle.loads(payload)
     scope: Dict[str, Any] = {"__name__": "__plimsoll_source__", "__builtins__": __builtins__, **inputs}
 
@@ -148,12 +150,16 @@ class _Worker:
         from . import _plain
         return _plain.encode(value)
 
-    def answer_to(self, request: bytes) -> Tuple[bytes, bytes]:
+    def answer_to(self, frame: bytearray) -> Tuple[bytes, bytes]:
         try:
-            kind, path, main, payload = pickle.loads(request)
-            sys.path[:] = path
-            _import_main(main)
-            run = (_run_source if kind in ("source", "captured source") else _call)(payload)
+            with memoryview(frame) as request:
+                at = NONCE_BYTES + SIZE_BYTES
+                head_end = at + int.from_bytes(request[NONCE_BYTES:at], "little")
+                kind, path, main = pickle.loads(request[at:head_end])
+                sys.path[:] = path
+                _import_main(main)
+                run = (_run_source if kind in ("source", "captured source") else _call)(request[head_end:])
+            frame.clear()  # it may be large, and what it held is in `run` now
         except BaseException as error:  # pylint: disable=broad-except
             import traceback
             return b"U", self.encode("".join(traceback.format_exception_only(type(error), error)).strip())
@@ -181,7 +187,8 @@ class _Worker:
             frame = self.channel.read_frame()
             if frame is None:
                 return
-            letter, encoded = self.answer_to(frame[NONCE_BYTES:])
+            nonce = bytes(frame[:NONCE_BYTES])
+            letter, encoded = self.answer_to(frame)
             if os.getpid() != worker:  # a child that the job forked and that came back here: the answer is not its own
                 os._exit(0)
             for stream in (sys.stdout, sys.stderr):
@@ -189,7 +196,7 @@ class _Worker:
                     stream.flush()
                 except Exception:  # pylint: disable=broad-except
                     pass
-            self.channel.write_frame(frame[:NONCE_BYTES], letter, encoded)
+            self.channel.write_frame(nonce, letter, encoded)
             del frame, encoded
 
 

@@ -36,6 +36,7 @@ class _Pending(NamedTuple):
     future: JobFuture
     nonce: bytes
     source: bool
+    for_asyncio: bool
 
 
 class _State:
@@ -75,7 +76,11 @@ class _State:
         if not future.set_running_or_notify_cancel():
             return
         if answer.error is not None:
-            future.set_exception(answer.error)
+            error = answer.error
+            if pending.for_asyncio and isinstance(error, StopIteration):  # an asyncio.Future would never be done
+                error = RuntimeError("the job raised StopIteration")
+                error.__cause__ = answer.error
+            future.set_exception(error)
         elif pending.source:
             future.set_result(Result(answer.value, answer.receipt, answer.stdout, answer.stderr, answer.truncated))
         else:
@@ -174,13 +179,13 @@ class Pool:
         return self._submit(request, timeout, repeatable, block, source=True)
 
     def _submit(self, request: bytes, timeout: Seconds = None, repeatable: bool = False, block: bool = True,
-                source: bool = False) -> "JobFuture":
+                source: bool = False, for_asyncio: bool = False) -> "JobFuture":
         state, number, future = self._state, next(self._numbers), JobFuture()
         wall_ms = parse_milliseconds(timeout, "timeout")
         if os.getpid() != state.owner:  # its lock may be held by a thread that is not in this process
             raise InvalidArgument(f"the pool belongs to process {state.owner}; make another one after fork()")
         with state.lock:
-            state.pending[number] = _Pending(future, request[:_worker.NONCE_BYTES], source)
+            state.pending[number] = _Pending(future, request[:_worker.NONCE_BYTES], source, for_asyncio)
         identity = None
         try:
             identity = state.native.submit(number, request, repeatable, wall_ms, -1 if block else 0)
@@ -233,7 +238,7 @@ class Pool:
             with self._state.lock:
                 self._state.waiters.append((loop, waiter))  # before the attempt: no outcome may slip between
             try:
-                return self._submit(request, block=False, source=source)
+                return self._submit(request, block=False, source=source, for_asyncio=True)
             except Busy:
                 await asyncio.wait([waiter], timeout=0.5)
 

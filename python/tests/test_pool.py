@@ -154,6 +154,13 @@ def test_source_in_a_pool():
             pool.submit_source("z", result="z").result()  # names do not stay
 
 
+def test_asyncio_and_stop_iteration():
+    """An asyncio.Future refuses it, and would wait for ever."""
+    with plimsoll.Pool(1) as pool:
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            asyncio.run(asyncio.wait_for(pool.run(work.fail, StopIteration), 30))
+
+
 def test_asyncio():
     async def main(pool):
         values = await asyncio.gather(*(pool.run(work.add, n) for n in range(40)))  # more than the queue takes
