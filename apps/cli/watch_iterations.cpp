@@ -3,35 +3,18 @@
 #include <fmt/format.h>
 
 #include "command.h"
+#include "watch_pattern.h"
 
 namespace plimsoll::cli {
 namespace {
 
-constexpr size_t kLongestLine = 65536;
-
-// POSIX has no \d; everybody writes it.
-std::string with_digit_classes(const std::string& pattern) {
-  std::string out;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const bool escape = pattern[i] == '\\' && i + 1 < pattern.size();
-    if (escape && pattern[i + 1] == 'd')
-      out += "[0-9]", ++i;
-    else if (escape && pattern[i + 1] == 'D')
-      out += "[^0-9]", ++i;
-    else if (escape)
-      out += pattern[i], out += pattern[++i];
-    else
-      out += pattern[i];
-  }
-  return out;
-}
+constexpr size_t kLongestLine = 4096;  // matching may take the square of it
 
 }  // namespace
 
 IterationCounter::IterationCounter(const std::string& pattern) {
   auto expression = std::make_unique<regex_t>();
-  const int error =
-      ::regcomp(expression.get(), with_digit_classes(pattern).c_str(), REG_EXTENDED | REG_NOSUB);
+  const int error = ::regcomp(expression.get(), posix_pattern(pattern).c_str(), REG_EXTENDED | REG_NOSUB);
   if (error != 0) {
     char reason[200];
     ::regerror(error, expression.get(), reason, sizeof(reason));

@@ -10,8 +10,8 @@
 
 namespace plimsoll::cli {
 
-// Counts lines: all of them, or those that match an extended regular expression (\d and \D are understood
-// too). Bytes may come in any pieces. Of a very long line only the beginning is looked at.
+// Counts lines: all of them, or those that match a pattern (watch_pattern.h). Bytes may come in any pieces.
+// Of a line only the first 4,096 bytes are looked at.
 class IterationCounter {
  public:
   IterationCounter() = default;                           // every line

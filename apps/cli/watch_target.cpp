@@ -102,7 +102,8 @@ void Target::add_descriptors(std::vector<pollfd>& descriptors) const {
 }
 
 void Target::read_all() {
-  constexpr int kTurns = 64;  // a command that never stops writing must not keep us from sampling
+  constexpr int kTurns =
+      4;  // a pipe holds less; a command that never stops writing must not keep us from sampling
   for (Pipe* pipe : {&output_, &error_, &iterations_}) {
     for (int turn = 0; turn < kTurns && pipe->read_end() >= 0; ++turn) {
       bool ended = false;

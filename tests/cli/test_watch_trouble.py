@@ -49,6 +49,17 @@ class Descriptors(Case):
             self.assertIn(option, self.watch(option, "", "--", "true", code=USAGE).stderr)
 
 
+class Patterns(Case):
+    def test_what_would_take_without_end_is_refused(self):
+        for pattern in (r"(a*)(a*)\1\2b", "(((x{1,200}){1,200}){1,200}){1,200}"):
+            self.watch("--iterations-from-stdout", pattern, "--", "true", code=USAGE)
+
+    def test_classes_in_brackets(self):
+        done = self.watch("--json", "--iterations-from-stdout", r"^[\d.]+[[:space:]][^]\s\d]+$", "--duration", "600ms",
+                          "--interval", "100ms", "--", "sh", "-c", r"printf '1.5 ms\n-5 ms\n5 5\n2 s\n'; sleep 9")
+        self.assertEqual(self.json_of(done)[0][-1]["iteration"], 2)
+
+
 class Experiments(Case):
     def finding(self, name, *arguments):
         done = self.watch("--json", "--duration", "600ms", "--interval", "100ms", *arguments)
