@@ -51,11 +51,13 @@ constexpr const char* kWays[] = {"in process", "reset and trim", "fork", "spawn"
 class Room {
  public:
   Room() {
-    std::string pattern = (fs::temp_directory_path() / "plimsoll-lab-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr)
-      give_up(ErrorCode::kIo,
-              fmt::format("cannot make a temporary directory in {}: {}", fs::temp_directory_path().string(),
-                          std::generic_category().message(errno)));
+    std::error_code error;
+    const std::string place = fs::temp_directory_path(error).string();
+    std::string pattern = (fs::path(place) / "plimsoll-lab-XXXXXX").string();
+    if (!error && mkdtemp(pattern.data()) == nullptr) error.assign(errno, std::generic_category());
+    if (error)
+      give_up(ErrorCode::kIo, fmt::format("cannot make a temporary directory in {}: {}",
+                                          place.empty() ? "what TMPDIR names" : place, error.message()));
     path_ = pattern;
   }
   ~Room() {
@@ -77,30 +79,36 @@ class Room {
   fs::path path_;
 };
 
-std::string python_says(const std::string& python, const std::string& code,
-                        const std::string& argument = "") {
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+// Nothing: it fails; `why` is the last line of what it says about it.
+std::string python_says(const std::string& python, const std::string& code, const std::string& argument = "",
+                        std::string* why = nullptr) {
   plimsoll::Command command;
   command.argv = {python, "-c", code, argument};
   command.standard_output = Output::kCapture;
-  command.standard_error = Output::kDiscard;
+  command.standard_error = Output::kCapture;
   Job job = Job::Start(std::move(command));
-  for (;;) {
-    if (const std::optional<Completed> completed = job.WaitFor(milliseconds(50)))
-      return completed->receipt.exit_code == 0 ? completed->output : std::string();
-    check_interrupted();
-  }
+  std::optional<Completed> completed;
+  while (!(completed = job.WaitFor(milliseconds(50)))) check_interrupted();
+  if (why != nullptr) *why = last_line(std::move(completed->error));
+  return completed->receipt.exit_code == 0 ? completed->output : std::string();
 }
 
 // The files that a run of the snippet maps: where its page cache will be.
 std::vector<std::string> mapped_files(const std::string& python, const std::string& snippet) {
+  std::string why;
   const std::string maps = python_says(python,
                                        "import sys\n"
                                        "exec(open(sys.argv[1]).read(), {'__name__': 'snippet'})\n"
                                        "print(open('/proc/self/maps').read())",
-                                       snippet);
+                                       snippet, &why);
   if (maps.empty())
-    give_up(ErrorCode::kInvalidArgument,
-            fmt::format("the snippet fails in {}: run `{} {}` to see how", python, python, snippet));
+    give_up(ErrorCode::kInvalidArgument, fmt::format("the snippet fails in {}: {}", python,
+                                                     why.empty() ? "it ends the interpreter" : why));
   std::vector<std::string> files;
   std::istringstream lines(maps);
   for (std::string line; std::getline(lines, line);) {

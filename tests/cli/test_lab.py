@@ -80,11 +80,12 @@ class Lab(unittest.TestCase):
     def test_wrong_snippet(self):
         self.assertEqual(lab("--snippet", "/nowhere.py").returncode, IO)
         with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
-            file.write("raise SystemExit('no')\n")
+            file.write("raise ValueError('of its own')\n")
             file.flush()
             run = lab("--snippet", file.name)
         self.assertEqual(run.returncode, INVALID_ARGUMENT, run.stderr)
         self.assertIn("the snippet fails", run.stderr)
+        self.assertIn("ValueError: of its own", run.stderr)
 
     def test_interrupted(self):
         before = rooms()
