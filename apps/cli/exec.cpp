@@ -172,14 +172,18 @@ void add_options(CLI::App& app, ExecOptions& options) {
       ->allow_extra_args(false);
   app.add_flag("--clear-env", options.clear_environment, "start with an empty environment");
   app.add_option("--directory", options.directory, "where the command starts")->check(check_not_empty);
-  app.add_flag("--sandbox{best-effort}", options.sandbox,
-               "for commands from strangers; --sandbox=strict refuses where a layer is missing")
-      ->check(CLI::IsMember({"best-effort", "strict"}));
+  CLI::Option* sandbox =
+      app.add_flag("--sandbox{best-effort}", options.sandbox,
+                   "for commands from strangers; --sandbox=strict refuses where a layer is missing")
+          ->check(CLI::IsMember({"best-effort", "strict"}));
   app.add_option("--readable", options.sandbox_options.readable, "a path that the sandbox shows read-only")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->needs(sandbox);
   app.add_option("--writable", options.sandbox_options.writable, "a path that the sandbox lets change")
-      ->allow_extra_args(false);
-  app.add_flag("--network", options.sandbox_options.network, "the sandbox leaves the network open");
+      ->allow_extra_args(false)
+      ->needs(sandbox);
+  app.add_flag("--network", options.sandbox_options.network, "the sandbox leaves the network open")
+      ->needs(sandbox);
   app.add_option("--receipt", options.receipt_file, "write the receipt as JSON to a file")
       ->check(check_not_empty);
   app.add_flag("--quiet", options.quiet, "no receipt on stderr");

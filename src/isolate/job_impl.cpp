@@ -275,6 +275,8 @@ void Job::Impl::settle() {
   receipt.thrashing = thrashing_;
   receipt.mechanism = group.mechanism();
   receipt.cannot_promise = group.cannot_promise();
+  if (receipt.peak_bytes == 0)
+    receipt.cannot_promise.push_back("the job was over before its memory was sampled: its peak is not known");
   if (!guarded)
     receipt.cannot_promise.push_back(
         "without /bin/sh nobody watches over us: if this process is killed, so is the job's first process, "

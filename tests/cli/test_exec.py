@@ -272,6 +272,8 @@ class Refused(Case):
         self.assertEqual(self.call("--quiet", "--timeout", "2700000h", "--", "true").returncode, 0)
         self.refuse(USAGE, "NAME=VALUE", "--env", "novalue", "--", "true")
         self.refuse(USAGE, "sandbox", "--sandbox=loose", "--", "true")
+        for option in (["--readable", "/usr"], ["--writable", "/usr"], ["--network"]):
+            self.refuse(USAGE, "requires --sandbox", *option, "--", "true")  # nobody may think that it is in one
 
     def test_a_receipt_that_cannot_be_written(self):
         done = self.call("--receipt", "/no/such/place", "--", "true")
