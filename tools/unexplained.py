@@ -101,16 +101,18 @@ def cases(room):
 
 
 class Cgroup:
-    """A memory cgroup beneath our own, or nothing."""
+    """A memory cgroup beneath our own, or beside it (version 2 passes no controller on from a cgroup that has
+    processes), or nothing."""
 
     def __init__(self, name):
         self.directory = None
         for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
-            for base in ("/sys/fs/cgroup/memory", "/sys/fs/cgroup"):
+            for parent in ("/sys/fs/cgroup/memory" + path, "/sys/fs/cgroup" + path,
+                           "/sys/fs/cgroup" + os.path.dirname(path)):
                 if "memory" not in controllers.split(",") and controllers:
                     continue
-                directory = pathlib.Path(base + path) / name
+                directory = pathlib.Path(parent) / name
                 try:
                     directory.mkdir()
                 except OSError:

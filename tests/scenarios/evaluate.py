@@ -4,7 +4,7 @@
   evaluate.py record FOLDER [--seeds 10] [--jobs 6] [--families a,b] [--seconds 14]
   evaluate.py judge FOLDER [--half tuned|held|fresh|blind|all] [--misses]
   evaluate.py delay FOLDER [--families kilobyte_per_request,py_kilobyte] [--meanwhile]
-  evaluate.py check [--families a,b] [--seconds 9]   live, one seed; the last line counts passes, failures and skips
+  evaluate.py check [--families a,b] [--seconds 8]   live, one seed; the last line counts passes, failures and skips
   evaluate.py prove [--seeds 10] [--jobs 6]          all of it, and whether what was not tuned on is within its bounds
   evaluate.py heaptrack [--seeds 3] [--jobs 4] [--seconds 6] >HEAPTRACK
   evaluate.py table FOLDER [HEAPTRACK]               every family in Markdown, as docs/verdicts.md has them
@@ -43,13 +43,16 @@ def command(family, seed, seconds):
 
 
 class Cgroups:
-    """A memory cgroup for each scenario, beneath our own (version 1, or 2 with the controller passed on)."""
+    """A memory cgroup for each scenario, beneath our own, or beside it (version 2 passes no controller on from a cgroup
+    that has processes)."""
 
     def __init__(self):
         self.parent, self.version, self.reason = None, 0, "no memory controller is mounted"
         places = dict(line.rstrip("\n").split(":", 2)[1:] for line in open("/proc/self/cgroup"))
+        ours = places.get("")
+        beside = os.path.dirname(ours) if ours not in (None, "/") else None
         for version, root, path in ((1, "/sys/fs/cgroup/memory", places.get("memory")),
-                                    (2, "/sys/fs/cgroup", places.get(""))):
+                                    (2, "/sys/fs/cgroup", ours), (2, "/sys/fs/cgroup", beside)):
             if path is None or not os.path.exists(root + path + "/cgroup.procs"):
                 continue
             parent = pathlib.Path(root + path) / f"plimsoll-scenarios-{os.getpid()}"
@@ -248,7 +251,7 @@ def check(options):
     with tempfile.TemporaryDirectory() as room:
         room = pathlib.Path(room)
         for factor in (1, 2):
-            with concurrent.futures.ThreadPoolExecutor(len(chosen)) as pool:
+            with concurrent.futures.ThreadPoolExecutor(options.jobs or max(1, len(chosen))) as pool:
                 errors = list(pool.map(lambda family: record_one(cgroups, room, family, 1, factor * options.seconds, 10),
                                        chosen))
             print("".join(filter(None, errors)), end="")
@@ -399,6 +402,7 @@ def main():
     checking.add_argument("--families",
                           default="linear_leak,anonymous_maps,descriptors,steady,page_cache_read,py_kilobyte")
     checking.add_argument("--seconds", type=float, default=8)
+    checking.add_argument("--jobs", type=int, default=0, help="at a time; 0: all")
     checking.set_defaults(run=check)
     proving = commands.add_parser("prove")
     proving.add_argument("--seeds", type=int, default=10)
