@@ -2,7 +2,7 @@
 """Records the labelled scenarios, judges the recordings, and prints how often the verdict is right.
 
   evaluate.py record FOLDER [--seeds 10] [--jobs 6] [--families a,b] [--seconds 14]
-  evaluate.py judge FOLDER [--half tuned|held|fresh|blind|all] [--misses]
+  evaluate.py judge FOLDER [--half tuned|held|fresh|blind|second|all] [--misses]
   evaluate.py delay FOLDER [--families kilobyte_per_request,py_kilobyte] [--meanwhile]
   evaluate.py check [--families a,b] [--seconds 8]   live, one seed; the last line counts passes, failures and skips
   evaluate.py prove [--seeds 10] [--jobs 6]          all of it, and whether what was not tuned on is within its bounds
@@ -10,7 +10,7 @@
   evaluate.py table FOLDER [HEAPTRACK]               every family in Markdown, as docs/verdicts.md has them
 
 Needs build/tests/plimsoll_scenario, plimsoll_record and plimsoll_judge. Families, labels and halves
-(tuned, held, fresh, blind: docs/verdicts.md) stand in families.csv.
+(tuned, held, fresh, blind, second: docs/verdicts.md) stand in families.csv.
 """
 import argparse
 import collections
@@ -26,7 +26,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-HALVES = ["tuned", "held", "fresh", "blind"]
+HALVES = ["tuned", "held", "fresh", "blind", "second"]
 BUILD = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build")) / "tests"
 
 

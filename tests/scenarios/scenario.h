@@ -76,5 +76,7 @@ const std::vector<Family>& steady_kernels();
 const std::vector<Family>& fresh_families();
 const std::vector<Family>& blind_leaks();
 const std::vector<Family>& blind_steady();
+const std::vector<Family>& second_leaks();
+const std::vector<Family>& second_steady();
 
 }  // namespace plimsoll::scenarios

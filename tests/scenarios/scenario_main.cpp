@@ -14,8 +14,9 @@
 int main(int argc, char** argv) {
   using namespace plimsoll::scenarios;
   std::vector<Family> families;
-  for (const auto* some : {&heap_leaks(), &kernel_leaks(), &steady_heaps(), &steady_kernels(),
-                           &fresh_families(), &blind_leaks(), &blind_steady()}) {
+  for (const auto* some :
+       {&heap_leaks(), &kernel_leaks(), &steady_heaps(), &steady_kernels(), &fresh_families(), &blind_leaks(),
+        &blind_steady(), &second_leaks(), &second_steady()}) {
     families.insert(families.end(), some->begin(), some->end());
   }
   if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {

@@ -13,6 +13,7 @@ import sys
 import time
 
 import blind_scenarios
+import second_scenarios
 
 
 class Run:
@@ -337,6 +338,7 @@ FAMILIES = {
     "torch_inference": torch_inference,
     "torch_varied_shapes": torch_varied_shapes,
     **blind_scenarios.FAMILIES,
+    **second_scenarios.FAMILIES,
 }
 
 
