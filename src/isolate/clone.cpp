@@ -12,8 +12,6 @@ namespace plimsoll {
 namespace {
 
 #if defined(__x86_64__)
-constexpr bool kHasClone3 = true;
-
 // In the child the registers are the parent's, only the stack is new: what it needs waits in registers that
 // system calls keep.
 long clone3_call(clone_args* arguments, int (*child)(void*), void* argument) noexcept {
@@ -39,8 +37,6 @@ long clone3_call(clone_args* arguments, int (*child)(void*), void* argument) noe
   return result;
 }
 #elif defined(__aarch64__)
-constexpr bool kHasClone3 = true;
-
 long clone3_call(clone_args* arguments, int (*child)(void*), void* argument) noexcept {
   register long x0 __asm__("x0") = reinterpret_cast<long>(arguments);
   register long x1 __asm__("x1") = sizeof(clone_args);
@@ -62,16 +58,13 @@ long clone3_call(clone_args* arguments, int (*child)(void*), void* argument) noe
   return x0;
 }
 #else
-constexpr bool kHasClone3 = false;
-
 long clone3_call(clone_args*, int (*)(void*), void*) noexcept {
   return -ENOSYS;
 }
 #endif
 
-// Kernels before 5.3, and sandboxes that know no clone3.
+// For kernels before 5.5, and containers that refuse clone3.
 int clone_classic(const CloneRequest& request, int& pidfd) noexcept {
-  if (request.cgroup_directory >= 0) return -ENOSYS;
   char* top = static_cast<char*>(request.stack) + request.stack_size;
   const int flags =
       static_cast<int>(request.flags) | CLONE_VM | CLONE_VFORK | static_cast<int>(CLONE_PIDFD) | SIGCHLD;
@@ -93,12 +86,19 @@ int clone_child(const CloneRequest& request, int& pidfd) noexcept {
     arguments.cgroup = static_cast<uint64_t>(request.cgroup_directory);
   }
   const long result = clone3_call(&arguments, request.child, request.argument);
-  if (result == -ENOSYS) return clone_classic(request, pidfd);
+  const bool unknown = result == -ENOSYS || result == -EINVAL || result == -EPERM;
+  if (unknown && request.cgroup_directory < 0) return clone_classic(request, pidfd);
   return static_cast<int>(result);
 }
 
 bool clone_into_cgroup_supported() noexcept {
-  return kHasClone3;
+  static const bool supported = [] {
+    clone_args arguments = {};
+    arguments.flags = CLONE_VM | CLONE_VFORK | CLONE_CLEAR_SIGHAND | CLONE_INTO_CGROUP;
+    arguments.cgroup = INT32_MAX;  // no descriptor has that number: who knows the flag says so
+    return clone3_call(&arguments, nullptr, nullptr) == -EBADF;
+  }();
+  return supported;
 }
 
 }  // namespace plimsoll

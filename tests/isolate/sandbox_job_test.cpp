@@ -52,13 +52,14 @@ TEST(SandboxedJob, AShellScript) {
 }
 
 TEST(SandboxedJob, WritesToItsTemporaryDirectoryWhichIsGoneAfterwards) {
+  const std::string name = "plimsoll-gone-" + std::to_string(::getpid());  // /tmp here may hold any other
   const Completed done =
-      Exec(shell("echo $TMPDIR; cd $TMPDIR; mkdir -p a/b; seq 100000 >a/b/file; chmod 0 a; "
-                 "wc -l <a/b/file || ls -d a"));
+      Exec(shell("echo $TMPDIR; cd $TMPDIR; a=" + name +
+                 "; mkdir -p $a/b; seq 100000 >$a/b/file; chmod 0 $a; wc -l <$a/b/file || ls -d $a"));
   EXPECT_EQ(done.receipt.exit_code, 0) << done.error;
   const std::string directory = done.output.substr(0, done.output.find('\n'));
   ASSERT_FALSE(directory.empty());
-  EXPECT_NE(access((directory + "/a").c_str(), F_OK), 0);
+  EXPECT_NE(access((directory + "/" + name).c_str(), F_OK), 0);
 }
 
 TEST(SandboxedJob, PythonWithNumpy) {
