@@ -45,6 +45,18 @@ size_t& held_bytes() {
   return held;
 }
 
+// Tells a run what was added since the last time; what was taken away wraps around, as the run's sum does.
+class Told {
+ public:
+  void Tell(Run& run) {
+    run.Kept(held_bytes() - told_);
+    told_ = held_bytes();
+  }
+
+ private:
+  size_t told_ = 0;
+};
+
 template <typename T>
 struct Counted {
   using value_type = T;
@@ -84,6 +96,7 @@ void cookie_sessions(Run& run) {
   const double newcomers = run.Uniform(0.25, 0.6);
   const double mean = run.LogUniform(800, 4000);
   static auto& sessions = *new Table<List<Text>>;
+  Told told;
   do {
     run.Request();
     const auto known = static_cast<double>(sessions.size());
@@ -92,14 +105,15 @@ void cookie_sessions(Run& run) {
         sessions[named("session=0123456789abcdef0123456789; id=", static_cast<int64_t>(visitor))];
     if (seen.size() >= 8) seen.erase(seen.begin());
     seen.emplace_back(static_cast<size_t>(run.Uniform(0.5, 1.5) * mean), 'p');
+    told.Tell(run);
   } while (run.Next());
-  run.Kept(held_bytes());
 }
 
 // A histogram for every combination of labels, and one of the labels is what users send.
 void metric_labels(Run& run) {
   const int fresh = static_cast<int>(run.Uniform(3, 12)), known = static_cast<int>(run.Uniform(10, 60));
   static auto& series = *new Tree<Text, std::array<double, 24>>;
+  Told told;
   int64_t users = 0;
   do {
     run.Request();
@@ -110,8 +124,8 @@ void metric_labels(Run& run) {
       const auto user = static_cast<int64_t>(run.Uniform(0, static_cast<double>(users)));
       ++series[named("http_request_seconds{path=\"/v1/items\",method=\"GET\",user=", user)][i % 24];
     }
+    told.Tell(run);
   } while (run.Next());
-  run.Kept(held_bytes());
 }
 
 // The parser of each request resets its own arena; that of the symbols is never reset.
@@ -237,6 +251,7 @@ void retry_list(Run& run) {
   const int failures = static_cast<int>(run.Uniform(3, 7));
   const double success = run.Uniform(0.3, 0.7), mean = run.LogUniform(500, 4000);
   static auto& waiting = *new std::deque<Text, Counted<Text>>;
+  Told told;
   do {
     run.Request();
     for (int i = 0; i < failures; ++i) {
@@ -246,8 +261,8 @@ void retry_list(Run& run) {
       if (!run.Chance(success)) waiting.push_back(std::move(waiting.front()));
       waiting.pop_front();
     }
+    told.Tell(run);
   } while (run.Next());
-  run.Kept(held_bytes());
 }
 
 // Messages that arrive in pieces; one whose last piece was lost waits for it for ever.
@@ -259,6 +274,7 @@ void reassembly_buffers(Run& run) {
   const double lost = run.Uniform(0.15, 0.5);
   const int per_request = static_cast<int>(run.Uniform(6, 20));
   static auto& messages = *new Tree<int64_t, Message>;
+  Told told;
   std::deque<int64_t> arriving;
   int64_t number = 0;
   do {
@@ -279,8 +295,8 @@ void reassembly_buffers(Run& run) {
         arriving.push_back(id);
       }
     }
+    told.Tell(run);
   } while (run.Next());
-  run.Kept(held_bytes());
 }
 
 // With every new configuration come new workers; the old ones wait for connections that do not end.
