@@ -20,8 +20,8 @@ struct CloneRequest {
 // goes on when the child has called exec or ended.
 int clone_child(const CloneRequest& request, int& pidfd) noexcept;
 
-// Whether clone_child takes a `cgroup_directory`: since Linux 5.7, unless a container refuses clone3. Asks the
-// kernel once.
+// Whether clone_child takes a `cgroup_directory`: since Linux 5.7, unless a container refuses clone3. Asks
+// the kernel once.
 bool clone_into_cgroup_supported() noexcept;
 
 }  // namespace plimsoll

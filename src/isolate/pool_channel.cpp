@@ -14,8 +14,6 @@
 namespace plimsoll {
 namespace {
 
-constexpr int kWorkerDescriptor = 3;
-constexpr int64_t kReadyFrameBytes = 64 << 10;
 constexpr int kLastTurns = 64;  // a dead process's pipes hold 64 KiB each, its socket a little more
 
 }  // namespace

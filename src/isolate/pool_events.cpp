@@ -21,7 +21,7 @@ void PoolLoop::watch(int descriptor, const PoolWorker& worker, Source source, ui
   epoll_event event{};
   event.events = events;
   event.data.u64 = (static_cast<uint64_t>(worker.serial()) << 2) | static_cast<uint64_t>(source);
-  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0)
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0)
     fail(ErrorCode::kIo, "pool: cannot watch a worker: {}", std::strerror(errno));
 }
 
@@ -29,11 +29,11 @@ void PoolLoop::watch_writes(const PoolWorker& worker) {
   epoll_event event{};
   event.events = worker.wants_to_write() ? EPOLLIN | EPOLLOUT : EPOLLIN;
   event.data.u64 = (static_cast<uint64_t>(worker.serial()) << 2) | static_cast<uint64_t>(Source::kSocket);
-  epoll_ctl(epoll_, EPOLL_CTL_MOD, worker.socket(), &event);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, worker.socket(), &event);
 }
 
 void PoolLoop::unwatch(int descriptor) noexcept {
-  if (descriptor >= 0) epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr);
+  if (descriptor >= 0) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
 }
 
 void PoolLoop::kill(PoolWorker& worker, Outcome::Kind reason, std::string why) {

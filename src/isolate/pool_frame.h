@@ -9,6 +9,9 @@
 
 namespace plimsoll {
 
+constexpr int kWorkerDescriptor = 3;            // the worker's end of its socket
+constexpr int64_t kReadyFrameBytes = 64 << 10;  // at most, of its first frame
+
 class FrameReader {
  public:
   enum class Status : uint8_t {

@@ -28,19 +28,12 @@ PoolLoop::PoolLoop(PoolOptions options, PoolQueue& queue)
       queue_(queue),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wanted_(options_.workers) {
-  if (epoll_ < 0) fail(ErrorCode::kIo, "pool: no descriptor for its thread: {}", std::strerror(errno));
+  if (!epoll_) fail(ErrorCode::kIo, "pool: no descriptor for its thread: {}", std::strerror(errno));
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = static_cast<uint64_t>(Source::kWake);
-  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, queue_.wake_fd(), &event) != 0) {
-    const int error = errno;
-    close(epoll_);
-    fail(ErrorCode::kIo, "pool: cannot watch a descriptor: {}", std::strerror(error));
-  }
-}
-
-PoolLoop::~PoolLoop() {
-  close(epoll_);
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, queue_.wake_fd(), &event) != 0)
+    fail(ErrorCode::kIo, "pool: cannot watch a descriptor: {}", std::strerror(errno));
 }
 
 void PoolLoop::Run(std::promise<void>& first) {
@@ -232,7 +225,7 @@ int PoolLoop::timeout_ms() const {
 
 void PoolLoop::wait_for_events() {
   epoll_event events[16];
-  const int ready = epoll_wait(epoll_, events, 16, timeout_ms());
+  const int ready = epoll_wait(epoll_.get(), events, 16, timeout_ms());
   for (int i = 0; i < ready; ++i) on_event(events[i].data.u64, events[i].events);
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "isolate/pool_queue.h"
 #include "isolate/pool_worker.h"
 #include "plimsoll/isolate.h"
@@ -22,7 +23,6 @@ namespace plimsoll {
 class PoolLoop {
  public:
   PoolLoop(PoolOptions options, PoolQueue& queue);
-  ~PoolLoop();
   PoolLoop(const PoolLoop&) = delete;
   PoolLoop& operator=(const PoolLoop&) = delete;
 
@@ -78,7 +78,7 @@ class PoolLoop {
 
   const PoolOptions options_;
   PoolQueue& queue_;
-  int epoll_ = -1;
+  Descriptor epoll_;
   std::map<int64_t, std::unique_ptr<PoolWorker>> workers_;  // by serial number
   int64_t next_serial_ = 1;
   int wanted_;  // workers that should be alive: fewer than options_.workers after idleness

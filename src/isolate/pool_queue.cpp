@@ -14,22 +14,18 @@ namespace plimsoll {
 
 PoolQueue::PoolQueue(int64_t capacity)
     : capacity_(static_cast<size_t>(capacity)), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (wake_fd_ < 0) fail(ErrorCode::kIo, "pool: no descriptor for its thread: {}", std::strerror(errno));
-}
-
-PoolQueue::~PoolQueue() {
-  close(wake_fd_);
+  if (!wake_fd_) fail(ErrorCode::kIo, "pool: no descriptor for its thread: {}", std::strerror(errno));
 }
 
 void PoolQueue::wake() noexcept {
   const uint64_t one = 1;
   // Fails only if the counter is at its maximum: then it is readable already.
-  [[maybe_unused]] const ssize_t written = write(wake_fd_, &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = write(wake_fd_.get(), &one, sizeof one);
 }
 
 void PoolQueue::ClearWake() noexcept {
   uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = read(wake_fd_, &count, sizeof count);
+  [[maybe_unused]] const ssize_t got = read(wake_fd_.get(), &count, sizeof count);
 }
 
 std::optional<int64_t> PoolQueue::Push(PoolJob& job, std::optional<std::chrono::milliseconds> patience) {

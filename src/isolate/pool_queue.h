@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "plimsoll/isolate.h"
 
 namespace plimsoll {
@@ -29,7 +30,6 @@ struct PoolJob {
 class PoolQueue {
  public:
   explicit PoolQueue(int64_t capacity);
-  ~PoolQueue();
   PoolQueue(const PoolQueue&) = delete;
   PoolQueue& operator=(const PoolQueue&) = delete;
 
@@ -41,7 +41,7 @@ class PoolQueue {
 
   // For the pool's thread.
   void OwnedByThisThread();
-  int wake_fd() const noexcept { return wake_fd_; }
+  int wake_fd() const noexcept { return wake_fd_.get(); }
   void ClearWake() noexcept;
   bool closed() const;
   std::optional<PoolJob> Pop();
@@ -59,7 +59,7 @@ class PoolQueue {
   void wake() noexcept;
 
   const size_t capacity_;
-  int wake_fd_ = -1;
+  Descriptor wake_fd_;
   mutable std::mutex mutex_;
   std::condition_variable room_;
   std::deque<PoolJob> jobs_;

@@ -12,8 +12,6 @@
 namespace plimsoll {
 namespace {
 
-constexpr int kWorkerDescriptor = 3;
-constexpr int64_t kReadyFrameBytes = 64 << 10;
 constexpr size_t kTailBytes = 4 << 10;
 // Between closing its socket and its end a process frees its memory.
 constexpr std::chrono::milliseconds kPatienceWithTheDead{200};

@@ -62,10 +62,7 @@ Sandbox::Sandbox(const SandboxOptions& options, const std::string& program,
   if ((clone_flags_ & CLONE_NEWPID) != 0) OpenStatusPipe();
 }
 
-Sandbox::~Sandbox() {
-  started();
-  if (status_read_ >= 0) ::close(status_read_);
-}
+Sandbox::~Sandbox() = default;
 
 void Sandbox::ChooseLayers(const SandboxOptions& options, const KernelSupport& support) {
   const auto choose = [&](bool present, std::string layer, const char* meaning) {
@@ -180,22 +177,19 @@ void Sandbox::OpenStatusPipe() {
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
     fail(ErrorCode::kIo, "sandbox: cannot create a pipe: {}", std::strerror(errno));
   }
-  status_read_ = ends[0];
-  status_write_ = ends[1];
+  status_read_.reset(ends[0]);
+  status_write_.reset(ends[1]);
   const int moved = ::fcntl(ends[1], F_DUPFD_CLOEXEC, kLowestStatusDescriptor);
-  if (moved < 0) return;  // few descriptors are allowed: stays where it is
-  ::close(ends[1]);
-  status_write_ = moved;
+  if (moved >= 0) status_write_.reset(moved);  // otherwise few descriptors are allowed: stays where it is
 }
 
 void Sandbox::started() noexcept {
-  if (status_write_ >= 0) ::close(status_write_);
-  status_write_ = -1;
+  status_write_.reset();
 }
 
 std::optional<int> Sandbox::job_status() noexcept {
   int status = 0;
-  if (status_read_ < 0 || ::read(status_read_, &status, sizeof(status)) != sizeof(status))
+  if (!status_read_ || ::read(status_read_.get(), &status, sizeof(status)) != sizeof(status))
     return std::nullopt;
   return status;
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "isolate/sandbox_directory.h"
 #include "isolate/sandbox_kernel.h"
 #include "isolate/sandbox_landlock.h"
@@ -45,14 +46,14 @@ class Sandbox {
   // CLONE_NEW* for clone3. If CLONE_NEWPID is among them, see apply() and job_status().
   uint64_t clone_flags() const noexcept { return clone_flags_; }
   // The write end of the status pipe, close-on-exec, for apply(); -1: none is needed.
-  int status_descriptor() const noexcept { return status_write_; }
+  int status_descriptor() const noexcept { return status_write_.get(); }
 
   // In the child, last before exec: system calls only. With CLONE_NEWPID it returns in ANOTHER process, the
   // job, and the child that clone3 made becomes the namespace's init (sandbox_init.h): it ends when the job
   // does and takes everything in the namespace along. `status_descriptor`: as above, or where the child has
   // moved it.
   SandboxFailure apply(int status_descriptor) const noexcept;
-  SandboxFailure apply() const noexcept { return apply(status_write_); }
+  SandboxFailure apply() const noexcept { return apply(status_write_.get()); }
 
   // For the parent, once the child runs: closes the write end, so that the pipe ends with the job.
   void started() noexcept;
@@ -91,8 +92,7 @@ class Sandbox {
   std::string init_;
   std::string directory_;  // where the job starts; empty: where the child is
   std::unique_ptr<sandbox::TemporaryDirectory> temporary_;
-  int status_read_ = -1;
-  int status_write_ = -1;
+  Descriptor status_read_, status_write_;
   std::vector<std::pair<std::string, std::string>> environment_;
   std::vector<std::string> layers_;
   std::vector<std::string> missing_;
