@@ -22,24 +22,20 @@ double parse_pressure(std::string_view text) {
 
 }  // namespace
 
-ContainerReader::ContainerReader(int pid, CgroupRoots roots) : pid_(pid), roots_(std::move(roots)) {
-  follow();
-}
-
-void ContainerReader::follow() {
-  const auto text = reader_.read((roots_.proc + "/" + std::to_string(pid_) + "/cgroup").c_str());
+void ContainerReader::follow(int thread) {
+  const auto text = reader_.read((roots_.proc + "/" + std::to_string(thread) + "/cgroup").c_str());
   if (!text || *text == membership_) return;
   membership_ = *text;
-  cgroup_ = MemoryCgroup::of_process(pid_, roots_);
+  cgroup_ = MemoryCgroup::of_process(thread, roots_);
   share_ = others_ = {};
   // The unified tree knows the pressure even where the memory controller is on version 1.
-  const auto unified = find_unified(cgroup_places(pid_, roots_));
+  const auto unified = find_unified(cgroup_places(thread, roots_));
   pressure_file_.reset();
   if (unified) pressure_file_ = unified->directory + "/memory.pressure";
 }
 
-std::optional<ContainerView> ContainerReader::read(const ProcessView& watched, bool estimate) {
-  follow();
+std::optional<ContainerView> ContainerReader::read(int thread, const ProcessView& watched, bool estimate) {
+  follow(thread);
   if (!cgroup_) return std::nullopt;
   ContainerView view;
   view.version = cgroup_->version();

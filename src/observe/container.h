@@ -27,24 +27,24 @@ struct ContainerReturns {
 // Follows the memory cgroup of one process, also when the process is moved. One thread at a time.
 class ContainerReader {
  public:
-  ContainerReader(int pid, CgroupRoots roots);
+  explicit ContainerReader(CgroupRoots roots) : roots_(std::move(roots)) {}
 
+  // `thread` is one that lives: version 1 shows the root for a leader that has ended before its threads.
   // Nothing if there is no memory cgroup that we can see, or for the root of version 2, which has no usage.
   // What version 1 does not tell is taken from `watched`, the tree's figures of this moment, and from the
   // other processes of the cgroup, which are asked again where `estimate` says so.
-  std::optional<ContainerView> read(const ProcessView& watched, bool estimate);
+  std::optional<ContainerView> read(int thread, const ProcessView& watched, bool estimate);
   ContainerReturns returns() const;
   std::vector<int> pids() const;                                // of the processes in the cgroup itself
   const KernelShare& share() const noexcept { return share_; }  // when it was last asked
 
  private:
-  void follow();
+  void follow(int thread);
   void read_version_1(const ProcessView& watched, ContainerView& view) const;
   void read_version_2(ContainerView& view) const;
   double read_pressure();
   int64_t read_unused_names();
 
-  int pid_;
   CgroupRoots roots_;
   FileReader reader_;
   std::string membership_;  // /proc/PID/cgroup when the cgroup was found

@@ -42,7 +42,7 @@ struct Observer::Impl {
       : options(chosen),
         root(chosen.proc_root, pid),
         processes(chosen.proc_root, pid, chosen.tree),
-        container(pid, {chosen.proc_root, chosen.cgroup_root}),
+        container({chosen.proc_root, chosen.cgroup_root}),
         budget(chosen.cost_limit) {
     if (root.descriptor() < 0) fail_to_open(pid, root.error(), options.proc_root);
     const auto stat = root.stat(reader);
@@ -84,6 +84,20 @@ struct Observer::Impl {
   }
 
   Sample read(int64_t iteration, bool full, FileShares* files, ReadingGaps* gaps) {
+    if (const auto sample = read_whole(iteration, full, files, gaps)) return *sample;
+    if (files != nullptr) files->clear();
+    // A leader may go before its threads: then one of them is asked.
+    if (const auto sample = read_whole(iteration, full, files, gaps)) return *sample;
+    Sample sample;
+    sample.seconds = clock_seconds(CLOCK_MONOTONIC) - began;
+    sample.iteration = iteration;
+    sample.gap = true;
+    sample.gap_reason = "the process ended while it was read";
+    return sample;
+  }
+
+  // Nothing if it began to end between two looks: what was read may be torn.
+  std::optional<Sample> read_whole(int64_t iteration, bool full, FileShares* files, ReadingGaps* gaps) {
     Sample sample;
     sample.seconds = clock_seconds(CLOCK_MONOTONIC) - began;
     sample.iteration = iteration;
@@ -92,17 +106,14 @@ struct Observer::Impl {
     sample.gap = !sample.gap_reason.empty();
     if (sample.gap) return sample;
     const ProcessReader::Result result = processes.read(root, *stat, full, files);
-    if (result.view.processes == 0) {  // ended between the two looks
-      sample.gap = true;
-      sample.gap_reason = find_gap(stat);
-      if (sample.gap_reason.empty()) sample.gap_reason = "the process ended while it was read";
-      return sample;
-    }
+    if (result.view.processes == 0) return std::nullopt;
     sample.process = result.view;
     sample.exact = result.exact;
     const bool estimate = full && (files != nullptr || sample.seconds >= next_estimate);
     if (estimate) next_estimate = sample.seconds + kSecondsPerEstimate;
-    sample.container = container.read(sample.process, estimate);
+    const int living = root.living_thread(*stat);
+    sample.container = container.read(living, sample.process, estimate);
+    if (root.is_leaving(reader, living)) return std::nullopt;
     if (gaps != nullptr) *gaps = result.gaps;
     return sample;
   }

@@ -107,10 +107,7 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
   const int error = full ? read_full(directory, prefix, reading, files != nullptr ? &found : nullptr) : 0;
   if (error == ESRCH) return false;
   const int64_t descriptors = directory.count_descriptors(prefix);
-  if (stat.threads > 1 && prefix.empty()) {
-    const auto now = directory.stat(reader_);
-    if (now && now->leader_is_leaving()) return false;  // some of this may have been read too late
-  }
+  if (directory.is_leaving(reader_, directory.living_thread(stat))) return false;
   const bool was_full = full && error == 0;
   if (was_full) {
     memory.before = memory.has_full ? memory.full : reading;

@@ -185,15 +185,23 @@ std::vector<int> ProcessDirectory::threads() const {
   return threads;
 }
 
+int ProcessDirectory::living_thread(const ProcessStat& stat) const {
+  if (!stat.leader_is_leaving()) return stat.pid;
+  for (const int thread : threads())
+    if (thread != stat.pid) return thread;
+  return stat.pid;
+}
+
 std::string ProcessDirectory::living_prefix(const ProcessStat& stat) const {
-  if (!stat.leader_is_leaving()) return {};
-  const DirectoryStream stream = open_stream(descriptor_, "task");
-  if (!stream) return {};
-  const std::string leader = std::to_string(stat.pid);
-  while (const dirent* entry = ::readdir(stream.get())) {
-    if (entry->d_name[0] != '.' && leader != entry->d_name) return std::string("task/") + entry->d_name + "/";
-  }
-  return {};
+  const int thread = living_thread(stat);
+  return thread == stat.pid ? std::string() : "task/" + std::to_string(thread) + "/";
+}
+
+bool ProcessDirectory::is_leaving(FileReader& reader, int thread) const {
+  const std::string path = "task/" + std::to_string(thread) + "/stat";
+  const auto now = path == leader_stat_ ? stat(reader)
+                                        : parse_stat(reader.read_at(descriptor_, path.c_str()).value_or(""));
+  return now ? now->leader_is_leaving() : !is_our_trouble(reader.error());
 }
 
 }  // namespace plimsoll

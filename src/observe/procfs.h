@@ -80,8 +80,13 @@ class ProcessDirectory {
   // Open descriptors, with the living_prefix(); -1 without permission.
   int64_t count_descriptors(const std::string& prefix) const;
   std::vector<int> threads() const;
-  // Where mm's files are: empty, or "task/TID/" of a living thread if the leader has left them behind.
+  // Who has mm's files and the cgroup: the leader, or another thread if the leader has left them behind.
+  int living_thread(const ProcessStat& stat) const;
+  // Where they are: empty, or "task/TID/".
   std::string living_prefix(const ProcessStat& stat) const;
+  // The thread has begun to end, or is gone: it gives up memory, descriptors and cgroup one after the other,
+  // and some of what was read just now may be torn.
+  bool is_leaving(FileReader& reader, int thread) const;
 
  private:
   int descriptor_ = -1;

@@ -138,14 +138,38 @@ TEST(ObserverLiveTest, ALeaderMayLeaveItsThreads) {
   Holder holder;
   holder.hold(fmt::format("map {}", 20 * kMiB));
   Observer observer(holder.pid(), {.cost_limit = 1});
-  const int64_t descriptors = observer.Read().process.descriptors;
+  const Sample before = observer.Read();
   EXPECT_EQ(holder.tell("leave 0"), "ok");
   for (int i = 0; i < 20; ++i) {
     const Sample sample = observer.Read();
     ASSERT_FALSE(sample.gap) << sample.gap_reason;
     EXPECT_GE(mapped_bytes(sample), 20 * kMiB) << i;
-    EXPECT_EQ(sample.process.descriptors, descriptors) << i;
+    EXPECT_EQ(sample.process.descriptors, before.process.descriptors) << i;
+    ASSERT_EQ(sample.container.has_value(), before.container.has_value()) << i;
+    if (sample.container) {
+      EXPECT_EQ(sample.container->path, before.container->path) << i;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+// It gives up its memory, its descriptors and its cgroup one after the other.
+TEST(ObserverLiveTest, TheLastReadingIsWhole) {
+  for (int round = 0; round < 5; ++round) {
+    Holder holder;
+    holder.hold("maps 4000");
+    Observer observer(holder.pid(), {.cost_limit = 1e9});
+    const Sample first = observer.Read();
+    Sample last = first;
+    std::thread killer([&] { holder.send(SIGKILL); });
+    for (Sample sample = first; !observer.Ended(); sample = observer.Read())
+      if (!sample.gap) last = sample;
+    killer.join();
+    EXPECT_EQ(last.process.mappings, first.process.mappings);
+    EXPECT_EQ(last.process.descriptors, first.process.descriptors);
+    if (first.container) {
+      EXPECT_EQ(last.container->path, first.container->path);
+    }
   }
 }
 
