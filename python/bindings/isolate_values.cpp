@@ -41,8 +41,6 @@ SandboxOptions sandbox_options(const py::dict& spec) {
 WorkerSpec worker_spec(const py::dict& spec) {
   WorkerSpec worker;
   worker.command.argv = spec["argv"].cast<std::vector<std::string>>();
-  if (!spec["environment"].is_none())
-    worker.command.environment = spec["environment"].cast<std::map<std::string, std::string>>();
   if (spec["capture"].cast<bool>())
     worker.command.standard_output = worker.command.standard_error = Output::kCapture;
   worker.command.sandbox = sandbox_options(spec["sandbox"].cast<py::dict>());

@@ -11,7 +11,7 @@
 
 namespace plimsoll::bindings {
 
-// What a worker is, as Python describes it: argv, environment, capture, limits, sandbox.
+// What a worker is, as Python describes it: argv, capture, limits, sandbox.
 struct WorkerSpec {
   Command command;
   Limits limits;

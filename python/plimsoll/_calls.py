@@ -12,9 +12,6 @@ from .receipt import Receipt
 # -c and not -m: nothing of ours, nor the working directory, gets into sys.path by that.
 _BOOT = "import sys; sys.path[:] = {path!r}; from plimsoll._worker import main; main({config!r})"
 _PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# What a sandboxed job sees of our environment: no tokens, no keys.
-_HARMLESS = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
-             "PYTHONHASHSEED", "PYTHONUNBUFFERED")
 _FRAME_SLACK = 1 << 20  # of an answer, beside the result itself
 
 
@@ -98,14 +95,12 @@ def worker_spec(terms: Terms) -> Dict[str, Any]:
         if not _is_name(name):
             raise InvalidArgument(f"preload: {name!r} is not the name of a module")
     flags: List[str] = getattr(subprocess, "_args_from_interpreter_flags", lambda: [])()
-    sandbox, environment = terms.sandbox or Sandbox(), None
-    if terms.sandbox:
-        environment = {name: os.fsencode(os.environ[name]) for name in _HARMLESS if name in os.environ}
+    sandbox = terms.sandbox or Sandbox()
     readable = [*sandbox.readable, *filter(_can_be_given, terms.path())] if terms.sandbox else []
     return {
         "argv": [os.fsencode(text) for text in (sys.executable, *flags, "-c",
                                                 _BOOT.format(path=terms.path(), config=config))],
-        "environment": environment, "capture": terms.capture, "memory_bytes": terms.memory_bytes, "wall_ms": terms.wall_ms,
+        "capture": terms.capture, "memory_bytes": terms.memory_bytes, "wall_ms": terms.wall_ms,
         "cpu_ms": terms.cpu_ms, "processes": terms.processes,
         "sandbox": {"level": 0 if not terms.sandbox else 2 if sandbox.strict else 1,
                     "readable": sorted(set(map(os.fsencode, readable))),

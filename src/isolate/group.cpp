@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -265,11 +266,15 @@ int64_t Group::kill() noexcept {
   if (list == nullptr) {
     tracker_->scan(true);
     tracker_->signal(SIGKILL);
-    return static_cast<int64_t>(tracker_->processes());
+    const std::vector<int> members = tracker_->pids();
+    killed_.insert(killed_.end(), members.begin(), members.end());
+    return static_cast<int64_t>(members.size());
   }
   if (empty()) return 0;
-  const auto count = static_cast<int64_t>(members_of(list->descriptor()).size());
-  if (list->version() == 2 && list->write("cgroup.kill", "1") == 0) return count;
+  const std::vector<int> members = members_of(list->descriptor());
+  killed_.insert(killed_.end(), members.begin(), members.end());
+  if (list->version() == 2 && list->write("cgroup.kill", "1") == 0)
+    return static_cast<int64_t>(members.size());
   if (pids_) pids_->write("pids.max", "0");  // nobody is born any more
   return signal_members(list->descriptor(), SIGKILL);
 }
@@ -284,6 +289,15 @@ bool Group::empty() {
   }
   tracker_->scan(true);
   return tracker_->processes() == 0;
+}
+
+void Group::reap_orphans() noexcept {
+  for (const int pid : killed_) {
+    constexpr int kAttempts = 50;  // the dead leave their cgroup a moment before they can be waited for
+    for (int attempt = 0; attempt < kAttempts && ::waitpid(pid, nullptr, WNOHANG) == 0; ++attempt)
+      ::usleep(100);
+  }
+  killed_.clear();
 }
 
 void Group::reclaim() {

@@ -54,6 +54,9 @@ class Group {
   // told.
   int64_t kill() noexcept;
   bool empty();
+  // Those that were killed and became our children, because their parents died and we are process 1 or a
+  // subreaper: nobody else waits for them. Call when empty.
+  void reap_orphans() noexcept;
   // Page cache and slab of the dead. Call when empty.
   void reclaim();
   // False: something is still in it.
@@ -80,6 +83,7 @@ class Group {
   Descriptor oom_event_, peak_file_;
   std::optional<ProcessTracker> tracker_;
   std::vector<std::string> doubts_;
+  std::vector<int> killed_;
   int64_t highest_sample_bytes_ = 0, peak_before_reset_bytes_ = 0;
 };
 

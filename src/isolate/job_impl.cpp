@@ -255,6 +255,7 @@ void Job::Impl::empty_group() {
     pause = std::min(pause * 2, std::chrono::microseconds(5000));
     group.kill();
   }
+  group.reap_orphans();
 }
 
 // After the first process was reaped: ends the rest, reads the figures, gives everything back.

@@ -100,6 +100,12 @@ void ProcessTracker::scan(bool deep) {
                [&](const Member& process) { return found.count(process.pid) != 0; });
 }
 
+std::vector<int> ProcessTracker::pids() const {
+  std::vector<int> pids;
+  for (const Member& member : members_) pids.push_back(member.pid);
+  return pids;
+}
+
 int64_t ProcessTracker::tasks() const noexcept {
   int64_t sum = 0;
   for (const Member& member : members_) sum += member.threads;

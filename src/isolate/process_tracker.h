@@ -21,6 +21,7 @@ class ProcessTracker {
   void scan(bool deep);
   // As of the last scan; zombies are not members.
   size_t processes() const noexcept { return members_.size(); }
+  std::vector<int> pids() const;
   int64_t tasks() const noexcept;
   int64_t resident_bytes() const noexcept;  // shared pages are counted for each process
   double cpu_ms() const noexcept;           // of the members, and of the dead as last seen

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <plimsoll/isolate.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 
 #include <atomic>
 #include <optional>
@@ -249,6 +251,16 @@ TEST(Job, WhoDaemonizesIsStillEnded) {
   EXPECT_EQ(done.receipt.exit_code, 0) << done.error;
   EXPECT_EQ(done.receipt.processes_killed, 1);
   EXPECT_EQ(Residents(), before);
+}
+
+// As process 1 of a container, or as a subreaper, we inherit the job's orphans.
+TEST(Job, OrphansLeaveNoZombies) {
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(Exec(shell("(sleep 100 & sleep 100 &); (setsid sleep 100 &)")).receipt.exit_code, 0);
+    EXPECT_LE(::waitpid(-1, nullptr, WNOHANG), 0);
+  }
+  ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
 }
 
 TEST(Job, AHundredChildrenAreEnded) {
