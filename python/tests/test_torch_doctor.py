@@ -105,6 +105,15 @@ def test_a_recorded_graph_that_nobody_keeps_is_a_cost_and_not_growth():
     assert abs(report.growth["bytes_per_iteration"]) < 1000
 
 
+def test_what_a_graph_takes_besides_its_data_is_no_riddle():
+    outputs, model = [], torch.nn.Linear(16, 16)
+    with torch_doctor.watch(experiments=False) as report:
+        for _ in range(400):
+            outputs.append(model(torch.zeros(1, 16)))
+    assert report.verdict == "leak" and report.findings[0].cause == "graph_retained"
+    assert "unexplained_growth" not in found(report), str(report)
+
+
 def test_larger_inputs_are_no_leak():
     report = examine(patients.bigger_and_bigger, n=20)
     assert report.verdict == "flat" and report.growth["heap_live_bytes_per_iteration"] > 4000, str(report)

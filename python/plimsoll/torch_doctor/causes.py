@@ -250,14 +250,15 @@ def unexplained(report, watch, found):
         return []
     # Findings that grow account for their bytes even where the census could not see them.
     window = growth["window"][1] - growth["window"][0]
-    claimed = sum(finding.bytes_per_iteration for finding in found) * window
+    structures = growth["explained"]["structures"]
+    claimed = sum(finding.bytes_per_iteration for finding in found) * window + structures
     rest = growth["total_bytes"] - max(sum(growth["explained"].values()), claimed)
     # Free parts of the heap that are touched again look like growth to the kernel; new mappings are.
     rest = min(rest, growth["beside_malloc_bytes"])
     by_pages = growth["low"] > 0 and rest > max(2 * _NOTICE_BYTES, 0.3 * growth["total_bytes"])
     slope = theil_sen(watch.readings.points("heap_live", first=2))
     live_total = (slope.value if slope else 0) * window
-    live_rest = live_total - max(growth["explained"]["tensors"], claimed)
+    live_rest = live_total - max(growth["explained"]["tensors"] + structures, claimed)
     by_heap = slope is not None and slope.low > 0 and live_rest > max(_NOTICE_BYTES / 4, 0.3 * live_total)
     if not by_pages and not by_heap:
         return []
