@@ -57,10 +57,20 @@ void record_version_2(RecordedTree& tree, const std::string& directory) {
       "some avg10=1.25 avg60=0.50 avg300=0.10 total=9\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
 }
 
+void record_member(RecordedTree& tree, const char* mounts, const char* cgroup) {
+  record(tree, {});
+  tree.add("/proc/self/mountinfo", mounts);
+  tree.add("/proc/7/cgroup", cgroup);
+}
+
+Sample read_once(const RecordedTree& tree) {
+  return Observer(7, options_of(tree)).Read();
+}
+
 TEST(ObserverRecorded, OneProcess) {
   RecordedTree tree;
-  record(tree, {.mappings = small_mappings()});
-  const Sample sample = Observer(7, options_of(tree)).Read();
+  record(tree, {});
+  const Sample sample = read_once(tree);
   ASSERT_FALSE(sample.gap) << sample.gap_reason;
   EXPECT_TRUE(sample.exact);
   EXPECT_EQ(sample.process.heap_bytes, 150 * kKiB);
@@ -82,7 +92,7 @@ TEST(ObserverRecorded, WhereTheCounterLagsTheKernelsOwnWalkIsAsked) {
   mappings.push_back({"7f0000000000-7f0000400000 r-xp 00000000 fe:00 12 /lib/large.so", 4000, 0});
   record(tree, {.mappings = mappings, .missing_kib = 1500});
   tree.add("/proc/7/smaps_rollup", "1000-2000 ---p 00000000 00:00 0 [rollup]\nRss: 4534 kB\nPss: 4000 kB\n");
-  const Sample sample = Observer(7, options_of(tree)).Read();
+  const Sample sample = read_once(tree);
   EXPECT_EQ(sample.process.sum_bytes, 4534 * kKiB);
   EXPECT_EQ(sample.process.kernel_bytes, 4534 * kKiB);
   EXPECT_EQ(sample.process.rss_bytes, 3034 * kKiB);
@@ -94,7 +104,7 @@ TEST(ObserverRecorded, ATreesKernelFigureIsNeverBelowNothing) {
   mappings.push_back({"7f0000000000-7f0000100000 r-xp 00000000 fe:00 12 /lib/shared.so", 900, 0, 30});
   record(tree, {.mappings = mappings, .missing_kib = 1000});
   record(tree, {.pid = 8, .parent = 7, .mappings = mappings, .missing_kib = 1000});
-  const Sample sample = Observer(7, options_of(tree)).Read();
+  const Sample sample = read_once(tree);
   EXPECT_EQ(sample.process.processes, 2);
   EXPECT_GT(sample.process.kernel_bytes, 0);
   EXPECT_EQ(SampleFromJson(ToJson(sample)).process.kernel_bytes, sample.process.kernel_bytes);
@@ -102,36 +112,36 @@ TEST(ObserverRecorded, ATreesKernelFigureIsNeverBelowNothing) {
 
 TEST(ObserverRecorded, WithoutACgroupTheAccountSaysSo) {
   RecordedTree tree;
-  record(tree, {.mappings = small_mappings()});
+  record(tree, {});
   EXPECT_THAT(Observer(7, options_of(tree)).Account().notes, Contains(HasSubstr("no memory cgroup")));
 }
 
 TEST(ObserverRecorded, AReusedPidIsAnEnd) {
   RecordedTree tree;
-  record(tree, {.mappings = small_mappings()});
+  record(tree, {});
   Observer observer(7, options_of(tree));
   EXPECT_FALSE(observer.Read().gap);
-  record(tree, {.start_ticks = 2000, .mappings = small_mappings()});
+  record(tree, {.start_ticks = 2000});
   EXPECT_TRUE(observer.Read().gap);
   EXPECT_TRUE(observer.Ended());
-  record(tree, {.mappings = small_mappings()});
+  record(tree, {});
   EXPECT_TRUE(observer.Read().gap) << "what has ended does not come back";
 }
 
 TEST(ObserverRecorded, DescendantsWhateverTheirNumbersAndTheirParentsFate) {
   RecordedTree tree;
-  record(tree, {.pid = 50, .mappings = small_mappings()});
-  record(tree, {.pid = 9, .parent = 50, .mappings = small_mappings()});  // a lower number than its parent
-  record(tree, {.pid = 60, .parent = 9, .mappings = small_mappings()});
-  record(tree, {.pid = 70, .parent = 1, .mappings = small_mappings()});  // somebody else's
+  record(tree, {.pid = 50});
+  record(tree, {.pid = 9, .parent = 50});  // a lower number than its parent
+  record(tree, {.pid = 60, .parent = 9});
+  record(tree, {.pid = 70, .parent = 1});  // somebody else's
   Observer observer(50, options_of(tree));
   EXPECT_EQ(observer.Read().process.processes, 3);
   // The one between ends; its child is init's now, and still counts.
   tree.remove("/proc/9");
-  record(tree, {.pid = 60, .parent = 1, .mappings = small_mappings()});
+  record(tree, {.pid = 60, .parent = 1});
   EXPECT_EQ(observer.Read().process.processes, 2);
   // Its number goes to somebody else.
-  record(tree, {.pid = 60, .parent = 1, .start_ticks = 5000, .mappings = small_mappings()});
+  record(tree, {.pid = 60, .parent = 1, .start_ticks = 5000});
   EXPECT_EQ(observer.Read().process.processes, 1);
   auto alone = options_of(tree);
   alone.tree = false;
@@ -140,9 +150,9 @@ TEST(ObserverRecorded, DescendantsWhateverTheirNumbersAndTheirParentsFate) {
 
 TEST(ObserverRecorded, MappingsThatMayNotBeRead) {
   RecordedTree tree;
-  record(tree, {.mappings = small_mappings()});
+  record(tree, {});
   tree.remove("/proc/7/smaps");
-  const Sample sample = Observer(7, options_of(tree)).Read();
+  const Sample sample = read_once(tree);
   ASSERT_FALSE(sample.gap) << sample.gap_reason;
   EXPECT_FALSE(sample.exact);
   EXPECT_EQ(sample.process.anonymous_bytes, 220 * kKiB);
@@ -152,9 +162,8 @@ TEST(ObserverRecorded, MappingsThatMayNotBeRead) {
 
 TEST(ObserverRecorded, Version1InAHybridTree) {
   RecordedTree tree;
-  record(tree, {.threads = 2, .mappings = small_mappings()});
-  tree.add("/proc/self/mountinfo", kMountsOfVersion1);
-  tree.add("/proc/7/cgroup", "4:memory:/box/inner\n0::/\n");
+  record_member(tree, kMountsOfVersion1, "4:memory:/box/inner\n0::/\n");
+  record(tree, {.threads = 2});
   tree.add("/sys/fs/cgroup/unified/cgroup.controllers", "\n");
   tree.add("/sys/fs/cgroup/unified/memory.pressure", "some avg10=3.50 avg60=0.50 avg300=0.10 total=9\n");
   record_version_1(tree, "/sys/fs/cgroup/memory/box/inner");
@@ -192,33 +201,27 @@ TEST(ObserverRecorded, Version1InAHybridTree) {
 
 TEST(ObserverRecorded, TheRootOfVersion1LeavesKernelMemoryOutOfItsUsage) {
   RecordedTree tree;
-  record(tree, {.mappings = small_mappings()});
-  tree.add("/proc/self/mountinfo", kMountsOfVersion1);
-  tree.add("/proc/7/cgroup", "4:memory:/\n0::/\n");
+  record_member(tree, kMountsOfVersion1, "4:memory:/\n0::/\n");
   record_version_1(tree, "/sys/fs/cgroup/memory");
   tree.add("/sys/fs/cgroup/memory/cgroup.sane_behavior", "0\n");
   tree.add("/sys/fs/cgroup/memory/memory.usage_in_bytes", "13631488\n");
-  const Sample sample = Observer(7, options_of(tree)).Read();
-  ASSERT_TRUE(sample.container);
-  EXPECT_EQ(sample.container->sum_bytes, sample.container->kernel_bytes);
+  const auto container = read_once(tree).container;
+  ASSERT_TRUE(container);
+  EXPECT_EQ(container->sum_bytes, container->kernel_bytes);
 }
 
 TEST(ObserverRecorded, Version1SeenFromInsideAContainer) {
   RecordedTree tree;
-  record(tree, {.mappings = small_mappings()});
-  tree.add("/proc/self/mountinfo", kMountsInContainer);
-  tree.add("/proc/7/cgroup", "4:memory:/docker/abc\n");
+  record_member(tree, kMountsInContainer, "4:memory:/docker/abc\n");
   record_version_1(tree, "/sys/fs/cgroup/memory");
-  const Sample sample = Observer(7, options_of(tree)).Read();
+  const Sample sample = read_once(tree);
   ASSERT_TRUE(sample.container);
   EXPECT_EQ(sample.container->kernel_bytes, 15728640);
 }
 
 TEST(ObserverRecorded, Version2Nested) {
   RecordedTree tree;
-  record(tree, {.mappings = small_mappings()});
-  tree.add("/proc/self/mountinfo", kMountsOfVersion2);
-  tree.add("/proc/7/cgroup", "0::/outer/inner\n");
+  record_member(tree, kMountsOfVersion2, "0::/outer/inner\n");
   tree.add("/sys/fs/cgroup/cgroup.controllers", "memory\n");
   record_version_2(tree, "/sys/fs/cgroup/outer/inner");
   tree.add("/sys/fs/cgroup/outer/memory.max", "67108864\n");
@@ -247,14 +250,12 @@ TEST(ObserverRecorded, Version2Nested) {
 
 TEST(ObserverRecorded, Version2CountsAnonymousPagesThatNobodyMapsAnyMore) {
   RecordedTree tree;
-  record(tree, {.mappings = small_mappings()});
-  tree.add("/proc/self/mountinfo", kMountsOfVersion2);
-  tree.add("/proc/7/cgroup", "0::/job\n");
+  record_member(tree, kMountsOfVersion2, "0::/job\n");
   record_version_2(tree, "/sys/fs/cgroup/job");
   // Parts of a huge page: 8 MiB are mapped, 10 MiB and 1 MiB of shared memory are on the lists.
   tree.add("/sys/fs/cgroup/job/memory.stat",
            std::string(kStatOfVersion2) + "inactive_anon 9437184\nactive_anon 2097152\n");
-  const Sample sample = Observer(7, options_of(tree)).Read();
+  const Sample sample = read_once(tree);
   ASSERT_TRUE(sample.container);
   EXPECT_EQ(sample.container->anonymous_bytes, 10 * 1024 * kKiB);
   EXPECT_EQ(sample.container->shared_memory_bytes, 1024 * kKiB);
@@ -262,14 +263,12 @@ TEST(ObserverRecorded, Version2CountsAnonymousPagesThatNobodyMapsAnyMore) {
 
 TEST(ObserverRecorded, Version2BeforeItToldKernelMemoryAsAWhole) {
   RecordedTree tree;
-  record(tree, {.mappings = small_mappings()});
-  tree.add("/proc/self/mountinfo", kMountsOfVersion2);
-  tree.add("/proc/7/cgroup", "0::/job\n");
+  record_member(tree, kMountsOfVersion2, "0::/job\n");
   record_version_2(tree, "/sys/fs/cgroup/job");
   tree.add("/sys/fs/cgroup/job/memory.stat",
            "anon 4096\nfile 8192\nkernel_stack 16384\nsock 0\nshmem 0\npercpu 65536\nslab_reclaimable 4096\n"
            "slab_unreclaimable 8192\n");
-  const Sample sample = Observer(7, options_of(tree)).Read();
+  const Sample sample = read_once(tree);
   ASSERT_TRUE(sample.container);
   EXPECT_EQ(sample.container->slab_bytes, 12288);
   EXPECT_EQ(sample.container->other_kernel_bytes, 65536);
@@ -278,20 +277,16 @@ TEST(ObserverRecorded, Version2BeforeItToldKernelMemoryAsAWhole) {
 TEST(ObserverRecorded, Version2InACgroupNamespace) {
   // The container sees itself as the root; unlike the host's root it has a usage.
   RecordedTree tree;
-  record(tree, {.mappings = small_mappings()});
-  tree.add("/proc/self/mountinfo", kMountsOfVersion2);
-  tree.add("/proc/7/cgroup", "0::/\n");
+  record_member(tree, kMountsOfVersion2, "0::/\n");
   record_version_2(tree, "/sys/fs/cgroup");
-  EXPECT_TRUE(Observer(7, options_of(tree)).Read().container);
+  EXPECT_TRUE(read_once(tree).container);
   tree.remove("/sys/fs/cgroup/memory.current");
-  EXPECT_FALSE(Observer(7, options_of(tree)).Read().container) << "the host's root has none";
+  EXPECT_FALSE(read_once(tree).container) << "the host's root has none";
 }
 
 TEST(ObserverRecorded, AProcessThatIsMovedIsFollowed) {
   RecordedTree tree;
-  record(tree, {.mappings = small_mappings()});
-  tree.add("/proc/self/mountinfo", kMountsOfVersion2);
-  tree.add("/proc/7/cgroup", "0::/one\n");
+  record_member(tree, kMountsOfVersion2, "0::/one\n");
   record_version_2(tree, "/sys/fs/cgroup/one");
   record_version_2(tree, "/sys/fs/cgroup/two");
   tree.add("/sys/fs/cgroup/two/memory.current", "1\n");
@@ -305,9 +300,7 @@ TEST(ObserverRecorded, AProcessThatIsMovedIsFollowed) {
 
 TEST(ObserverRecorded, ACgroupThatIsRemovedIsNoContainer) {
   RecordedTree tree;
-  record(tree, {.mappings = small_mappings()});
-  tree.add("/proc/self/mountinfo", kMountsOfVersion2);
-  tree.add("/proc/7/cgroup", "0::/one\n");
+  record_member(tree, kMountsOfVersion2, "0::/one\n");
   record_version_2(tree, "/sys/fs/cgroup/one");
   Observer observer(7, options_of(tree));
   tree.remove("/sys/fs/cgroup/one");

@@ -45,6 +45,16 @@ inline std::string stat_line(int pid, const std::string& name, char state, int p
       pid, name, state, parent, flags, threads, start_ticks);
 }
 
+// A shell's mappings: 300 KiB of file, 200 KiB written copies and heap, 20 KiB stack.
+inline std::vector<RecordedMapping> small_mappings() {
+  return {
+      {"55d000000000-55d000100000 r-xp 00000000 fe:00 11 /bin/service", 300, 0},
+      {"55d000100000-55d000110000 rw-p 00100000 fe:00 11 /bin/service", 64, 50},
+      {"55d000200000-55d000300000 rw-p 00000000 00:00 0 [heap]", 150, 150},
+      {"7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0 [stack]", 20, 20},
+  };
+}
+
 struct RecordedProcess {
   int pid = 7;
   std::string name = "service";
@@ -52,7 +62,7 @@ struct RecordedProcess {
   int parent = 1;
   int threads = 1;
   int start_ticks = 1000;
-  std::vector<RecordedMapping> mappings;
+  std::vector<RecordedMapping> mappings = small_mappings();
   int missing_kib = 0;  // what VmRSS lags behind the mappings
 };
 
@@ -75,16 +85,6 @@ inline void record(RecordedTree& tree, const RecordedProcess& process) {
   tree.add(directory + "/smaps", smaps_of(process.mappings));
   tree.add(directory + "/fd/0", "");
   tree.add(directory + "/fd/1", "");
-}
-
-// A shell's mappings: 300 KiB of file, 200 KiB written copies and heap, 20 KiB stack.
-inline std::vector<RecordedMapping> small_mappings() {
-  return {
-      {"55d000000000-55d000100000 r-xp 00000000 fe:00 11 /bin/service", 300, 0},
-      {"55d000100000-55d000110000 rw-p 00100000 fe:00 11 /bin/service", 64, 50},
-      {"55d000200000-55d000300000 rw-p 00000000 00:00 0 [heap]", 150, 150},
-      {"7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0 [stack]", 20, 20},
-  };
 }
 
 }  // namespace plimsoll::testing
