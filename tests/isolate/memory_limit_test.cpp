@@ -106,14 +106,18 @@ TEST(MemoryLimit, WhatAJobLeftInThePageCacheIsGivenBack) {
 TEST(MemoryLimit, ThePeakIsTheKernelsOwn) {
   NEED_MEMORY_CGROUP();
   Command command = take(30 * kMiB);
-  command.argv[3] += "import sys\nsys.stdin.read()\nos._exit(0)\n";  // not a page more at its end
-  int ends[2];
+  // Not a page more once it has said that it has them.
+  command.argv[3] += "os.write(5, b'x')\nos.read(0, 1)\nos._exit(0)\n";
+  int ends[2], ready[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  command.descriptors = {{ends[0], 0}};
+  ASSERT_EQ(::pipe2(ready, O_CLOEXEC), 0);
+  command.descriptors = {{ends[0], 0}, {ready[1], 5}};
   Job job = Job::Start(command, {.memory_bytes = 100 * kMiB});
   ::close(ends[0]);
-  while (job.MemoryBytes() < 30 * kMiB) ASSERT_FALSE(job.WaitFor(std::chrono::milliseconds(5)));
-  ASSERT_FALSE(job.WaitFor(std::chrono::milliseconds(100)));
+  ::close(ready[1]);
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  ::close(ready[0]);
   const MemoryCgroup cgroup({.version = surroundings()->memory->version,
                              .controllers = {},
                              .path = "",
