@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <plimsoll/error.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <exception>
+#include <filesystem>
 
 #include "files.h"
 #include "report.h"
@@ -29,6 +31,12 @@ double monotonic_seconds() {
   struct timespec now = {};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Whether the process numbers in /proc mean the same to us.
+bool numbers_are_ours() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self", error) == std::to_string(::getpid());
 }
 
 void thin_out(std::vector<Sample>& samples) {
@@ -80,6 +88,11 @@ int Watch::run() {
 
 // Whatever can be known to fail later fails here, before anything is started.
 void Watch::begin() {
+  if (target_.ours() && !numbers_are_ours())
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "/proc shows another PID namespace than ours, or nothing: the command could not be found there "
+        "(unshare has --mount-proc)");
   if (options_.trim && !can_trim())
     throw Error(ErrorCode::kNotImplemented, "--trim: only on x86-64 with glibc");
   if (!options_.html.empty()) NewFiles().add(options_.html, {});

@@ -161,6 +161,9 @@ bool can_trim() {
 }
 
 std::string trim_process(int pid) {
+  if (!std::ifstream(fmt::format("/proc/{}/maps", pid)))
+    return fmt::format("not done: its mappings may not be read: {} (ask as its owner or as root)",
+                       std::strerror(errno));
   const uint64_t function = find_trim(pid);
   if (function == 0)
     return "not done: the process does not use this machine's glibc, so where its malloc_trim is cannot be "

@@ -31,8 +31,9 @@ double clock_seconds(clockid_t clock) {
          "process {}: not in {} (it has ended, or it is another user's and hidden by hidepid: ask as its "
          "owner or as root)",
          pid, proc_root);
-  fail(ErrorCode::kIo, "process {}: {} may not be read: {} (ask as its owner or as root)", pid, proc_root,
-       std::generic_category().message(error));
+  fail(ErrorCode::kIo, "process {}: {} {} be read: {}{}", pid, proc_root,
+       is_our_trouble(error) ? "cannot" : "may not", std::generic_category().message(error),
+       is_our_trouble(error) ? "" : " (ask as its owner or as root)");
 }
 
 }  // namespace

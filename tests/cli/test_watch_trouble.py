@@ -7,12 +7,13 @@ PLIMSOLL names the command (build/plimsoll). The last line: N passed, M failed, 
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import unittest
 
-from test_watch import IO, PLIMSOLL, USAGE, Case
+from test_watch import INVALID_ARGUMENT, IO, PLIMSOLL, USAGE, Case
 
 
 class Descriptors(Case):
@@ -76,6 +77,25 @@ class Experiments(Case):
         program.chmod(0o755)
         self.assertIn("not found", self.finding("restart", "--restart", "--record", record, "--", program))
         self.assertIn('"verdict"', record.read_text().splitlines()[-1])
+
+
+@unittest.skipIf(os.geteuid() != 0, "only root can become somebody else")
+class Strangers(Case):
+    def test_a_process_that_may_not_be_traced(self):
+        target, command = self.start("sleep", "300"), self.directory / "plimsoll"
+        shutil.copy(PLIMSOLL, command)
+        self.directory.chmod(0o755)
+        done = subprocess.run([command, "watch", "--json", "--trim", "--duration", "200ms", "--interval", "100ms", "--pid",
+                               str(target.pid)], capture_output=True, text=True, timeout=60, user="nobody")
+        self.assertIn("may not be read", self.json_of(done)[1]["experiments"][0]["finding"])
+
+    def test_another_pid_namespace_behind_proc(self):
+        done = subprocess.run(["unshare", "--pid", "--fork", PLIMSOLL, "watch", "--", "sleep", "9"], capture_output=True,
+                              text=True, timeout=60)
+        if "unshare" in done.stderr.split(":")[0]:
+            self.skipTest(done.stderr.strip())
+        self.assertIn("PID namespace", done.stderr)
+        self.assertEqual(done.returncode, INVALID_ARGUMENT)
 
 
 class Long(Case):
