@@ -57,7 +57,7 @@ void add_target_options(CLI::App& app, WatchOptions& options) {
       ->check(check_not_empty);
   app.add_option("--iterations-fd", options.iterations_fd,
                  "the command writes one line per iteration to this descriptor of its own")
-      ->check(CLI::Range(3, 1023));
+      ->check(CLI::Range(3, 63));
 }
 
 void add_result_options(CLI::App& app, WatchOptions& options) {

@@ -326,7 +326,8 @@ class Usage(Case):
                           ["--iterations-from-stdout", "(", "--", "true"], ["--iterations-from-stdout", "x", "--pid", "1"],
                           ["--trim", "--", "true"], ["--reclaim", "--duration", "1s", "--pid", "1"],
                           ["--restart", "--duration", "1s", "--pid", "1"], ["--replay", "x", "--record", "y"],
-                          ["--iterations-fd", "1", "--", "true"]):
+                          ["--iterations-fd", "1", "--", "true"],
+                          ["--iterations-fd", "64", "--", "true"]):
             with self.subTest(arguments):
                 self.assertTrue(self.watch(*arguments, code=USAGE).stderr.startswith("plimsoll: "))
 
