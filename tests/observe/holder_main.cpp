@@ -143,9 +143,13 @@ const std::map<std::string, Command>& commands() {
       {"heap", [](size_t n, const std::string&) { hold_small_blocks(n); }},
       {"arena", [](size_t n, const std::string&) { hold_in_thread([n] { hold_small_blocks(n); }); }},
       {"malloc", [](size_t n, const std::string&) { touch(std::malloc(n), n); }},
+      // The page above stays free: with a map of the dynamic linker's there the kernel would make one of
+      // both, of a size that looks like malloc's.
       {"map",
        [](size_t n, const std::string&) {
-         touch(last_map = map(n, MAP_PRIVATE | MAP_ANONYMOUS), n);
+         last_map = map(n + kPage, MAP_PRIVATE | MAP_ANONYMOUS);
+         require(::munmap(last_map + n, kPage) == 0, "munmap");
+         touch(last_map, n);
          last_map_bytes = n;
        }},
       {"write", [](size_t n, const std::string&) { touch(last_map, std::min(n, last_map_bytes)); }},
