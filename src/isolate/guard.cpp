@@ -31,7 +31,7 @@ $what" ;;
     e) case $sessions in *" $what "*) sessions="${sessions%% $what *} ${sessions#* $what }" ;; esac ;;
   esac
 done
-for session in $sessions; do kill -9 -- "-$session"; done
+for session in $sessions; do kill -9 "-$session"; done
 clear() ( # whatever the job made below, to any depth
   while read -r process; do kill -9 "$process"; done <"$1/cgroup.procs"
   for below in "$1"/*/; do [ -d "$below" ] && clear "${below%/}" && rmdir "$below"; done

@@ -131,7 +131,7 @@ std::vector<std::string> environment_of(const Command& command) {
   const bool is_stranger = command.sandbox.level != SandboxLevel::kNone;
   if (command.environment || is_stranger) {
     for (const auto& [name, value] : command.environment ? *command.environment : HarmlessEnvironment())
-      variables.push_back(name + "=" + value);
+      variables.push_back(fmt::format("{}={}", name, value));
   } else {
     for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
       variables.emplace_back(*variable);

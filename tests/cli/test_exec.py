@@ -414,6 +414,11 @@ class Surroundings(Case):
         self.assertTrue(any("permission" in text for text in answer["cannot_promise"]), answer)
         self.assertEqual(alive(f"88.{os.getpid()}"), [])
         self.assertGreater(answer["peak_bytes"], 0)
+        mark = f"87.{os.getpid()}"
+        with subprocess.Popen([copy, "exec", "--", "sh", "-c", f"sleep {mark} & wait"], preexec_fn=become_nobody, cwd="/") as killed:
+            self.assertTrue(eventually(lambda: len(alive(mark)) == 3))  # with us and the shell
+            killed.kill()
+        self.assertTrue(eventually(lambda: alive(mark) == []), "the guard ends the session")
         answer, status = receipt("--", "sleep", "0.1")
         self.assertTrue(0 < answer["peak_bytes"] < 4 * MIB, "the peak is the job's, not ours before exec")
         answer, status = receipt("--limit", "100MiB", "--", PYTHON, "-S", "-c", "x = bytearray(300 << 20)")
