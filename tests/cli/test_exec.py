@@ -153,7 +153,7 @@ class Usual(Case):
         self.assertTrue(link.is_symlink(), "what a link names is replaced, not the link")
         self.assertEqual(json.loads(path.read_text())["exit_code"], 3)
         with open(path, "w", encoding="utf-8") as file:
-            subprocess.run([PLIMSOLL, "exec", "--quiet", "--receipt", "/dev/fd/1", "--", "echo", "hi"], stdout=file)
+            subprocess.run([PLIMSOLL, "exec", "--quiet", "--receipt", "/proc/self/fd/1", "--", "echo", "hi"], stdout=file)
         self.assertTrue(path.read_text().startswith("hi\n{"), path.read_text())
 
     def test_closed_standard_descriptors(self):
