@@ -48,6 +48,7 @@ ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, const Pr
   if (full) refresh_context(root, stat);
   if (with_tree_) members_ = tree_.update(reader_);
   proportional_ |= members_.size() > 1;
+  relatives_.clear();
   Result result;
   result.exact = full;
   for (const ProcessTree::Member& member : members_) {
@@ -116,9 +117,10 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
     if (files != nullptr) add_files(found, *files);
   }
   if (error != 0) ++result.gaps.denied;
-  ProcessView view =
-      was_full ? (proportional_ ? memory.full.by_pss : memory.full.by_rss)
-               : scale_view(memory.has_full ? &memory.full : nullptr, &memory.before, status, proportional_);
+  ProcessView view = was_full          ? (proportional_ ? memory.full.by_pss : memory.full.by_rss)
+                     : memory.has_full ? scale_view(&memory.full, &memory.before, status, proportional_)
+                                       : scale_view(nullptr, nullptr, own_part(stat, status), proportional_);
+  relatives_.emplace(program, status);
   result.exact &= was_full;
   view.rss_bytes = status.rss_bytes;
   view.page_table_bytes = status.page_table_bytes;
@@ -129,6 +131,14 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
   result.gaps.lazily_freed_bytes += memory.full.lazily_freed_bytes;
   result.gaps.huge_tlb_bytes += status.huge_tlb_bytes;
   return true;
+}
+
+// A child that was forked maps its parent's pages: until its mappings are read, only what it has more counts.
+ProcessStatus ProcessReader::own_part(const ProcessStat& stat, const ProcessStatus& status) const {
+  const auto program = stat.program_identity();
+  const bool is_known = program && stat.start_stack != 0;  // without permission all look the same
+  const auto relative = is_known && proportional_ ? relatives_.find(*program) : relatives_.end();
+  return relative == relatives_.end() ? status : beyond(status, relative->second);
 }
 
 int ProcessReader::read_full(const ProcessDirectory& directory, const std::string& prefix, FullReading& full,

@@ -50,6 +50,8 @@ class ProcessReader {
   // 0, or the errno of what could not be read; ESRCH: the process is gone.
   int read_full(const ProcessDirectory& directory, const std::string& prefix, FullReading& full,
                 FileShares* files);
+  // What a process whose mappings were never read holds of its own, as far as cheap figures tell.
+  ProcessStatus own_part(const ProcessStat& stat, const ProcessStatus& status) const;
   void refresh_context(const ProcessDirectory& root, const ProcessStat& stat);
 
   std::string proc_root_;
@@ -58,6 +60,7 @@ class ProcessReader {
   ProcessTree tree_;
   std::vector<ProcessTree::Member> members_;
   std::map<int, Memory> memories_;
+  std::map<uint64_t, ProcessStatus> relatives_;  // the first of each program in the reading under way
   bool proportional_ = false;
   MappingContext context_;
   int full_readings_ = 0;

@@ -175,6 +175,15 @@ ProcessView scale_view(const FullReading* last, const FullReading* before_last, 
   return view;
 }
 
+ProcessStatus beyond(const ProcessStatus& status, const ProcessStatus& relative) {
+  ProcessStatus more = with_kinds(status);
+  const ProcessStatus same = with_kinds(relative);
+  for (const auto bytes : {&ProcessStatus::rss_anonymous_bytes, &ProcessStatus::rss_file_bytes,
+                           &ProcessStatus::rss_shared_memory_bytes, &ProcessStatus::swap_bytes})
+    more.*bytes = std::max<int64_t>(more.*bytes - same.*bytes, 0);
+  return more;
+}
+
 void add_view(ProcessView& sum, const ProcessView& view) {
   std::vector<int64_t> values;
   for_each_process_field(view, [&](const char*, int64_t value) { values.push_back(value); });

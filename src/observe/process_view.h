@@ -44,6 +44,9 @@ void add_mappings(const std::vector<Vma>& vmas, const NameTable& names, const Ma
 ProcessView scale_view(const FullReading* last, const FullReading* before_last, const ProcessStatus& now,
                        bool proportional);
 
+// What `status` has more than `relative`, a process of the same program whose pages it shares since a fork.
+ProcessStatus beyond(const ProcessStatus& status, const ProcessStatus& relative);
+
 // Adds bytes and counts.
 void add_view(ProcessView& sum, const ProcessView& view);
 

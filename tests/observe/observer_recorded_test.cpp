@@ -148,6 +148,25 @@ TEST(ObserverRecorded, DescendantsWhateverTheirNumbersAndTheirParentsFate) {
   EXPECT_EQ(Observer(50, alone).Read().process.processes, 1);
 }
 
+TEST(ObserverRecorded, ForkedChildrenWhoseMappingsWereNotReadYetCountNoPageTwice) {
+  RecordedTree tree;
+  record(tree, {});
+  auto options = options_of(tree);
+  options.cost_limit = 1e-12;
+  Observer observer(7, options);
+  const Sample alone = observer.Read();
+  auto more = small_mappings();
+  more[2].rss_kib = more[2].anonymous_kib = 250;
+  record(tree, {.pid = 8, .parent = 7});
+  record(tree, {.pid = 9, .parent = 7, .mappings = more});
+  const Sample forked = observer.Read();
+  EXPECT_EQ(forked.process.processes, 3);
+  EXPECT_FALSE(forked.exact);
+  EXPECT_EQ(forked.process.sum_bytes, alone.process.sum_bytes + 100 * kKiB);
+  EXPECT_EQ(forked.process.kernel_bytes, forked.process.sum_bytes);
+  EXPECT_EQ(forked.process.rss_bytes, 3 * alone.process.rss_bytes + 100 * kKiB);
+}
+
 TEST(ObserverRecorded, MappingsThatMayNotBeRead) {
   RecordedTree tree;
   record(tree, {});
