@@ -70,6 +70,22 @@ bool allocator_makes(uint64_t call) {
   return std::find(std::begin(kCalls), std::end(kCalls), call) != std::end(kCalls);
 }
 
+// An impatient Ctrl-C waits: if we ended while a thread runs what we gave it, its process would crash.
+class SignalsWait {
+ public:
+  SignalsWait() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsWait() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+
+ private:
+  sigset_t before_ = {};
+};
+
 // A thread that we hold; let go as it was found.
 class HeldThread {
  public:
@@ -171,6 +187,7 @@ std::string trim_process(int pid) {
   constexpr int kAttempts = 40;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     for (const int id : thread_ids(pid)) {
+      const SignalsWait wait;
       HeldThread thread(id);
       if (!thread.hold()) return fmt::format("not done: cannot stop thread {}: {}", id, std::strerror(errno));
       if (!thread.rests_outside_the_allocator()) continue;

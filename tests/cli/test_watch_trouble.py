@@ -6,14 +6,30 @@ PLIMSOLL names the command (build/plimsoll). The last line: N passed, M failed, 
 """
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
-from test_watch import INVALID_ARGUMENT, IO, PLIMSOLL, USAGE, Case
+from test_watch import INVALID_ARGUMENT, IO, PLIMSOLL, PYTHON, USAGE, Case
+
+
+SLOW_TO_TRIM = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+blocks = [libc.malloc(8000) for _ in range(40000)]
+for block in blocks: ctypes.memset(block, 1, 8000)
+for block in blocks[::2]: libc.free(block)
+print("ready", flush=True)
+while True:
+    time.sleep(0.5)
+    print("alive", flush=True)
+"""
 
 
 class Descriptors(Case):
@@ -70,6 +86,20 @@ class Experiments(Case):
         target = self.start("sleep", "300")
         os.kill(target.pid, signal.SIGSTOP)
         self.assertEqual(self.finding("trim", "--trim", "--pid", target.pid), "not done: the process is stopped")
+
+    def test_impatience_during_a_trim_does_not_end_the_process(self):
+        target = self.start(PYTHON, "-c", SLOW_TO_TRIM, stdout=subprocess.PIPE)
+        target.stdout.readline()
+        watch = self.start(PLIMSOLL, "watch", "--trim", "--duration", "100ms", "--interval", "100ms", "--pid",
+                           str(target.pid), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while watch.poll() is None and "TracerPid:\t0\n" in pathlib.Path(f"/proc/{target.pid}/status").read_text():
+            time.sleep(0.0005)
+        for _ in range(4):
+            watch.send_signal(signal.SIGINT)
+            time.sleep(0.001)
+        watch.wait(60)
+        for _ in range(2):  # the first may have been there before
+            self.assertEqual(target.stdout.readline(), b"alive\n")
 
     def test_a_restart_that_fails_does_not_cost_the_report(self):
         program, record = self.directory / "program", self.directory / "r"
