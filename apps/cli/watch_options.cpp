@@ -40,6 +40,8 @@ void check(const WatchOptions& options) {
   need(options.pattern.empty() || options.iterations_fd < 0,
        "--iterations-from-stdout and --iterations-fd: iterations are counted in one way only");
   need(!replay || options.record.empty(), "--record: a replay has nothing to record");
+  need(options.html.empty() || (options.html != options.record && options.html != options.replay),
+       "--html: the page would replace the recording: give it another name");
   need(!replay || options.duration_seconds == 0, "--duration: a replay is as long as its recording");
   const bool experiments = options.trim || options.reclaim || options.restart;
   need(!experiments || !replay, "--trim, --reclaim and --restart need a live process, not a recording");

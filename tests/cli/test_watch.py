@@ -327,7 +327,8 @@ class Usage(Case):
                           ["--trim", "--", "true"], ["--reclaim", "--duration", "1s", "--pid", "1"],
                           ["--restart", "--duration", "1s", "--pid", "1"], ["--replay", "x", "--record", "y"],
                           ["--iterations-fd", "1", "--", "true"],
-                          ["--iterations-fd", "64", "--", "true"]):
+                          ["--iterations-fd", "64", "--", "true"], ["--html", "x", "--replay", "x"],
+                          ["--html", "x", "--record", "x", "--", "true"]):
             with self.subTest(arguments):
                 self.assertTrue(self.watch(*arguments, code=USAGE).stderr.startswith("plimsoll: "))
 
