@@ -152,7 +152,7 @@ verdicts() {
 # All of them, ten seeds each, with the bounds that docs/verdicts.md gives: about half an hour.
 verdicts_full() {
   need "${EXAMPLE_PACKAGES[@]}" || echo "families with torch will be skipped"
-  tests/scenarios/evaluate.py prove
+  tests/scenarios/evaluate.py prove --jobs 10
 }
 
 # verify_variants VARIANTS... -- ARGUMENTS: `plimsoll verify` once for each variant (a string of options), counts added
