@@ -541,16 +541,21 @@ class Result(unittest.TextTestResult):
         self.passed += 1
 
 
-def main():
-    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
-    if len(sys.argv) > 1:
-        suite = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:], sys.modules["__main__"])
+def run(suite):
+    """Runs it and prints what the stages count; returns the exit code."""
     result = unittest.TextTestRunner(resultclass=Result, stream=sys.stdout, verbosity=1).run(suite)
     for test, reason in result.skipped:
         print(f"skipped {test}: {reason}")
     failed = len(result.failures) + len(result.errors)
     print(f"{result.passed} passed, {failed} failed, {len(result.skipped)} skipped")
     return 1 if failed else 0
+
+
+def main():
+    here = sys.modules["__main__"]
+    names = sys.argv[1:]
+    loader = unittest.defaultTestLoader
+    return run(loader.loadTestsFromNames(names, here) if names else loader.loadTestsFromModule(here))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import sys
 import time
 import unittest
 
-from test_exec import LIMIT, MIB, PLIMSOLL, PYTHON, TAKE, TIMEOUT, Result, eventually
+from test_exec import LIMIT, MIB, PLIMSOLL, PYTHON, TAKE, TIMEOUT, eventually, run
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
 ENTER = ["/bin/sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"']
@@ -90,15 +90,5 @@ class OrdinaryCgroup(unittest.TestCase):
         self.assertTrue(eventually(self.is_as_before), list(self.own.iterdir()))
 
 
-def main():
-    suite = unittest.defaultTestLoader.loadTestsFromTestCase(OrdinaryCgroup)
-    result = unittest.TextTestRunner(resultclass=Result, stream=sys.stdout, verbosity=1).run(suite)
-    for test, reason in result.skipped:
-        print(f"skipped {test}: {reason}")
-    failed = len(result.failures) + len(result.errors)
-    print(f"{result.passed} passed, {failed} failed, {len(result.skipped)} skipped")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(unittest.defaultTestLoader.loadTestsFromTestCase(OrdinaryCgroup)))
