@@ -57,14 +57,17 @@ class OrdinaryCgroup(unittest.TestCase):
         self.assertTrue(eventually(self.is_as_before), list(self.own.iterdir()))
 
     def test_others_in_it_are_not_moved(self):
-        with subprocess.Popen([*ENTER, self.own, "/bin/sleep", "5"]) as other:
-            eventually(self.members)
+        other = subprocess.Popen([*ENTER, self.own, "/bin/sleep", "1000"])
+        try:
+            self.assertTrue(eventually(self.members))
             status, answer, error = self.run_json("--limit", "64MiB", "--", "/bin/true")
             self.assertEqual((status, answer["mechanism"]), (0, "rlimit and sampling"), error)
             self.assertTrue(any("systemd-run --scope" in doubt for doubt in answer["cannot_promise"]))
             self.assertEqual(self.members(), [str(other.pid)])
             self.assertTrue(self.is_as_before())
+        finally:
             other.kill()
+            other.wait()
 
     def test_killed_it_leaves_nothing(self):
         process = self.start("--limit", "64MiB", "--", "/bin/sleep", "1000")
