@@ -34,7 +34,9 @@ class Lab(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.before = rooms()
-        cls.chart = os.path.join(tempfile.mkdtemp(), "chart.svg")
+        room = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(room.cleanup)
+        cls.chart = os.path.join(room.name, "chart.svg")
         cls.outcome = lab("--stand-in", "--json", "--svg", cls.chart)
 
     def ways(self):
