@@ -22,6 +22,9 @@ MIB = 1 << 20
 USAGE, TIMEOUT, OURS, NOT_EXECUTABLE, NOT_FOUND, LIMIT = 2, 124, 125, 126, 127, 137
 TAKE = "import sys\nx = bytearray(int(sys.argv[1]))\nfor i in range(0, len(x), 4096): x[i] = 1\n"
 
+# Whoever runs us in the background of a script has SIGINT ignored, and children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def own_memory_cgroup():
     """Our memory cgroup's directory, or None."""
