@@ -24,6 +24,13 @@ class Service:
         assert "listening" in line, line + self.process.stderr.read()
         self.address = re.search(r"http://\S+", line)[0]
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
     def ask(self, path, data=None):
         request = urllib.request.Request(self.address + path, None if data is None else json.dumps(data).encode())
         try:
@@ -44,12 +51,8 @@ class Service:
 
 @pytest.fixture(name="service", scope="module")
 def running_service():
-    service = Service("--timeout", "60", "--limit", "1GiB")
-    try:
+    with Service("--timeout", "60", "--limit", "1GiB") as service:
         yield service
-    finally:
-        service.process.kill()
-        service.process.communicate()
 
 
 def test_snippets(service):
@@ -60,11 +63,11 @@ def test_snippets(service):
 
 @pytest.mark.skipif(not TORCH, reason="no torch")
 def test_torch():
-    service = Service("--preload", "torch", "--workers", "1")
     code = "import torch\nlayer = torch.nn.Linear(512, 512)\ny = layer(torch.ones(8, 512)).detach().shape[1]\nz = torch.ones(2)"
-    status, reply = service.run(code, result="z")
-    assert status == 200 and reply["value"] == [1.0, 1.0], reply
-    service.stop()
+    with Service("--preload", "torch", "--workers", "1") as service:
+        status, reply = service.run(code, result="z")
+        assert status == 200 and reply["value"] == [1.0, 1.0], reply
+        service.stop()
 
 
 def test_bad_ones(service):
@@ -106,13 +109,9 @@ def test_memory_stays_flat(service):
 
 
 def test_endless_one_and_ctrl_c():
-    service = Service("--timeout", "0.5", "--workers", "1")
-    try:
+    with Service("--timeout", "0.5", "--workers", "1") as service:
         status, reply = service.run("while True: pass")
         assert status == 408 and reply["error"] == "time limit", reply
         pids = service.ask("/memory")[1]["worker_pids"]
         service.stop()
         assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
-    finally:
-        service.process.kill()
-        service.process.communicate()
