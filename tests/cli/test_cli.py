@@ -17,6 +17,8 @@ import time
 import unittest
 import xml.etree.ElementTree
 
+import counted
+
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -455,7 +457,4 @@ class Interrupt(Case):
 
 
 if __name__ == "__main__":
-    result = unittest.main(exit=False, verbosity=0).result
-    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
-    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped", flush=True)
-    sys.exit(1 if failed else 0)
+    sys.exit(counted.main())

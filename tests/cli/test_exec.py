@@ -15,6 +15,8 @@ import tempfile
 import time
 import unittest
 
+import counted
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLIMSOLL = os.environ.get("PLIMSOLL", str(ROOT / "build" / "plimsoll"))
 PYTHON = "/usr/bin/python3"
@@ -536,30 +538,5 @@ def children(pid):
         return []
 
 
-class Result(unittest.TextTestResult):
-    passed = 0
-
-    def addSuccess(self, test):
-        super().addSuccess(test)
-        self.passed += 1
-
-
-def run(suite):
-    """Runs it and prints what the stages count; returns the exit code."""
-    result = unittest.TextTestRunner(resultclass=Result, stream=sys.stdout, verbosity=1).run(suite)
-    for test, reason in result.skipped:
-        print(f"skipped {test}: {reason}")
-    failed = len(result.failures) + len(result.errors)
-    print(f"{result.passed} passed, {failed} failed, {len(result.skipped)} skipped")
-    return 1 if failed else 0
-
-
-def main():
-    here = sys.modules["__main__"]
-    names = sys.argv[1:]
-    loader = unittest.defaultTestLoader
-    return run(loader.loadTestsFromNames(names, here) if names else loader.loadTestsFromModule(here))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(counted.main())

@@ -12,7 +12,8 @@ import sys
 import time
 import unittest
 
-from test_exec import LIMIT, MIB, PLIMSOLL, PYTHON, TAKE, TIMEOUT, eventually, run
+import counted
+from test_exec import LIMIT, MIB, PLIMSOLL, PYTHON, TAKE, TIMEOUT, eventually
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
 ENTER = ["/bin/sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"']
@@ -94,4 +95,4 @@ class OrdinaryCgroup(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    sys.exit(run(unittest.defaultTestLoader.loadTestsFromTestCase(OrdinaryCgroup)))
+    sys.exit(counted.main())

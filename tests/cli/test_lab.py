@@ -15,6 +15,8 @@ import time
 import unittest
 import xml.etree.ElementTree
 
+import counted
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLIMSOLL = os.environ.get("PLIMSOLL", str(ROOT / "build" / "plimsoll"))
 WAYS = ["in process", "reset and trim", "fork", "spawn", "plimsoll exec"]
@@ -103,7 +105,4 @@ class Lab(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    result = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromTestCase(Lab))
-    bad = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - bad - len(result.skipped)} passed, {bad} failed, {len(result.skipped)} skipped")
-    sys.exit(bad != 0)
+    sys.exit(counted.main())

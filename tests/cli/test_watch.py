@@ -15,6 +15,7 @@ import tempfile
 import time
 import unittest
 
+import counted
 from pseudo_terminal import PseudoTerminal
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -453,9 +454,4 @@ class Terminal(Case):
 
 
 if __name__ == "__main__":
-    result = unittest.main(exit=False, argv=[sys.argv[0], *sys.argv[1:]]).result
-    failed = len(result.failures) + len(result.errors)
-    for test, reason in result.skipped:
-        print(f"skipped {test}: {reason}")
-    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
-    sys.exit(failed > 0)
+    sys.exit(counted.main())

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import unittest
 
+import counted
 from test_watch import HOSTILE, LEAK, PLIMSOLL, recording
 
 # How many different colours a canvas shows, and how much of it is painted.
@@ -137,9 +138,4 @@ class Page(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    result = unittest.main(exit=False, verbosity=0).result
-    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
-    for test, reason in result.skipped:
-        print(f"skipped {test}: {reason}")
-    print(f"{result.testsRun - failed - (skipped if result.testsRun else 0)} passed, {failed} failed, {skipped} skipped")
-    sys.exit(1 if failed else 0)
+    sys.exit(counted.main())

@@ -15,6 +15,7 @@ import sys
 import time
 import unittest
 
+import counted
 from test_watch import INVALID_ARGUMENT, IO, PLIMSOLL, PYTHON, USAGE, Case
 
 
@@ -144,9 +145,4 @@ class Long(Case):
 
 
 if __name__ == "__main__":
-    result = unittest.main(exit=False, argv=[sys.argv[0], *sys.argv[1:]]).result
-    failed = len(result.failures) + len(result.errors)
-    for test, reason in result.skipped:
-        print(f"skipped {test}: {reason}")
-    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
-    sys.exit(failed > 0)
+    sys.exit(counted.main())
