@@ -15,22 +15,14 @@
 namespace plimsoll {
 namespace {
 
-std::optional<double> scaled(std::optional<int64_t> number, double unit) {
-  return number ? std::optional(static_cast<double>(*number) / unit) : std::nullopt;
-}
-
-std::optional<double> read_cpu_ms(const JobCgroup& cgroup) {
+// Its CPU time in all, or what of it was spent in the program and not in the kernel.
+std::optional<double> read_cpu_ms(const JobCgroup& cgroup, bool of_program) {
   FileReader reader;
-  if (cgroup.version() == 2)
-    return scaled(number_of(reader.read_at(cgroup.descriptor(), "cpu.stat").value_or(""), "usage_usec"), 1e3);
-  return scaled(parse_number(reader.read_at(cgroup.descriptor(), "cpuacct.usage").value_or("")), 1e6);
-}
-
-std::optional<double> read_user_ms(const JobCgroup& cgroup) {
-  FileReader reader;
-  if (cgroup.version() == 2)
-    return scaled(number_of(reader.read_at(cgroup.descriptor(), "cpu.stat").value_or(""), "user_usec"), 1e3);
-  return scaled(parse_number(reader.read_at(cgroup.descriptor(), "cpuacct.usage_user").value_or("")), 1e6);
+  const bool second = cgroup.version() == 2;
+  const char* file = second ? "cpu.stat" : of_program ? "cpuacct.usage_user" : "cpuacct.usage";
+  const std::string_view text = reader.read_at(cgroup.descriptor(), file).value_or("");
+  const auto time = second ? number_of(text, of_program ? "user_usec" : "usage_usec") : parse_number(text);
+  return time ? std::optional(static_cast<double>(*time) / (second ? 1e3 : 1e6)) : std::nullopt;
 }
 
 }  // namespace
@@ -216,7 +208,7 @@ void Group::reset_peak() {
 }
 
 std::optional<double> Group::cpu_ms() const {
-  if (const JobCgroup* cgroup = clock()) return read_cpu_ms(*cgroup);
+  if (const JobCgroup* cgroup = clock()) return read_cpu_ms(*cgroup, false);
   return tracker_ ? std::optional(tracker_->cpu_ms()) : std::nullopt;
 }
 
@@ -237,7 +229,7 @@ int64_t Group::oom_kills() const {
 std::optional<ThrashFigures> Group::thrash_figures() const {
   const JobCgroup* cgroup = clock();
   if (!figures_ || limits_.memory_bytes == 0 || cgroup == nullptr) return std::nullopt;
-  const auto user_ms = read_user_ms(*cgroup), cpu_ms = read_cpu_ms(*cgroup);
+  const auto user_ms = read_cpu_ms(*cgroup, true), cpu_ms = read_cpu_ms(*cgroup, false);
   const int64_t usage_bytes = memory_bytes();
   const std::string_view stat = figures_->stat();
   const bool first = figures_->version() == 1;

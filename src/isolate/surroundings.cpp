@@ -82,8 +82,12 @@ std::optional<CgroupPlace> usable(const std::optional<CgroupPlace>& place, const
 
 Surroundings look_around(const CgroupRoots& roots) {
   std::vector<CgroupPlace> places = cgroup_places(0, roots);
-  for (CgroupPlace& place : places) place = without_seat(std::move(place));
   Surroundings found;
+  for (CgroupPlace& place : places) {
+    CgroupPlace own = without_seat(place);
+    if (own.directory != place.directory) found.seated_beneath = own.directory;
+    place = std::move(own);
+  }
   found.own_memory = find_controller(places, "memory");
   found.memory = usable(found.own_memory, "memory", found.obstacles);
   found.pids = usable(find_controller(places, "pids"), "pids", found.obstacles);
@@ -93,9 +97,6 @@ Surroundings look_around(const CgroupRoots& roots) {
     std::vector<std::string> ignored;
     found.cpuacct = usable(find_controller(places, "cpuacct"), "cpuacct", ignored);
   }
-  const auto seat = roots.tree.empty() ? find_unified(cgroup_places(0, roots)) : std::nullopt;
-  if (seat && without_seat(*seat).directory != seat->directory)
-    found.seated_beneath = without_seat(*seat).directory;
   return found;
 }
 
@@ -107,10 +108,12 @@ std::shared_ptr<const Surroundings> surroundings() {
   };
   static Known known;
   FileReader reader;
-  const std::string_view now = reader.read("/proc/self/cgroup").value_or("");
+  const auto cgroups_now = [&] { return reader.read("/proc/self/cgroup").value_or(""); };
   const std::lock_guard lock(known.mutex);
-  if (!known.answer || known.cgroups != now) {
-    known.cgroups = now;
+  // Looking around may take a seat, which is another place: then once more, from there.
+  constexpr int kLooks = 2;
+  for (int look = 0; look < kLooks && (!known.answer || known.cgroups != cgroups_now()); ++look) {
+    known.cgroups = cgroups_now();
     known.answer = std::make_shared<const Surroundings>(look_around({}));
   }
   return known.answer;
