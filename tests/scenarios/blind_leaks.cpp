@@ -34,11 +34,6 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kHeader = 16;  // glibc's, per block, with what rounding adds
 
-int checked(int64_t result, const char* what) {
-  if (result < 0) throw std::runtime_error(what);
-  return static_cast<int>(result);
-}
-
 Blocks& lost() {
   static auto* const blocks = new Blocks;
   return *blocks;

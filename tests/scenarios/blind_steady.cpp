@@ -27,13 +27,8 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-int64_t checked(int64_t result, const char* what) {
-  if (result < 0) throw std::runtime_error(what);
-  return result;
-}
-
 int opened(const std::string& path) {
-  return static_cast<int>(checked(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), "open"));
+  return checked(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600), "open");
 }
 
 char* mapped(size_t bytes, int flags, int file) {

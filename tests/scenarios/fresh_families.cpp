@@ -29,11 +29,6 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-int checked(int64_t result, const char* what) {
-  if (result < 0) throw std::runtime_error(what);
-  return static_cast<int>(result);
-}
-
 void linked_list(Run& run) {
   struct Node {
     Node* next;

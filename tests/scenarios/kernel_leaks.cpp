@@ -30,11 +30,6 @@ size_t whole_pages(double bytes) {
   return (static_cast<size_t>(bytes) + kPage - 1) / kPage * kPage;
 }
 
-int checked(int result, const char* what) {
-  if (result < 0) throw std::runtime_error(what);
-  return result;
-}
-
 void anonymous_maps(Run& run) {
   const double mean = run.LogUniform(8e3, 6e4);
   do {

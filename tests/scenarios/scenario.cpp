@@ -104,4 +104,9 @@ void touch(char* data, size_t bytes) {
   for (size_t at = 0; at < bytes; at += kPage) static_cast<volatile char*>(data)[at] = 1;
 }
 
+int checked(int64_t result, const char* what) {
+  if (result < 0) throw std::runtime_error(what);
+  return static_cast<int>(result);
+}
+
 }  // namespace plimsoll::scenarios

@@ -64,6 +64,8 @@ struct Mapping {  // private and anonymous, written; never unmapped by itself
 Mapping map_pages(size_t bytes);
 void unmap(const Mapping& mapping);
 void touch(char* data, size_t bytes);
+// What a system call returned; throws if it failed.
+int checked(int64_t result, const char* what);
 
 struct Family {
   const char* name;

@@ -34,11 +34,6 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr size_t kHeader = 8;  // of glibc, besides what malloc_usable_size() tells
 
-int64_t checked(int64_t result, const char* what) {
-  if (result < 0) throw std::runtime_error(what);
-  return result;
-}
-
 // What the containers below hold, with what malloc adds to it.
 size_t& held_bytes() {
   static size_t held = 0;
@@ -153,7 +148,7 @@ void parse_arena(Run& run) {
 void half_closed_connections(Run& run) {
   const auto every = static_cast<int64_t>(run.Uniform(4, 10));
   const size_t bytes = run.Size(1e4, 6e4);
-  const int server = static_cast<int>(checked(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+  const int server = checked(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -166,9 +161,9 @@ void half_closed_connections(Run& run) {
   do {
     run.Request();
     if (run.iteration() % every != 0) continue;
-    const int client = static_cast<int>(checked(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+    const int client = checked(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
     checked(connect(client, where, length), "connect");
-    const int accepted = static_cast<int>(checked(accept4(server, nullptr, nullptr, SOCK_CLOEXEC), "accept"));
+    const int accepted = checked(accept4(server, nullptr, nullptr, SOCK_CLOEXEC), "accept");
     char question[] = "GET / HTTP/1.0\r\n\r\n";
     checked(write(client, question, sizeof(question)), "write");
     checked(read(accepted, question, sizeof(question)), "read");
@@ -180,8 +175,7 @@ void half_closed_connections(Run& run) {
 // A trace that is appended to, in a folder that happens to be memory.
 void trace_on_tmpfs(Run& run) {
   const std::string path = run.Folder("/dev/shm") + "/trace";
-  const int file =
-      static_cast<int>(checked(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600), "open"));
+  const int file = checked(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600), "open");
   const double mean = run.LogUniform(1500, 12000);
   do {
     run.Request();
@@ -200,8 +194,7 @@ void forgotten_uploads(Run& run) {
     run.Request();
     if (run.iteration() % every != 0) continue;
     const std::string body(static_cast<size_t>(run.Uniform(0.5, 1.5) * mean), 'u');
-    const int file =
-        static_cast<int>(checked(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600), "open"));
+    const int file = checked(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600), "open");
     checked(write(file, body.data(), body.size()), "write");
     void* const data = mmap(nullptr, body.size(), PROT_READ, MAP_PRIVATE, file, 0);
     if (data == MAP_FAILED) throw std::runtime_error("mmap failed");

@@ -26,13 +26,8 @@ namespace {
 
 constexpr size_t kPage = 4096;
 
-int64_t checked(int64_t result, const char* what) {
-  if (result < 0) throw std::runtime_error(what);
-  return result;
-}
-
 int opened(const std::string& path, int flags) {
-  return static_cast<int>(checked(open(path.c_str(), flags | O_CREAT | O_CLOEXEC, 0600), "open"));
+  return checked(open(path.c_str(), flags | O_CREAT | O_CLOEXEC, 0600), "open");
 }
 
 void write_all(int file, const std::string& text) {
@@ -61,7 +56,7 @@ void socket_churn(Run& run) {
   const std::string path = run.Folder("/tmp") + "/socket";
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   auto* const where = reinterpret_cast<sockaddr*>(&address);
-  const int listener = static_cast<int>(checked(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+  const int listener = checked(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
   checked(bind(listener, where, sizeof(address)), "bind");
   checked(listen(listener, 16), "listen");
   const double often = run.Uniform(0.2, 0.9), longest = run.Uniform(0.005, 0.04),
@@ -71,9 +66,9 @@ void socket_churn(Run& run) {
     run.Request();
     if (run.Chance(often) && there.size() < 80) {
       Connection fresh{};
-      fresh.client = static_cast<int>(checked(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+      fresh.client = checked(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
       checked(connect(fresh.client, where, sizeof(address)), "connect");
-      fresh.server = static_cast<int>(checked(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC), "accept"));
+      fresh.server = checked(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC), "accept");
       fresh.until = run.Progress() + longest * run.Uniform(0.2, 1);
       fresh.buffer.assign(run.Size(500, most), 'b');
       there.push_back(std::move(fresh));
@@ -360,7 +355,7 @@ void punched_segments(Run& run) {
   constexpr size_t kPiece = 16 * kPage;
   const size_t window = run.Size(5e6, 3e7) / kPiece * kPiece, all = 2 * window;
   const double pace = static_cast<double>(window) / run.Uniform(0.1, 0.4) * run.Uniform(1, 2);
-  const int file = static_cast<int>(checked(memfd_create("objects", MFD_CLOEXEC), "memfd_create"));
+  const int file = checked(memfd_create("objects", MFD_CLOEXEC), "memfd_create");
   checked(ftruncate(file, static_cast<off_t>(all)), "ftruncate");
   char* const data = mapped(all, PROT_READ | PROT_WRITE, MAP_SHARED, file);
   size_t end = 0;
