@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <memory>
 
+#include "observe/procfs.h"
+
 namespace plimsoll {
 
 std::optional<JobCgroup> JobCgroup::create(const CgroupPlace& parent, const std::string& name, int& error) {
@@ -70,27 +72,23 @@ int JobCgroup::remove() noexcept {
 
 namespace {
 
-// Fields are counted from 1, as in proc(5); from the third on.
-std::optional<int64_t> field_of_stat(int pid, int number) noexcept {
+std::optional<ProcessStat> stat_of(int pid) noexcept {
   FileReader reader;
   char path[32];
   *fmt::format_to(path, "/proc/{}/stat", pid) = '\0';
-  std::string_view text = reader.read(path).value_or("");
-  const size_t name_end = text.rfind(')');
-  if (name_end == std::string_view::npos) return std::nullopt;
-  text.remove_prefix(name_end + 1);
-  for (int field = 3; field < number; ++field) next_word(text);
-  return parse_number(next_word(text));
+  return parse_stat(reader.read(path).value_or(""));
 }
 
 }  // namespace
 
 std::optional<int64_t> process_start_time(int pid) noexcept {
-  return field_of_stat(pid, 22);
+  const auto stat = stat_of(pid);
+  return stat ? std::optional(static_cast<int64_t>(stat->start_ticks)) : std::nullopt;
 }
 
 std::optional<int64_t> process_parent(int pid) noexcept {
-  return field_of_stat(pid, 4);
+  const auto stat = stat_of(pid);
+  return stat ? std::optional<int64_t>(stat->parent) : std::nullopt;
 }
 
 std::string job_cgroup_name() {
