@@ -1,4 +1,5 @@
-// The native half of the Python package: one function, in a file of its own, per public header.
+// The native half of the Python package: one function, in a file of its own, per public header, and one for
+// the condition variable that the others' Python needs.
 //
 // Rules: the interpreter's lock is released around everything that can wait; what waits on the main thread
 // looks for signals (PyErr_CheckSignals) at least ten times a second, so that Ctrl-C works at any moment;
@@ -36,6 +37,7 @@ auto without_lock(Work work) {
   if constexpr (!std::is_void_v<decltype(work())>) return std::move(*answer);
 }
 
+void bind_condition(pybind11::module_& module);
 void bind_error(pybind11::module_& module);
 void bind_isolate(pybind11::module_& module);
 void bind_observe(pybind11::module_& module);

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "bindings.h"
 #include "isolate_values.h"
@@ -23,6 +24,8 @@ struct Finished {
   std::condition_variable news;
   std::deque<std::pair<int64_t, Outcome>> outcomes;  // by the caller's number
   bool closed = false;
+  bool delivering = false, delivered = false;
+  std::thread::id deliverer;
 };
 
 class PythonPool {
@@ -66,11 +69,25 @@ class PythonPool {
     }
   }
 
+  // Runs `deliver` in a thread, which calls next() until there are no more, and delivered() at its end.
+  void start_delivery(const py::function& deliver) {
+    py::module_::import("_thread").attr("start_new_thread")(deliver, py::tuple());
+    const std::lock_guard lock(finished_->mutex);
+    finished_->delivering = !finished_->delivered;
+  }
+  void delivered() {
+    const std::lock_guard lock(finished_->mutex);
+    finished_->delivering = false;
+    finished_->delivered = true;
+    finished_->news.notify_all();
+  }
+
   // (number, outcome) of the next job that is over; None: the pool is closed and there are no more.
   py::object next() {
     const auto one = without_lock([&] {
       std::optional<std::pair<int64_t, Outcome>> first;
       std::unique_lock lock(finished_->mutex);
+      finished_->deliverer = std::this_thread::get_id();
       finished_->news.wait(lock, [&] { return !finished_->outcomes.empty() || finished_->closed; });
       if (!finished_->outcomes.empty()) {
         first = std::move(finished_->outcomes.front());
@@ -88,11 +105,17 @@ class PythonPool {
   void cancel(int64_t id) { pool_->Cancel(id); }
   std::vector<int> pids() const { return pool_->WorkerPids(); }
 
+  // Returns when all is delivered, unless it is the delivering thread that calls. In one piece, so that
+  // Ctrl-C cannot come in between: the thread would meet the end of the interpreter in native code.
   void close() {
-    without_lock([&] { pool_->Close(); });
-    const std::lock_guard lock(finished_->mutex);
-    finished_->closed = true;
-    finished_->news.notify_all();
+    without_lock([&] {
+      pool_->Close();
+      std::unique_lock lock(finished_->mutex);
+      finished_->closed = true;
+      finished_->news.notify_all();
+      if (finished_->deliverer == std::this_thread::get_id()) return;
+      finished_->news.wait(lock, [&] { return !finished_->delivering; });
+    });
   }
 
   py::dict statistics() const {
@@ -120,6 +143,8 @@ void bind_pool(py::module_& module) {
            py::arg("options"))
       .def("submit", &PythonPool::submit, py::arg("number"), py::arg("request"), py::arg("repeatable"),
            py::arg("wall_ms"), py::arg("patience_ms"))
+      .def("start_delivery", &PythonPool::start_delivery, py::arg("deliver"))
+      .def("delivered", &PythonPool::delivered)
       .def("next", &PythonPool::next)
       .def("wait_ready", &PythonPool::wait_ready, py::arg("timeout_ms"))
       .def("cancel", &PythonPool::cancel, py::arg("id"), release())

@@ -2,7 +2,6 @@
 import concurrent.futures
 import itertools
 import os
-import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
@@ -25,6 +24,10 @@ class JobFuture(concurrent.futures.Future):  # type: ignore[type-arg]
     receipt: Optional[Receipt] = None
     _cancel_job: Optional[Callable[[], None]] = None
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._condition: Any = _native.Condition()  # threading's does not survive Ctrl-C at every moment
+
     def cancel(self) -> bool:
         cancelled = super().cancel()
         if cancelled and self._cancel_job is not None:
@@ -45,29 +48,35 @@ class _State:
     def __init__(self, native: Any, terms: _calls.Terms) -> None:
         self.native, self.terms = native, terms
         self.owner = os.getpid()
-        self.lock = threading.Lock()
-        self.quiet = threading.Condition(self.lock)
+        self.changed = _native.Condition()
+        self.closed = False
         self.pending: Dict[int, _Pending] = {}
         self.waiters: List[Tuple[Any, Any]] = []  # asyncio's loops and futures that wait for room
-        self.thread = threading.Thread(target=self.deliver, name="plimsoll-pool", daemon=True)
-        self.thread.start()
+
+    def start(self) -> None:
+        self.native.start_delivery(self.deliver)
 
     def deliver(self) -> None:
-        while (item := self.native.next()) is not None:
-            number, outcome = item
-            with self.lock:
-                pending = self.pending.pop(number, None)  # None: Ctrl-C came while it was submitted
-                waiters, self.waiters = self.waiters, []
-            if pending is not None:
-                self.settle(pending, outcome)
-            with self.lock:
-                self.quiet.notify_all()
-            for loop, waiter in waiters:
-                try:
-                    loop.call_soon_threadsafe(_wake, waiter)
-                except RuntimeError:  # its loop is closed
-                    pass
-            del item, outcome, pending
+        try:
+            while (item := self.native.next()) is not None:
+                self.deliver_one(*item)
+                del item
+        finally:
+            self.native.delivered()
+
+    def deliver_one(self, number: int, outcome: Any) -> None:
+        with self.changed:
+            pending = self.pending.pop(number, None)  # None: Ctrl-C came while it was submitted
+            waiters, self.waiters = self.waiters, []
+        if pending is not None:
+            self.settle(pending, outcome)
+        with self.changed:
+            self.changed.notify_all()
+        for loop, waiter in waiters:
+            try:
+                loop.call_soon_threadsafe(_wake, waiter)
+            except RuntimeError:  # its loop is closed
+                pass
 
     def settle(self, pending: _Pending, outcome: Any) -> None:
         future = pending.future
@@ -86,21 +95,16 @@ class _State:
         else:
             future.set_result(answer.value)
 
+    def wait(self) -> None:
+        """Until every job has its outcome."""
+        with self.changed:
+            while self.pending and not self.closed:
+                self.changed.wait(0.2)
+
     def close(self) -> None:
-        if os.getpid() != self.owner:
-            return
-        # Ctrl-C must not leave between the two: the thread would meet the end of the interpreter in native code.
-        interrupted = None
-        while True:
-            try:
-                self.native.close()
-                if threading.current_thread() is not self.thread:
-                    self.thread.join()
-                break
-            except KeyboardInterrupt as interrupt:
-                interrupted = interrupt
-        if interrupted is not None:
-            raise interrupted
+        if os.getpid() == self.owner:
+            self.native.close()
+            self.closed = True
 
 
 def _wake(waiter: Any) -> None:
@@ -147,6 +151,7 @@ class Pool:
         self._state = _State(_native.Pool(_calls.worker_spec(terms), workers, options), terms)
         # At exit too: atexit runs it after the main thread's last line, while threads still can.
         self._finalizer = weakref.finalize(self, self._state.close)
+        self._state.start()  # last: an interrupted constructor leaves nobody to end the thread
 
     def wait_ready(self, timeout: Seconds = None) -> None:
         """Waits until a worker is warm. Raises StartFailed, with the reason, if workers cannot start."""
@@ -184,14 +189,14 @@ class Pool:
         wall_ms = parse_milliseconds(timeout, "timeout")
         if os.getpid() != state.owner:  # its lock may be held by a thread that is not in this process
             raise InvalidArgument(f"the pool belongs to process {state.owner}; make another one after fork()")
-        with state.lock:
+        with state.changed:
             state.pending[number] = _Pending(future, request[:_worker.NONCE_BYTES], source, for_asyncio)
         identity = None
         try:
             identity = state.native.submit(number, request, repeatable, wall_ms, -1 if block else 0)
         finally:
             if identity is None:
-                with state.lock:
+                with state.changed:
                     state.pending.pop(number, None)
         if identity is None:
             raise Busy("the pool's queue is full")
@@ -235,7 +240,7 @@ class Pool:
         loop = asyncio.get_running_loop()
         while True:
             waiter: "asyncio.Future[None]" = loop.create_future()
-            with self._state.lock:
+            with self._state.changed:
                 self._state.waiters.append((loop, waiter))  # before the attempt: no outcome may slip between
             try:
                 return self._submit(request, block=False, source=source, for_asyncio=True)
@@ -253,10 +258,9 @@ class Pool:
     def close(self, wait: bool = False) -> None:
         """Ends the workers. wait=True lets the jobs that were submitted end first; otherwise they are cancelled."""
         if wait and os.getpid() == self._state.owner:
-            with self._state.lock:
-                while self._state.pending and self._finalizer.alive:
-                    self._state.quiet.wait(0.2)
-        self._finalizer()
+            self._state.wait()
+        self._state.close()
+        self._finalizer.detach()
 
     def __enter__(self) -> "Pool":
         return self

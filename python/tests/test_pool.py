@@ -2,6 +2,7 @@
 import asyncio
 import gc
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -300,6 +301,41 @@ def test_ctrl_c_at_any_moment(name, delay):
     assert children_of(mark) == []
 
 
+@pytest.mark.parametrize("waiting", ["result", "exception", "done", "wait"])
+def test_a_signal_between_any_two_steps_of_waiting(waiting):
+    """Thousands of alarms at random moments: each is raised as it is, and no lock stays held or is lost."""
+    class Alarm(Exception):
+        pass
+
+    def ring(*_):
+        raise Alarm
+
+    chance, before = random.Random(11), signal.signal(signal.SIGALRM, ring)
+    try:
+        with plimsoll.Pool(1) as pool:
+            pool.wait_ready()
+            future = pool.submit(time.sleep, 1000)
+            calls = {"result": future.result, "exception": future.exception, "wait": pool._state.wait,
+                     "done": lambda: [future.done() for _ in iter(int, 1)]}
+            rung = 0
+            for _ in range(3000):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-6, 2e-4))
+                    calls[waiting]()
+                except Alarm:
+                    rung += 1
+            assert rung == 3000
+            answers = []
+            thread = threading.Thread(target=lambda: answers.append((future.done(), pool.submit(abs, -1).cancel())))
+            thread.start()
+            thread.join(20)
+            assert answers == [(False, True)]
+            future.cancel()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_killed_parent_takes_its_workers_along():
     program = subprocess.Popen([sys.executable, "-c", PROGRAM.format(body=ENDINGS["exit"][0] + "; time.sleep(1000)")],
                                stdout=subprocess.PIPE, text=True)
@@ -313,7 +349,6 @@ def test_killed_parent_takes_its_workers_along():
 def test_chaos(tmp_path):
     """A worker is killed every 100 ms, if an answer came in between; PLIMSOLL_CHAOS_SECONDS says for how long, but at
     least ten are killed."""
-    import random
     seconds, log = float(os.environ.get("PLIMSOLL_CHAOS_SECONDS", "3")), tmp_path / "log"
     outcomes, numbers, kills, end = [], iter(range(10**9)), [], time.monotonic() + seconds
 
