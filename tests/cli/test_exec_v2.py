@@ -13,7 +13,7 @@ import time
 import unittest
 
 import counted
-from test_exec import LIMIT, MIB, PLIMSOLL, PYTHON, TAKE, TIMEOUT, eventually
+from exec_case import LIMIT, MIB, PLIMSOLL, PYTHON, TAKE, TIMEOUT, eventually
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
 ENTER = ["/bin/sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"']
