@@ -161,7 +161,7 @@ void Sandbox::ChooseDirectory(const std::string& working_directory) {
   const std::string resolved = resolve(wanted);
   if (!resolved.empty() && view_.Shows(resolved)) {
     directory_ = resolved;
-  } else if (working_directory.empty() || wanted == temporary) {
+  } else if (working_directory.empty() || wanted == temporary || resolved == temporary) {
     directory_ = temporary;
   } else {
     fail(

@@ -187,6 +187,15 @@ TEST(SandboxedJob, AProgramAndAWorkingDirectoryOutsideTheSystem) {
   EXPECT_EQ(Exec(command).output, scratch.path() + "\n");
 }
 
+TEST(SandboxedJob, ItsTemporaryDirectoryIsAWorkingDirectoryHoweverItIsWritten) {
+  if (!has_pid_namespace()) GTEST_SKIP() << "temporary files are elsewhere here";
+  for (const char* path : {"/tmp", "/tmp/", "/usr/../tmp/."}) {
+    Command command = shell("echo written >file && cat \"$TMPDIR/file\"");
+    command.working_directory = path;
+    EXPECT_EQ(Exec(command).output, "written\n") << path;
+  }
+}
+
 TEST(SandboxedJob, WhatCannotBeExecutedIsAnError) {
   const auto exit_code_of = [](const Command& command) {
     try {
