@@ -68,7 +68,7 @@ class Room {
   Room& operator=(const Room&) = delete;
 
   std::string write(const char* name, const std::string& text) const {
-    const std::string path = (path_ / name).string();
+    std::string path = (path_ / name).string();
     NewFiles files;
     files.add(path, {text});
     files.commit();

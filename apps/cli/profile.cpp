@@ -16,7 +16,7 @@ double per_second(double operations, double ms) {
 
 }  // namespace
 
-Profile::Profile(std::vector<Session::ProfileEntry> entries, size_t runs) {
+Profile::Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs) {
   struct Sum {
     double ms = 0, operations = 0;
     int64_t count = 0;

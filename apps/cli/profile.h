@@ -13,7 +13,7 @@ namespace plimsoll::cli {
 class Profile {
  public:
   // `entries` are sums over `runs` runs.
-  Profile(std::vector<Session::ProfileEntry> entries, size_t runs);
+  Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs);
 
   // All operators and the nodes that take the most, per run.
   std::string text() const;

@@ -24,6 +24,7 @@ struct RunCommandOptions {
 
 std::vector<std::string> names_of(const std::vector<ValueInfo>& infos) {
   std::vector<std::string> names;
+  names.reserve(infos.size());
   for (const ValueInfo& info : infos) names.push_back(info.name);
   return names;
 }

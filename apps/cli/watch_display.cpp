@@ -79,7 +79,7 @@ class TerminalDisplay : public Display {
 
   void show(const WatchHistory& history) override {
     std::string text = erased();
-    text += std::move(pending_);
+    text += pending_;
     pending_.clear();
     if (!at_line_start_) text += '\n';
     at_line_start_ = true;

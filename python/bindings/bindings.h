@@ -3,7 +3,8 @@
 //
 // Rules: the interpreter's lock is released around everything that can wait; what waits on the main thread
 // looks for signals (PyErr_CheckSignals) at least ten times a second, so that Ctrl-C works at any moment;
-// nothing here needs numpy.
+// arguments have no default values, because pybind11 asks for their repr during the import, where Ctrl-C
+// would become an ImportError; nothing here needs numpy.
 #pragma once
 
 #include <pybind11/pybind11.h>

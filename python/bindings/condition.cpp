@@ -125,7 +125,7 @@ void bind_condition(py::module_& module) {
       .def("release", &Condition::release)
       .def("__enter__", &Condition::acquire)
       .def("__exit__", [](Condition& condition, const py::args&) { condition.release(); })
-      .def("wait", &Condition::wait, py::arg("timeout") = py::none())
+      .def("wait", &Condition::wait, py::arg("timeout"))
       .def("notify_all", &Condition::notify_all);
 }
 

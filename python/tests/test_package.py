@@ -51,3 +51,17 @@ def test_stub_names_what_the_module_has():
     stub = (ROOT / "python/plimsoll/_native.pyi").read_text()
     named = set(re.findall(r"^(?:def|class) (\w+)", stub, re.MULTILINE))
     assert named == {name for name in dir(_native) if not name.startswith("_")}
+
+
+def test_ctrl_c_during_the_import_is_nothing_else():
+    program = ("import signal, sys, plimsoll\n"
+               "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
+               "try:\n"
+               "    signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))\n"
+               "    import plimsoll._native\n"
+               "    signal.pause()\n"
+               "except KeyboardInterrupt:\n"
+               "    sys.exit(7)\n")
+    for tenths in range(1, 41):
+        done = subprocess.run([sys.executable, "-c", program, str(tenths * 1e-4)], capture_output=True, text=True)
+        assert done.returncode == 7, done.stderr
