@@ -142,10 +142,10 @@ int run(const ExecOptions& options) {
   if (options.command.empty())
     throw UsageError("exec: no command is given: plimsoll exec [options] -- COMMAND...");
   const Limits limits = make_limits(options);
-  plimsoll::Command command = make_command(options);
+  const plimsoll::Command command = make_command(options);
   catch_signals();
   try {
-    Job job = Job::Start(std::move(command), limits);
+    Job job = Job::Start(command, limits);
     const SignalsToJob forwarding(job);
     const Receipt receipt = job.Wait().receipt;
     report(options, receipt);

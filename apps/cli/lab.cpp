@@ -91,7 +91,7 @@ std::string python_says(const std::string& python, const std::string& code, cons
   command.argv = {python, "-c", code, argument};
   command.standard_output = Output::kCapture;
   command.standard_error = Output::kCapture;
-  Job job = Job::Start(std::move(command));
+  Job job = Job::Start(command);
   std::optional<Completed> completed;
   while (!(completed = job.WaitFor(milliseconds(50)))) check_interrupted();
   if (why != nullptr) *why = last_line(std::move(completed->error));
@@ -187,7 +187,7 @@ WayResult try_way(const std::string& way, const std::vector<std::string>& servic
   command.argv = service;
   command.standard_output = Output::kDiscard;
   command.descriptors = {{theirs.get(), 3}};
-  Job job = Job::Start(std::move(command));
+  Job job = Job::Start(command);
   theirs.reset();
   expect_line(ours.get(), "ready", [] { check_interrupted(); });
   Observer observer(job.pid());

@@ -71,7 +71,7 @@ void Target::start() {
   ending_.clear();
   plimsoll::Command command = job_command();
   connect(command);
-  job_.emplace(Job::Start(std::move(command)));
+  job_.emplace(Job::Start(command));
   for (Pipe* pipe : {&output_, &error_, &iterations_}) pipe->close_write();
 }
 

@@ -125,7 +125,7 @@ class Job {
   // Throws kInvalidArgument for limits or descriptors that make no sense, StartError if the command does not
   // exist or cannot be executed, kNotImplemented if a strict sandbox cannot be had. If it throws, nothing is
   // left behind. Limits other than memory hold while somebody is in Wait or WaitFor.
-  static Job Start(Command command, const Limits& limits = {});
+  static Job Start(const Command& command, const Limits& limits = {});
   Job(Job&&) noexcept;
   Job& operator=(Job&&) noexcept;
   ~Job();  // kills and waits
@@ -161,7 +161,7 @@ class Job {
 std::map<std::string, std::string> HarmlessEnvironment();
 
 // Runs a command to its end.
-Completed Exec(Command command, const Limits& limits = {});
+Completed Exec(const Command& command, const Limits& limits = {});
 
 // The shell's exit codes for an Error from Start: 127 not found, 126 not executable, 125 anything else.
 int start_failure_exit_code(const std::exception& error) noexcept;

@@ -17,6 +17,7 @@ void raise(ErrorCode code, const std::string& message) {
 }  // namespace
 
 void bind_error(py::module_& module) {
+  // By value is what pybind11 calls. NOLINTNEXTLINE(performance-unnecessary-value-param)
   py::register_local_exception_translator([](std::exception_ptr thrown) {
     try {
       if (thrown) std::rethrow_exception(thrown);

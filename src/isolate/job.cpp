@@ -28,7 +28,7 @@ const char* ending_name(Ending ending) noexcept {
   return "unknown";
 }
 
-Job Job::Start(Command command, const Limits& limits) {
+Job Job::Start(const Command& command, const Limits& limits) {
   check_limits(limits);
   check_command(command);
   fill_standard_descriptors();
@@ -101,8 +101,8 @@ Receipt Job::Snapshot() const {
   return impl_->snapshot();
 }
 
-Completed Exec(Command command, const Limits& limits) {
-  return Job::Start(std::move(command), limits).Wait();
+Completed Exec(const Command& command, const Limits& limits) {
+  return Job::Start(command, limits).Wait();
 }
 
 int start_failure_exit_code(const std::exception& error) noexcept {

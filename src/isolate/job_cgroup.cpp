@@ -153,6 +153,7 @@ int signal_members(int directory, int signal) noexcept {
   const std::vector<int> before = members_of(directory);
   if (before.empty()) return 0;
   std::vector<Descriptor> held;
+  held.reserve(before.size());
   for (const int pid : before) held.emplace_back(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   std::vector<int> after = members_of(directory);
   std::sort(after.begin(), after.end());

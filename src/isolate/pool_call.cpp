@@ -20,7 +20,7 @@ constexpr milliseconds kLook{100};
 
 Job start(Command command, const Limits& limits, WorkerChannel& channel) {
   channel.Connect(command);
-  Job job = Job::Start(std::move(command), limits);
+  Job job = Job::Start(command, limits);
   channel.ForgetTheirs();
   return job;
 }

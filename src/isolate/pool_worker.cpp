@@ -54,7 +54,7 @@ Job PoolWorker::start(const PoolOptions& options) {
   Limits limits = options.limits;
   limits.wall_time = limits.cpu_time = {};  // they hold for a job: ours to enforce
   limits.grace = {};
-  Job job = Job::Start(std::move(command), limits);
+  Job job = Job::Start(command, limits);
   channels_ = {std::move(talk.ours), std::move(errors.ours)};
   return job;
 }

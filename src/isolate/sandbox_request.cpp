@@ -47,7 +47,7 @@ std::string find_program(const std::vector<std::string>& candidates, const std::
   const std::filesystem::path here = std::filesystem::current_path(error);
   for (const int mode : {X_OK, F_OK}) {
     for (const std::string& candidate : candidates) {
-      const std::string path = here / working_directory / candidate;
+      std::string path = here / working_directory / candidate;
       if (!std::filesystem::is_directory(path, error) && ::access(path.c_str(), mode) == 0) return path;
     }
   }

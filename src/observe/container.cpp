@@ -73,7 +73,9 @@ std::optional<ContainerView> ContainerReader::read(int thread, const ProcessView
 void ContainerReader::read_version_1(const ProcessView& watched, ContainerView& view) const {
   const std::string_view stat = cgroup_->stat();
   const bool hierarchical = number_of(stat, "total_cache").has_value();
-  const auto value = [&](std::string key) { return stat_of(stat, hierarchical ? "total_" + key : key); };
+  const auto value = [&](const std::string& key) {
+    return stat_of(stat, hierarchical ? "total_" + key : key);
+  };
   view.anonymous_bytes = value("rss");
   view.shared_memory_bytes = value("shmem");
   view.page_cache_bytes = std::max<int64_t>(value("cache") - view.shared_memory_bytes, 0);

@@ -25,6 +25,7 @@ constexpr double kKnownMargin = 0.5;       // of a slope: with a wider interval 
 double spread(const std::vector<double>& values) {  // a standard deviation, if they are normal
   const double middle = quantile(values, 0.5);
   std::vector<double> distances;
+  distances.reserve(values.size());
   for (const double value : values) distances.push_back(std::abs(value - middle));
   return 1.4826 * quantile(std::move(distances), 0.5);
 }
@@ -130,8 +131,8 @@ Window look_at(const Points& envelope, size_t from, double material) {
     for (size_t k = i + 1; k < count; ++k) higher += part[k].y - part[i].y > step;
   }
   const double needed_pairs = count < kEnoughStretches ? kRisingPairsOfFew : kRisingPairs;
-  const bool rising =
-      static_cast<double>(higher) >= needed_pairs * static_cast<double>(count * (count - 1) / 2);
+  const size_t pairs = count * (count - 1) / 2;
+  const bool rising = static_cast<double>(higher) >= needed_pairs * static_cast<double>(pairs);
   const size_t middle = count / 2;
   const double first =
       median_slope(Points(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(middle) + 1));

@@ -135,6 +135,7 @@ void GraphReader::read_functions(const std::vector<Message>& messages) {
     }
   }
   std::vector<Function> functions;
+  functions.reserve(messages.size());
   for (const Message& message : messages) functions.push_back(read_function(message));
   root_.functions = arena_.copy(functions);
   check_recursion();

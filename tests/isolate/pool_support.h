@@ -48,7 +48,7 @@ inline size_t open_descriptors() {
 inline size_t descriptors_after_first_job() {
   Command first;
   first.argv = {"/bin/true"};
-  Exec(std::move(first));
+  Exec(first);
   return open_descriptors();
 }
 
