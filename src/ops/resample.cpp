@@ -290,8 +290,8 @@ class Sampler {
 
   const RunContext& c_;
   const Resampling& r_;
-  int64_t stride_[InferContext::kMaxRank];
-  int64_t position_[InferContext::kMaxRank];
+  int64_t stride_[InferContext::kMaxRank] = {};
+  int64_t position_[InferContext::kMaxRank] = {};
 };
 
 // Nearest for types that are no numbers, along three axes or more: one axis after the other is looked up.

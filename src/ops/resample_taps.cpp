@@ -77,9 +77,10 @@ void write_position(const ResampleAttrs& a, const ResampleAxis& axis, int64_t ta
     return;
   }
   const float scale = kernel_scale(a, axis), floor = std::floor(x);
+  const int64_t before = taps / 2 - 1;
   float sum = 0;
   for (int64_t t = 0; t < taps; ++t) {
-    const float position = floor + static_cast<float>(t - taps / 2 + 1);
+    const float position = floor + static_cast<float>(t - before);
     const bool outside = position < 0 || position > last;
     const float w = outside && a.exclude_outside ? 0.0f : weight_at(a, (position - x) * scale);
     index[t * axis.out] = static_cast<int32_t>(std::clamp(position, 0.0f, last));
