@@ -28,7 +28,7 @@ Affine collect(Node*& last, int64_t rank, int64_t channels, const Affine& start,
 
 void fuse_conv(Node& node, Editor& editor) {
   ConvInputs in = open_conv(&node);
-  if (in.x == nullptr || in.addend != nullptr || !is_constant(in.w)) return;
+  if (in.x == nullptr || in.w == nullptr || in.addend != nullptr || !is_constant(in.w)) return;
   const int64_t rank = rank_of(in.w);
   const int64_t channels = rank > 0 ? in.w->constant->dims[0] : 0;
   const auto bias = in.bias != nullptr ? floats(in.bias) : std::vector<float>{0.0f};

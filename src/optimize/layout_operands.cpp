@@ -77,6 +77,7 @@ std::optional<std::vector<int64_t>> reduce_axes(const Node& node) {
 void permute_axes(const std::vector<int64_t>& axes, int64_t rank, Editor& editor, std::vector<Edge*>& inputs,
                   AttributeList& attributes) {
   std::vector<int64_t> permuted;
+  permuted.reserve(axes.size());
   for (int64_t axis : axes) permuted.push_back(axis_in_last(axis, rank));
   if (inputs.size() > 1 && inputs[1] != nullptr) {
     inputs[1] = integers_constant(editor, permuted);
@@ -203,6 +204,7 @@ void permute_reshape(Node& node, Editor& editor, std::vector<Edge*>& inputs) {
     return;
   }
   std::vector<int64_t> shape;
+  shape.reserve(perm.size());
   for (int64_t axis : perm) shape.push_back(y->facts.type.dims[static_cast<size_t>(axis)].value());
   inputs[1] = integers_constant(editor, shape);
 }
@@ -225,6 +227,7 @@ Edge* channels_last_constant(Node& place, Edge& constant, Editor& editor) {
   const std::vector<int64_t> perm = to_last_permutation(static_cast<int64_t>(dims.size()));
   if (dims[1] == 1 || constant.constant->elements() == dims[0] * dims[1]) {
     std::vector<int64_t> permuted;
+    permuted.reserve(perm.size());
     for (int64_t axis : perm) permuted.push_back(dims[static_cast<size_t>(axis)]);
     return editor.constant_view(constant, permuted);
   }

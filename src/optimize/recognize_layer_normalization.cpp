@@ -34,6 +34,7 @@ struct Normalized {
 // (x - mean x) / sqrt(mean (x - mean x)^2 + epsilon)
 Normalized normalized(const Node& div, const Editor& editor) {
   const Edge* centered = div.input(0);
+  if (centered == nullptr) return {};
   const Node* sub = maker(centered, "Sub");
   const Node* root = maker(div.input(1), "Sqrt");
   if (sub == nullptr || root == nullptr || editor.only_user(*root->outputs[0]) == nullptr) return {};

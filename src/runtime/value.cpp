@@ -48,6 +48,7 @@ Value Value::CreateTensor(ElementType type, std::vector<int64_t> shape, void* da
 
 Value Value::CreateStrings(const std::vector<std::string>& strings, std::vector<int64_t> shape) {
   std::vector<StringRef> handles;
+  handles.reserve(strings.size());
   for (const std::string& s : strings) handles.push_back({s.data(), s.size()});
   const int64_t bytes = tensor_bytes(ElementType::kString, shape);
   if (bytes != static_cast<int64_t>(handles.size() * sizeof(StringRef)))

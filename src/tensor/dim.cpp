@@ -289,12 +289,10 @@ Dim floor_div(Dim a, Dim b) {
   DimPolynomial quotient, rest;
   quotient.pool = rest.pool = DimPolynomial::pool_of(a, b);
   for (const Term& t : DimPolynomial::of(a).terms) {
-    auto factors = divide_factors(t.factors, by.factors);
-    if (!factors) {
-      rest.add(t);
-    } else if (t.coefficient % by.coefficient == 0) {
+    const auto factors = divide_factors(t.factors, by.factors);
+    if (factors && t.coefficient % by.coefficient == 0) {
       quotient.add({t.coefficient / by.coefficient, *factors});
-    } else if (t.factors.empty()) {
+    } else if (factors && t.factors.empty()) {
       const int64_t whole = floor_div(t.coefficient, by.coefficient);
       quotient.add({whole, {}});
       rest.add({t.coefficient - whole * by.coefficient, {}});
