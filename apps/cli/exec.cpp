@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "command.h"
 #include "duration.h"
@@ -60,13 +61,20 @@ std::map<std::string, std::string> make_environment(const ExecOptions& options) 
   return variables;
 }
 
+// The job is in a session of its own, where the kernel stops nobody who reads a terminal that is not his: in
+// the background of a shell it would take what is typed for the shell.
+bool is_in_background() {
+  const pid_t foreground = ::tcgetpgrp(STDIN_FILENO);  // -1: no terminal, or not ours
+  return foreground > 0 && foreground != ::getpgrp();
+}
+
 plimsoll::Command make_command(const ExecOptions& options) {
   plimsoll::Command command;
   command.argv = options.command;
   if (options.clear_environment || !options.assignments.empty())
     command.environment = make_environment(options);
   command.working_directory = options.directory;
-  command.inherit_input = true;
+  command.inherit_input = !is_in_background();
   if (options.json) command.standard_output = Output::kToError;
   command.sandbox = options.sandbox_options;
   if (!options.sandbox.empty())
@@ -77,6 +85,11 @@ plimsoll::Command make_command(const ExecOptions& options) {
 // Ctrl-C and the like end the job, not us: the receipt is still to come. A second one does not wait.
 std::atomic<Job*> running{nullptr};
 std::atomic<int> last_signal{0};
+std::atomic<bool> stop_asked{false};
+
+void ask_to_stop(int) {
+  stop_asked.store(true);
+}
 
 void pass_on_signal(int signal) {
   last_signal.store(signal);
@@ -103,7 +116,43 @@ void catch_signals() {
     if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup stays nohup
   }
   action.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &action, nullptr);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) ::sigaction(signal, &action, nullptr);
+}
+
+// Ctrl-Z reaches us, not the job in its own session: both stop, and go on together.
+class StopsTogether {
+ public:
+  explicit StopsTogether(Job& job) : job_(job) { listen(); }
+  void stop_if_asked() {
+    if (!stop_asked.exchange(false)) return;
+    job_.Signal(SIGSTOP);
+    struct sigaction usual = {};
+    usual.sa_handler = SIG_DFL;
+    ::sigaction(SIGTSTP, &usual, nullptr);
+    ::raise(SIGTSTP);  // returns when we are continued
+    listen();
+    job_.Signal(SIGCONT);
+  }
+
+ private:
+  static void listen() {
+    struct sigaction action = {}, before = {};
+    action.sa_handler = ask_to_stop;
+    ::sigaction(SIGTSTP, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(SIGTSTP, &action, nullptr);
+  }
+
+  Job& job_;
+};
+
+Receipt wait(Job& job) {
+  constexpr std::chrono::milliseconds kLook(100);
+  const SignalsToJob forwarding(job);
+  StopsTogether stops(job);
+  for (;;) {
+    if (std::optional<Completed> completed = job.WaitFor(kLook)) return std::move(completed->receipt);
+    stops.stop_if_asked();
+  }
 }
 
 int exit_code_of(const Receipt& receipt) {
@@ -123,19 +172,29 @@ int exit_code_of(const Receipt& receipt) {
   }
 }
 
+void write_receipt(const std::string& path, const Json& json) {
+  NewFiles files;
+  const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  files.add(path, {text});
+  files.commit();
+}
+
+// The job has run: what cannot be written to its file is at least shown.
 void report(const ExecOptions& options, const Receipt& receipt) {
   const Json json = receipt_json(receipt);
+  std::optional<Error> unwritten;
   if (!options.receipt_file.empty()) {
-    NewFiles files;
-    const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-    files.add(options.receipt_file, {text});
-    files.commit();
+    try {
+      write_receipt(options.receipt_file, json);
+    } catch (const Error& error) {
+      unwritten = error;
+    }
   }
-  if (options.json) {
+  if (options.json)
     JsonOutput().finish(json);
-  } else if (!options.quiet) {
+  else if (!options.quiet || unwritten)
     std::fputs(receipt_text(receipt).c_str(), stderr);  // nobody may be listening
-  }
+  if (unwritten) throw Error(*unwritten);
 }
 
 int run(const ExecOptions& options) {
@@ -145,9 +204,9 @@ int run(const ExecOptions& options) {
   const plimsoll::Command command = make_command(options);
   catch_signals();
   try {
+    if (!options.receipt_file.empty()) check_can_write(options.receipt_file);
     Job job = Job::Start(command, limits);
-    const SignalsToJob forwarding(job);
-    const Receipt receipt = job.Wait().receipt;
+    const Receipt receipt = wait(job);
     report(options, receipt);
     return exit_code_of(receipt);
   } catch (const Error& error) {

@@ -54,10 +54,14 @@ bool is_special(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
 }
 
+std::string parent_of(const std::string& path) {
+  return path.find('/') == std::string::npos ? "./" : path.substr(0, path.rfind('/') + 1);
+}
+
 // A descriptor of ours by name, such as /dev/stdout: whatever it is, it is written to, not replaced.
 bool is_descriptor(const std::string& path) {
   char directory[PATH_MAX];
-  const std::string parent = path.find('/') == std::string::npos ? "." : path.substr(0, path.rfind('/') + 1);
+  const std::string parent = parent_of(path);
   if (::realpath(parent.c_str(), directory) != nullptr && std::string_view(directory).starts_with("/proc/"))
     return true;
   char target[PATH_MAX];
@@ -65,10 +69,25 @@ bool is_descriptor(const std::string& path) {
   return length > 0 && std::string_view(target, static_cast<size_t>(length)).starts_with("/proc/");
 }
 
-// Where a symbolic link leads: it stays, and what it names is replaced.
-std::string behind_links(const std::string& path) {
-  char target[PATH_MAX];
-  return ::realpath(path.c_str(), target) != nullptr ? target : path;
+// Where a symbolic link leads, though there be nothing yet: it stays, and what it names is replaced.
+std::string behind_links(std::string path) {
+  constexpr int kMostLinks = 40;
+  for (int link = 0; link < kMostLinks; ++link) {
+    char text[PATH_MAX];
+    const ssize_t length = ::readlink(path.c_str(), text, sizeof(text));
+    if (length <= 0) return path;
+    const std::string target(text, static_cast<size_t>(length));
+    path = target[0] == '/' ? target : parent_of(path) + target;
+  }
+  fail(path, "cannot write", ELOOP);
+}
+
+// A private file stays private, and its owner's, where we may decide that.
+void keep_permissions(const Descriptor& file, const std::string& old) {
+  struct stat status;
+  if (::stat(old.c_str(), &status) != 0) return;
+  if (::fchown(file.get(), status.st_uid, status.st_gid) != 0 && errno != EPERM) return;
+  ::fchmod(file.get(), status.st_mode & 0777);
 }
 
 }  // namespace
@@ -101,6 +120,16 @@ void make_directory(const std::string& path) {
   if (::access(path.c_str(), W_OK | X_OK) != 0) fail(path, "cannot write into it", errno);
 }
 
+void check_can_write(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) fail(path, "cannot write", EISDIR);
+  if (is_special(path) || is_descriptor(path)) {
+    if (::access(path.c_str(), W_OK) != 0) fail(path, "cannot write", errno);
+  } else {
+    NewFiles().add(path, {});
+  }
+}
+
 NewFiles::~NewFiles() {
   for (const Pending& file : pending_) ::unlink(file.temporary.c_str());
 }
@@ -114,7 +143,10 @@ void NewFiles::add(const std::string& path, const std::vector<std::string_view>&
   Descriptor file(temporary, O_WRONLY | (in_place ? O_APPEND | O_NONBLOCK : O_CREAT | O_TRUNC));
   if (file.get() < 0) fail(path, "cannot write", errno);
   if (in_place) ::fcntl(file.get(), F_SETFL, O_APPEND);
-  if (!in_place) pending_.push_back({temporary, target});
+  if (!in_place) {
+    pending_.push_back({temporary, target});
+    keep_permissions(file, target);
+  }
   for (const std::string_view piece : pieces) write_all(file, piece, path);
   if (file.close() != 0) fail(path, "cannot write", errno);
   check_interrupted();

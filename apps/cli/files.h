@@ -12,9 +12,13 @@ std::string read_file(const std::string& path);
 // The directory is made if its parent exists. Throws kIo.
 void make_directory(const std::string& path);
 
+// Throws kIo if nothing can be written there, as far as that can be known without writing.
+void check_can_write(const std::string& path);
+
 // Files that appear together: each is written beside its final name, commit() renames them all. What was not
 // committed is removed. A target that is no regular file (/dev/null) or a descriptor of ours (/dev/stdout) is
-// written in place; of a symbolic link the file that it names is replaced.
+// written in place; of a symbolic link the file that it names is replaced, or made. Who may read it stays as
+// it was.
 class NewFiles {
  public:
   NewFiles() = default;

@@ -10,11 +10,12 @@ namespace plimsoll::cli {
 namespace {
 
 // A signal handler has nothing but globals to speak through; all it touches is lock-free.
-std::atomic<int> guards{0};
+std::atomic<int> guards{0}, last_signal{SIGINT};
 RunOptions run_options;
 
-extern "C" void on_interrupt(int) {
-  if (guards.load() == 0) ::_exit(kInterrupted);
+extern "C" void on_interrupt(int signal) {
+  if (guards.load() == 0) ::_exit(128 + signal);
+  last_signal.store(signal);
   run_options.SetTerminate();
 }
 
@@ -24,10 +25,18 @@ void catch_interrupts() {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second Ctrl-C does not wait
-  ::sigaction(SIGINT, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup stays nohup
+  }
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, nullptr);  // a closed pipe is an error that we report
   ::sigaction(SIGXFSZ, &action, nullptr);  // and so is a file that may not grow
+}
+
+int interrupted_exit_code() {
+  return 128 + last_signal.load();
 }
 
 bool interrupted() {

@@ -241,6 +241,7 @@ std::string header(const LabResult& result) {
 int fork_vs_spawn(const LabOptions& options) {
   catch_interrupts();
   const InterruptGuard guard;
+  if (!options.svg.empty()) check_can_write(options.svg);
   LabResult result;
   result.python = python_says(options.python, "import sys; print('Python', sys.version.split()[0], end='')");
   if (result.python.empty())
@@ -259,18 +260,18 @@ int fork_vs_spawn(const LabOptions& options) {
     result.still_cached_bytes = std::max(result.still_cached_bytes, drop_from_cache(files));
     result.ways.push_back(try_way(way, {options.python, service, way, snippet, self}, result.mechanism));
   }
+  if (options.json) {
+    JsonOutput().finish(lab_json(result));
+  } else {
+    std::string text = header(result) + lab_table(result) + "\n";
+    for (const std::string& finding : lab_findings(result)) text += "- " + finding + "\n";
+    print(text);
+  }
   if (!options.svg.empty()) {
     NewFiles chart;
     chart.add(options.svg, {lab_svg(result)});
     chart.commit();
   }
-  if (options.json) {
-    JsonOutput().finish(lab_json(result));
-    return 0;
-  }
-  std::string text = header(result) + lab_table(result) + "\n";
-  for (const std::string& finding : lab_findings(result)) text += "- " + finding + "\n";
-  print(text);
   return 0;
 }
 
@@ -279,6 +280,7 @@ int fork_vs_spawn(const LabOptions& options) {
 Command lab_command(CLI::App& parent) {
   CLI::App* app = parent.add_subcommand("lab", "Experiments on this machine");
   app->require_subcommand(1);
+  app->footer("Example: plimsoll lab fork-vs-spawn");
   auto options = std::make_shared<LabOptions>();
   CLI::App* experiment = app->add_subcommand(
       "fork-vs-spawn", "Where a job's memory goes: in process, forked, spawned, and spawned with reclaim");
@@ -286,7 +288,7 @@ Command lab_command(CLI::App& parent) {
   experiment->add_option("--snippet", options->snippet,
                          "a Python file of your own instead of the built-in one");
   experiment->add_flag("--stand-in", options->stand_in, "do not use torch even if it is there");
-  experiment->add_option("--svg", options->svg, "write a chart");
+  experiment->add_option("--svg", options->svg, "write a chart")->check(check_not_empty);
   add_json_option(*experiment, options->json);
   experiment->footer("Example: plimsoll lab fork-vs-spawn --svg fork-vs-spawn.svg");
   return {app, [options] { return fork_vs_spawn(*options); }};

@@ -64,9 +64,10 @@ std::string about_trimming(const WayResult& collected, const WayResult& trimmed)
       "saw no drop "
       "on its dashboard: {}.",
       signed_mib(process_left(trimmed)), signed_mib(-gain),
-      process_left(trimmed) > kNoise
-          ? (gain > kNoise ? "here part of it comes back, most does not" : "neither is there one here")
-          : "here it all comes back");
+      process_left(trimmed) <= kNoise ? "here it all comes back"
+      : gain <= kNoise                ? "neither is there one here"
+      : gain > process_left(trimmed)  ? "here most of it comes back, not all"
+                                      : "here part of it comes back, most does not");
 }
 
 std::string about_fork(const WayResult& row) {

@@ -67,6 +67,9 @@ int dispatch(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     std::string message = error.what();
+    if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && app.get_subcommands().empty())
+      message = argc > 1 ? fmt::format("there is no command '{}'; plimsoll --help lists them", argv[1])
+                         : "no command is given; plimsoll --help lists them";
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && runs_another(argc, argv))
       message +=
           fmt::format("; a command to run stands behind --: plimsoll {} [options] -- COMMAND...", argv[1]);
@@ -90,7 +93,8 @@ int main(int argc, char** argv) {
   } catch (const UsageError& error) {
     return complain(error.what(), kWrongUsage);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kCancelled && interrupted()) return complain("interrupted", kInterrupted);
+    if (error.code() == ErrorCode::kCancelled && interrupted())
+      return complain("interrupted", interrupted_exit_code());
     return complain(error.what(), exit_code(error.code()));
   } catch (const std::bad_alloc&) {
     return complain("out of memory", exit_code(ErrorCode::kOutOfMemory));

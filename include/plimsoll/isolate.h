@@ -118,8 +118,8 @@ class StartError : public Error {
   Reason reason_;
 };
 
-// One running job. Movable, owned by its creator; one thread at a time, except Kill and Cancel, which any may
-// call.
+// One running job. Movable, owned by its creator; one thread at a time, except Kill, Cancel and Signal, which
+// any may call.
 class Job {
  public:
   // Throws kInvalidArgument for limits or descriptors that make no sense, StartError if the command does not
@@ -139,6 +139,8 @@ class Job {
   void Kill() noexcept;  // at once, idempotent; Wait still reports, with Ending::kCancelled
   // TERM now, KILL after `grace` or when called again, if somebody waits. Safe to call from a signal handler.
   void Cancel() noexcept;
+  // Sends a signal to every member, such as SIGSTOP and SIGCONT. From any thread, not from a signal handler.
+  void Signal(int signal) noexcept;
   // The group's memory now and its peak since the start or the last ResetPeak, by the kernel's figures.
   int64_t MemoryBytes() const;
   int64_t PeakBytes() const;

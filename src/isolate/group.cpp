@@ -222,8 +222,29 @@ int64_t Group::tasks() const {
   return tracker_ ? tracker_->tasks() : 0;
 }
 
-int64_t Group::oom_kills() const {
-  return figures_ ? figures_->events().oom_kills : 0;
+// Version 1 counts no failures where swap is limited too, but a limit that was met is where the peak is.
+bool Group::met_limit(const MemoryEvents& events) const {
+  constexpr int64_t kNearBytes = 1 << 20;  // more than the kernel asks for at once
+  return limits_.memory_bytes > 0 &&
+         (events.limit_failures > 0 || peak_bytes() >= limits_.memory_bytes - kNearBytes);
+}
+
+bool Group::killed_at_limit() const {
+  if (!figures_ || limits_.memory_bytes == 0) return false;
+  const MemoryEvents events = figures_->events();
+  if (!met_limit(events)) return false;
+  return events.oom_kills > 0 || (figures_->version() == 1 && oom_kills_below(memory_->descriptor()) > 0);
+}
+
+bool Group::killed_above_limit() const {
+  if (!figures_) return false;
+  const MemoryEvents events = figures_->events();
+  return events.oom_kills > 0 && !met_limit(events);
+}
+
+void Group::heed_oom() noexcept {
+  uint64_t count = 0;
+  if (::read(oom_event_.get(), &count, sizeof(count)) < 0) return;  // somebody was faster
 }
 
 std::optional<ThrashFigures> Group::thrash_figures() const {

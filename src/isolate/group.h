@@ -43,11 +43,15 @@ class Group {
   void reset_peak();
   std::optional<double> cpu_ms() const;  // nothing: only the parent of the dead knows
   int64_t tasks() const;
-  int64_t oom_kills() const;
+  // Whether the kernel killed a member for want of memory: at the job's own limit, or at another one, that of
+  // a cgroup above or the machine's.
+  bool killed_at_limit() const;
+  bool killed_above_limit() const;
   // Nothing: the kernel holds no memory limit, or does not tell one of the figures.
   std::optional<ThrashFigures> thrash_figures() const;
-  // Readable when the limit was met and processes are being killed; -1: look with oom_kills().
+  // Readable when the limit, or one above, was met and somebody is about to be killed; -1: look now and then.
   int oom_descriptor() const noexcept { return oom_event_.get(); }
+  void heed_oom() noexcept;  // makes it unreadable
 
   void signal(int signal) noexcept;
   // SIGKILL to all, those that are being born included. Returns how many there were, as far as it can be
@@ -68,6 +72,7 @@ class Group {
   const JobCgroup* roster() const noexcept;  // the cgroup that lists the members
   const JobCgroup* clock() const noexcept;   // the cgroup that counts CPU time
   int pids_descriptor() const noexcept;
+  bool met_limit(const MemoryEvents& events) const;
   bool set_memory_limit(const JobCgroup& cgroup);
   void watch_oom();
   void make_memory(const std::string& name);

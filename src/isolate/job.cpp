@@ -72,6 +72,12 @@ void Job::Cancel() noexcept {
   impl_->cancel(false);
 }
 
+void Job::Signal(int signal) noexcept {
+  if (impl_->owner != ::getpid()) return;
+  const std::lock_guard lock(impl_->group_mutex);
+  if (!impl_->finished) impl_->group.signal(signal);
+}
+
 int64_t Job::MemoryBytes() const {
   const std::lock_guard lock(impl_->group_mutex);
   impl_->group.sample();

@@ -149,6 +149,16 @@ std::vector<int> members_of(int directory) {
   return members;
 }
 
+int64_t oom_kills_below(int directory) {
+  int64_t kills = 0;
+  for_each_below(directory, [&](int child, const char*) {
+    FileReader reader;
+    kills += number_of(reader.read_at(child, "memory.oom_control").value_or(""), "oom_kill").value_or(0);
+    kills += oom_kills_below(child);
+  });
+  return kills;
+}
+
 int signal_members(int directory, int signal) noexcept {
   const std::vector<int> before = members_of(directory);
   if (before.empty()) return 0;

@@ -61,6 +61,8 @@ int write_file_at(int directory, const char* path, std::string_view text) noexce
 std::vector<int> parse_members(std::string_view text);
 // Of a cgroup and all below it.
 std::vector<int> members_of(int directory);
+// Version 1: processes in cgroups below this one that were killed for want of memory.
+int64_t oom_kills_below(int directory);
 // Sends `signal` to those that are members before and after we hold them, so that no pid that was used again
 // is hit; returns how many there were.
 int signal_members(int directory, int signal) noexcept;

@@ -43,6 +43,8 @@ std::optional<int> status_of_reaped(int pidfd) noexcept {
   return info.exit_code;
 }
 
+constexpr std::chrono::milliseconds kUntilKilled(20);  // from the kernel's notice to the death of somebody
+
 Limits with_times_within_the_clock(Limits limits) noexcept {
   limits.wall_time = within_the_clock(limits.wall_time);
   limits.grace = within_the_clock(limits.grace);
@@ -125,6 +127,8 @@ void Job::Impl::cancel(bool at_once) noexcept {
 Job::Impl::Clock::time_point Job::Impl::next_look(Clock::time_point deadline) const {
   Clock::time_point next = std::min(deadline, meter.next());  // which is sooner than any look for thrashing
   if (kill_at_) return std::min(next, *kill_at_);
+  const Clock::time_point now = Clock::now();
+  if (now < look_for_kill_until_) next = std::min(next, now + std::chrono::milliseconds(1));
   if (limits.wall_time.count() > 0) next = std::min(next, started + limits.wall_time);
   if (limits.cpu_time.count() > 0) next = std::min(next, next_cpu_look_);
   return next;
@@ -134,6 +138,7 @@ bool Job::Impl::wait_until(Clock::time_point deadline) {
   std::vector<pollfd> polled;
   for (;;) {
     polled.assign({{first_is_gone_ ? -1 : process.pidfd.get(), POLLIN, 0}, {wake.get(), POLLIN, 0}});
+    const size_t oom = polled.size();
     if (group.oom_descriptor() >= 0) polled.push_back({group.oom_descriptor(), POLLIN, 0});
     pump.add_to(polled);
     const auto pause = std::chrono::ceil<std::chrono::microseconds>(next_look(deadline) - Clock::now());
@@ -143,6 +148,10 @@ bool Job::Impl::wait_until(Clock::time_point deadline) {
       fail(ErrorCode::kIo, "cannot wait for a job: {}", std::strerror(errno));
     pump.move();
     const Clock::time_point now = Clock::now();
+    if (group.oom_descriptor() >= 0 && polled[oom].revents != 0) {
+      group.heed_oom();
+      look_for_kill_until_ = now + kUntilKilled;
+    }
     if (polled[0].revents != 0) {
       first_is_gone_ = true;
     } else {
@@ -207,7 +216,7 @@ void Job::Impl::check_limits(Clock::time_point now) {
 
 bool Job::Impl::is_over_memory(Clock::time_point now) {
   if (!group.limits_memory()) return group.memory_bytes() > limits.memory_bytes;
-  if (group.oom_kills() > 0) return true;
+  if (group.killed_at_limit()) return true;
   if (now < thrash_watch.next()) return false;
   const auto figures = group.thrash_figures();
   thrashing_ = figures && thrash_watch.add(now, *figures);
@@ -243,8 +252,15 @@ double Job::Impl::cpu_ms() const {
   return std::max(group.cpu_ms().value_or(0), reaped_cpu_ms_);
 }
 
+// Those who are leaving anyway, such as the guard of a job that is one of us, need not be killed.
+void Job::Impl::let_go() {
+  const Clock::time_point end = Clock::now() + std::chrono::milliseconds(3);
+  while (!group.empty() && Clock::now() < end) std::this_thread::sleep_for(std::chrono::microseconds(200));
+}
+
 // Whoever is still alive in the group is killed; waits until nobody is.
 void Job::Impl::empty_group() {
+  if (!ending_) let_go();
   int64_t& killed = completed.receipt.processes_killed;
   killed = std::max(killed, group.kill());
   std::chrono::microseconds pause(50);
@@ -265,17 +281,23 @@ void Job::Impl::settle() {
   empty_group();
   const Clock::time_point ended = Clock::now();
   pump.finish();
+  if (!ending_ && pump.limit_reached()) ending_ = Ending::kOutputLimit;  // it ended before we looked
   const int64_t held = group.limits_memory() ? group.memory_bytes() : 0;
   receipt.peak_bytes = std::max(group.peak_bytes(), group.limits_memory() ? 0 : reaped_peak_bytes_);
   meter.add(ended, held, receipt.peak_bytes);
   receipt.byte_seconds = meter.byte_seconds();
   receipt.wall_ms = milliseconds_between(started, ended);
   receipt.cpu_ms = cpu_ms();
-  if (limits.memory_bytes > 0 && group.oom_kills() > 0) ending_ = Ending::kMemoryLimit;
+  if (group.killed_at_limit()) ending_ = Ending::kMemoryLimit;
   receipt.limit_hit = ending_ == Ending::kMemoryLimit;
   receipt.thrashing = thrashing_;
   receipt.mechanism = group.mechanism();
   receipt.cannot_promise = group.cannot_promise();
+  if (group.killed_above_limit())
+    receipt.cannot_promise.push_back(
+        "a process of the job was killed by the kernel though the job was below its limit: a cgroup above "
+        "it, "
+        "or the machine, was out of memory");
   if (receipt.peak_bytes == 0)
     receipt.cannot_promise.push_back("the job was over before its memory was sampled: its peak is not known");
   if (!guarded)
@@ -326,7 +348,7 @@ Receipt Job::Impl::snapshot() {
   receipt.cpu_ms = cpu_ms();
   receipt.peak_bytes = group.peak_since_reset_bytes();
   receipt.limit_bytes = limits.memory_bytes;
-  receipt.limit_hit = limits.memory_bytes > 0 && (group.oom_kills() > 0 || thrashing_);
+  receipt.limit_hit = group.killed_at_limit() || thrashing_;
   receipt.thrashing = thrashing_;
   receipt.byte_seconds = meter.byte_seconds();
   receipt.mechanism = group.mechanism();

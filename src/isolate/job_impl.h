@@ -52,6 +52,7 @@ struct Job::Impl {
   Clock::time_point next_look(Clock::time_point deadline) const;
   void end(Ending why, Clock::time_point now, bool at_once);
   void reap();
+  void let_go();
   void empty_group();
   void settle();
   int64_t own_usage_bytes() const;
@@ -62,7 +63,7 @@ struct Job::Impl {
   bool first_is_gone_ = false;
   bool thrashing_ = false;
   std::optional<Clock::time_point> kill_decided_, kill_at_;
-  Clock::time_point next_cpu_look_;
+  Clock::time_point next_cpu_look_, look_for_kill_until_;
   double reaped_cpu_ms_ = 0;
   int64_t reaped_peak_bytes_ = 0;
   int status_ = 0;

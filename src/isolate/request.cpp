@@ -93,7 +93,7 @@ void check_limits(const Limits& limits) {
   if (machine > 0 && limits.memory_bytes > machine)
     fail(ErrorCode::kInvalidArgument,
          "limits: {} bytes of memory are more than this machine has ({}): no job could be held to it; give "
-         "less, or 0 for no limit",
+         "less, or no limit",
          limits.memory_bytes, machine);
 }
 

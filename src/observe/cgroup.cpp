@@ -241,9 +241,11 @@ MemoryEvents MemoryCgroup::events() const {
     events.oom_kills = number_of(file("memory.oom_control"), "oom_kill").value_or(0);
     events.limit_failures = parse_number(file("memory.failcnt")).value_or(0);
   } else {
-    const std::string_view text = file("memory.events");
-    events.oom_kills = number_of(text, "oom_kill").value_or(0);
-    events.limit_failures = number_of(text, "max").value_or(0);
+    events.oom_kills = number_of(file("memory.events"), "oom_kill").value_or(0);
+    // The other file counts the limits of cgroups below too; before 5.2 there is no other.
+    auto failures = number_of(file("memory.events.local"), "max");
+    if (!failures) failures = number_of(file("memory.events"), "max");
+    events.limit_failures = failures.value_or(0);
   }
   return events;
 }

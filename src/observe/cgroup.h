@@ -41,8 +41,10 @@ std::optional<CgroupPlace> find_controller(const std::vector<CgroupPlace>& place
 std::optional<CgroupPlace> find_unified(const std::vector<CgroupPlace>& places);
 
 struct MemoryEvents {
-  int64_t oom_kills = 0;       // processes killed because of a limit of this cgroup or below
-  int64_t limit_failures = 0;  // times that a charge met the limit; most were answered by reclaiming
+  // Processes in it that were killed for want of memory, at whosever limit. Version 2 counts those below too.
+  int64_t oom_kills = 0;
+  // Times that a charge met this cgroup's own limit; most were answered by reclaiming.
+  int64_t limit_failures = 0;
 };
 
 // The memory controller's files of one cgroup. Holds a descriptor of the directory and a buffer; movable; one

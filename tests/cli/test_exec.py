@@ -67,6 +67,13 @@ class Usual(Case):
         self.call("--quiet", "--receipt", link, "--", "sh", "-c", "exit 3")
         self.assertTrue(link.is_symlink(), "what a link names is replaced, not the link")
         self.assertEqual(json.loads(path.read_text())["exit_code"], 3)
+        path.unlink()
+        self.call("--quiet", "--receipt", link, "--", "sh", "-c", "exit 4")
+        self.assertTrue(link.is_symlink(), "though it named nothing")
+        self.assertEqual(json.loads(path.read_text())["exit_code"], 4)
+        path.chmod(0o600)
+        self.call("--quiet", "--receipt", path, "--", "true")
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
         with open(path, "w", encoding="utf-8") as file:
             subprocess.run([PLIMSOLL, "exec", "--quiet", "--receipt", "/proc/self/fd/1", "--", "echo", "hi"], stdout=file)
         self.assertTrue(path.read_text().startswith("hi\n{"), path.read_text())
@@ -108,6 +115,19 @@ class Limits(Case):
         self.assertEqual((answer["returncode"], answer["limit_hit"]), (0, False))
         self.assertGreater(answer["peak_bytes"], 32 * MIB)
 
+    def test_memory_and_whose_limit_was_met(self):
+        """The inner job is killed at the outer one's limit: each says so of its own."""
+        self.need_cgroup()
+        inner = self.directory / "inner"
+        outer = self.receipt("--limit", "32MiB", "--", PLIMSOLL, "exec", "--limit", "64MiB", "--receipt", inner, "--",
+                             PYTHON, "-S", "-c", TAKE, 100 * MIB)
+        self.assertEqual((outer["returncode"], outer["ending"], outer["limit_hit"]), (LIMIT, "memory limit", True))
+        if inner.exists():  # it may have been killed before it could write
+            answer = json.loads(inner.read_text())
+            self.assertEqual((answer["ending"], answer["limit_hit"]), ("signalled", False))
+            if answer["mechanism"].startswith("cgroup"):
+                self.assertIn("a cgroup above it", str(answer["cannot_promise"]))
+
     def test_time(self):
         answer = self.receipt("--timeout", "200ms", "--", "sleep", "100")
         self.assertEqual((answer["returncode"], answer["ending"]), (TIMEOUT, "wall time"))
@@ -117,6 +137,11 @@ class Limits(Case):
     def test_output(self):
         done = self.call("--output-limit", "1000", "--", "yes")
         self.assertEqual((done.returncode, len(done.stdout)), (OURS, 1000))
+        for _ in range(20):  # it may be over before anybody looks
+            done = self.call("--quiet", "--output-limit", "10KB", "--", "head", "-c", "20000", "/dev/zero")
+            self.assertEqual((done.returncode, len(done.stdout)), (OURS, 10000))
+        done = self.call("--quiet", "--output-limit", "10KB", "--", "head", "-c", "10000", "/dev/zero")
+        self.assertEqual((done.returncode, len(done.stdout)), (0, 10000))
 
     def test_processes(self):
         if not os.access("/sys/fs/cgroup/pids", os.W_OK) and os.geteuid() != 0:
@@ -191,9 +216,12 @@ class Refused(Case):
             self.refuse(USAGE, "requires --sandbox", *option, "--", "true")  # nobody may think that it is in one
 
     def test_a_receipt_that_cannot_be_written(self):
-        done = self.call("--receipt", "/no/such/place", "--", "true")
-        self.assertEqual(done.returncode, OURS)
+        done = self.call("--receipt", "/no/such/place", "--", "echo", "ran")
+        self.assertEqual((done.returncode, done.stdout), (OURS, ""), "known before anything is started")
         self.assertIn("/no/such/place", done.stderr)
+        done = self.call("--quiet", "--receipt", "/dev/full", "--", "sh", "-c", "exit 3")
+        self.assertEqual(done.returncode, OURS)
+        self.assertIn("exited with 3", done.stderr, "what cannot be written is shown")
 
 
 class Sandboxed(Case):

@@ -16,6 +16,11 @@ import time
 import counted
 from exec_case import (Case, LIMIT, MIB, NOT_EXECUTABLE, NOT_FOUND, OURS, PLIMSOLL, PYTHON, STARTED, Started,
                        TIMEOUT, USAGE, alive, cgroups, children, eventually, guards)
+from pseudo_terminal import PseudoTerminal
+
+
+def state(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
 class Deaths(Case):
@@ -44,6 +49,27 @@ class Deaths(Case):
         _, error = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM)
         self.assertIn("cancelled", error)
+
+    def test_stopped_and_continued(self):
+        """What Ctrl-Z does to us it does to the job, which is in another session."""
+        process = self.start("--quiet", "--", "sh", "-c", "echo up; while read line; do echo $line; done",
+                             stdin=subprocess.PIPE, process_group=0)
+        self.assertEqual(process.stdout.readline(), "up\n")
+        job = int(children(process.pid)[0])
+        process.send_signal(signal.SIGTSTP)
+        self.assertTrue(eventually(lambda: state(process.pid) == state(job) == "T"), (state(process.pid), state(job)))
+        process.send_signal(signal.SIGCONT)
+        out, error = process.communicate("one\n", timeout=60)
+        self.assertEqual((process.returncode, out), (0, "one\n"), error)
+
+    def test_in_the_background_of_a_terminal(self):
+        """What is typed is for the shell, not for the job."""
+        terminal = PseudoTerminal(["/bin/sh", "-c", f"set -m; {PLIMSOLL} exec --quiet -- cat & wait; echo over; "
+                                   "read line; echo got $line"], 80, 24, {})
+        self.addCleanup(terminal.close)
+        terminal.read_until("over")
+        terminal.write(b"something\n")
+        terminal.read_until("got something")
 
     def test_we_are_killed(self):
         """The guard ends the job with all its descendants and removes its cgroups; nobody has to start us again."""
@@ -85,6 +111,11 @@ class Deaths(Case):
         process.communicate(timeout=60)
         self.assertTrue(eventually(lambda: not alive(f"80.{os.getpid()}")), alive(f"80.{os.getpid()}"))
         self.assertTrue(eventually(lambda: not cgroups()), cgroups())
+
+    def test_the_guard_of_a_job_that_is_one_of_us_leaves_by_itself(self):
+        for _ in range(5):
+            answer = self.receipt("--", PLIMSOLL, "exec", "--quiet", "--", "true")
+            self.assertEqual((answer["exit_code"], answer["processes_killed"]), (0, 0))
 
     def test_a_job_that_is_one_of_us(self):
         """Killed together with its own jobs and guard: the cgroups that it made below its own go, too."""
