@@ -89,6 +89,10 @@ class Case(unittest.TestCase):
 
 
 class Help(Case):
+    def test_what_is_no_command_is_told_where_they_are(self):
+        self.refuse(USAGE, "'bogus'; plimsoll --help lists them", "bogus")
+        self.refuse(USAGE, "plimsoll --help lists them")
+
     def test_every_command_has_an_example(self):
         for command in ("inspect", "plan", "run", "verify", "bench", "optimize", "place"):
             self.assertIn(f"Example: plimsoll {command} ", self.succeed(command, "--help"))

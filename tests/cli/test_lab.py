@@ -21,7 +21,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLIMSOLL = os.environ.get("PLIMSOLL", str(ROOT / "build" / "plimsoll"))
 WAYS = ["in process", "reset and trim", "fork", "spawn", "plimsoll exec"]
 MIB = 1 << 20
-INVALID_ARGUMENT, IO, INTERRUPTED = 3, 8, 130
+INVALID_ARGUMENT, IO = 3, 8
+PLACE = tempfile.TemporaryDirectory()  # other people's labs are not our business
+os.environ["TMPDIR"] = tempfile.tempdir = PLACE.name
 
 
 def lab(*arguments):
@@ -92,16 +94,22 @@ class Lab(unittest.TestCase):
         self.assertIn("ValueError: of its own", run.stderr)
 
     def test_interrupted(self):
-        before = rooms()
-        process = subprocess.Popen([PLIMSOLL, "lab", "fork-vs-spawn", "--stand-in"], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
-        while not rooms() - before and process.poll() is None:
-            time.sleep(0.01)
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, INTERRUPTED, errors)
-        self.assertEqual(rooms() - before, set())
+        for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            before = rooms()
+            process = subprocess.Popen([PLIMSOLL, "lab", "fork-vs-spawn", "--stand-in"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True)
+            while not rooms() - before and process.poll() is None:
+                time.sleep(0.01)
+            time.sleep(0.3)
+            process.send_signal(how)
+            _, errors = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 128 + how, errors)
+            self.assertEqual(rooms() - before, set())
+
+    def test_a_chart_that_cannot_be_written(self):
+        run = lab("--stand-in", "--svg", "/no/such/place")
+        self.assertEqual((run.returncode, run.stdout), (IO, ""), run.stderr)
+        self.assertIn("/no/such/place", run.stderr)
 
 
 if __name__ == "__main__":
