@@ -16,7 +16,7 @@
 
 namespace plimsoll::bindings {
 
-// Calls `work` without the interpreter's lock. For what may wait long: a daemon thread that takes the lock
+// Calls `work` without the interpreter's lock: a daemon thread that takes the lock
 // back when the interpreter is at its end is ended then, by unwinding its stack. pybind11's guard takes it
 // back in a destructor, where that aborts the process.
 template <typename Work>

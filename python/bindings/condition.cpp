@@ -3,6 +3,7 @@
 // exception is raised by `wait` alone, and only when the lock is held again.
 #include <pybind11/stl.h>
 #include <semaphore.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -26,6 +27,12 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kSignalLook{50};
 constexpr double kEndlessSeconds = 1e9;
+constexpr Clock::time_point kNever = Clock::time_point(std::chrono::hours(24 * 365 * 100));
+
+// Python runs handlers in its main thread only, which is the process's own.
+bool may_handle_signals() {
+  return ::gettid() == ::getpid();
+}
 
 // Where one thread sleeps. A signal wakes it; one that came just before it slept does so kSignalLook later.
 class Sleeper {
@@ -39,7 +46,8 @@ class Sleeper {
 
   // Whether it was woken by wake().
   bool sleep_until(Clock::time_point end) {
-    const auto until = std::min(end, Clock::now() + kSignalLook).time_since_epoch();
+    const auto look = may_handle_signals() ? Clock::now() + kSignalLook : end;
+    const auto until = std::min(end, look).time_since_epoch();
     const auto seconds = std::chrono::floor<std::chrono::seconds>(until);
     const timespec time{seconds.count(), std::chrono::nanoseconds(until - seconds).count()};
     return without_lock([&] { return sem_clockwait(&semaphore_, CLOCK_MONOTONIC, &time); }) == 0;
@@ -53,16 +61,9 @@ class Sleeper {
 // the members; it is released only while a thread sleeps.
 class Condition {
  public:
-  // Does not raise: whoever holds the lock does so for a few lines.
+  // A handler's exception is raised before the lock is held.
   void acquire() {
-    const std::thread::id self = std::this_thread::get_id();
-    while (depth_ > 0 && owner_ != self) {
-      const auto sleeper = std::make_shared<Sleeper>();
-      for_lock_.push_back(sleeper);
-      while (!sleeper->sleep_until(Clock::time_point::max())) continue;
-    }
-    owner_ = self;
-    ++depth_;
+    if (const auto interrupted = acquire_unless_interrupted(true)) throw py::error_already_set(*interrupted);
   }
 
   void release() {
@@ -88,7 +89,7 @@ class Condition {
       if (PyErr_CheckSignals() != 0) interrupted.emplace();
     std::erase(for_news_, sleeper);
 
-    acquire();
+    acquire_unless_interrupted(false);
     depth_ = depth;
     if (interrupted) throw py::error_already_set(*interrupted);
     return notified;
@@ -101,6 +102,22 @@ class Condition {
   }
 
  private:
+  std::optional<py::error_already_set> acquire_unless_interrupted(bool heed_signals) {
+    const std::thread::id self = std::this_thread::get_id();
+    while (depth_ > 0 && owner_ != self) {
+      const auto sleeper = std::make_shared<Sleeper>();
+      for_lock_.push_back(sleeper);
+      while (!sleeper->sleep_until(kNever)) {
+        if (!heed_signals || PyErr_CheckSignals() == 0) continue;
+        py::error_already_set interrupted;
+        if (std::erase(for_lock_, sleeper) == 0 && depth_ == 0) hand_over();  // it was our turn
+        return interrupted;
+      }
+    }
+    owner_ = self;
+    ++depth_;
+    return std::nullopt;
+  }
   void check_held() const {
     if (depth_ == 0 || owner_ != std::this_thread::get_id())
       throw std::runtime_error("the condition's lock is not held by this thread");

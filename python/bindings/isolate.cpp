@@ -38,8 +38,9 @@ void bind_isolate(py::module_& module) {
              py::arg("output_bytes"),
              "One request to a worker in a process of its own: ((kind, answer, message, receipt, attempts), "
              "stdout, stderr, truncated).");
-  module.def("clean_up_leftovers", &CleanUpLeftovers, py::call_guard<py::gil_scoped_release>(),
-             "Removes what killed predecessors left.");
+  module.def(
+      "clean_up_leftovers", [] { without_lock([] { CleanUpLeftovers(); }); },
+      "Removes what killed predecessors left.");
   bind_pool(module);
 }
 

@@ -84,7 +84,7 @@ class PythonPool {
 
   // (number, outcome) of the next job that is over; None: the pool is closed and there are no more.
   py::object next() {
-    const auto one = without_lock([&] {
+    auto one = without_lock([&] {
       std::optional<std::pair<int64_t, Outcome>> first;
       std::unique_lock lock(finished_->mutex);
       finished_->deliverer = std::this_thread::get_id();
@@ -96,26 +96,46 @@ class PythonPool {
       return first;
     });
     if (!one) return py::none();
+    try {
+      return py::make_tuple(one->first, to_python(one->second));
+    } catch (const std::exception& error) {  // there is no memory for it here
+      one->second.answer = {};
+      one->second.kind = Outcome::Kind::kTooLarge;
+      one->second.message = std::string("its answer cannot be taken over: ") + error.what();
+    }
+    PyErr_Clear();
     return py::make_tuple(one->first, to_python(one->second));
   }
 
   bool wait_ready(int64_t timeout_ms) {
     return without_lock([&] { return pool_->WaitReady(milliseconds(timeout_ms)); });
   }
-  void cancel(int64_t id) { pool_->Cancel(id); }
-  std::vector<int> pids() const { return pool_->WorkerPids(); }
+  void cancel(int64_t id) {
+    without_lock([&] { pool_->Cancel(id); });
+  }
+  std::vector<int> pids() const {
+    return without_lock([&] { return pool_->WorkerPids(); });
+  }
 
-  // Returns when all is delivered, unless it is the delivering thread that calls. In one piece, so that
-  // Ctrl-C cannot come in between: the thread would meet the end of the interpreter in native code.
-  void close() {
+  // Ends the workers. `and_wait`: until all outcomes are delivered, unless it is the delivering thread that
+  // calls; the collector must not wait, because it runs anywhere, within whatever locks.
+  void close(bool and_wait) {
     without_lock([&] {
       pool_->Close();
-      std::unique_lock lock(finished_->mutex);
+      const std::lock_guard lock(finished_->mutex);
       finished_->closed = true;
       finished_->news.notify_all();
-      if (finished_->deliverer == std::this_thread::get_id()) return;
-      finished_->news.wait(lock, [&] { return !finished_->delivering; });
     });
+    const auto is_delivered = [&] {
+      return !finished_->delivering || finished_->deliverer == std::this_thread::get_id();
+    };
+    const auto wait = [&] {
+      std::unique_lock lock(finished_->mutex);
+      return finished_->news.wait_for(lock, kSignalLook, is_delivered);
+    };
+    while (and_wait && !without_lock(wait)) {
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    }
   }
 
   py::dict statistics() const {
@@ -137,7 +157,6 @@ class PythonPool {
 }  // namespace
 
 void bind_pool(py::module_& module) {
-  using release = py::call_guard<py::gil_scoped_release>;
   py::class_<PythonPool>(module, "Pool")
       .def(py::init<const py::dict&, int, const py::dict&>(), py::arg("spec"), py::arg("workers"),
            py::arg("options"))
@@ -147,9 +166,9 @@ void bind_pool(py::module_& module) {
       .def("delivered", &PythonPool::delivered)
       .def("next", &PythonPool::next)
       .def("wait_ready", &PythonPool::wait_ready, py::arg("timeout_ms"))
-      .def("cancel", &PythonPool::cancel, py::arg("id"), release())
-      .def("close", &PythonPool::close)
-      .def("pids", &PythonPool::pids, release())
+      .def("cancel", &PythonPool::cancel, py::arg("id"))
+      .def("close", &PythonPool::close, py::arg("and_wait"))
+      .def("pids", &PythonPool::pids)
       .def("statistics", &PythonPool::statistics);
 }
 

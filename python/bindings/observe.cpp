@@ -14,13 +14,14 @@ namespace plimsoll::bindings {
 namespace {
 
 std::string judge(const std::vector<std::string>& lines, double minimum_seconds) {
-  const py::gil_scoped_release released;
-  std::vector<Sample> samples;
-  samples.reserve(lines.size());
-  for (const std::string& line : lines) samples.push_back(SampleFromJson(line));
-  JudgeOptions options;
-  options.minimum_seconds = minimum_seconds;
-  return ToJson(Judge(samples, options));
+  return without_lock([&] {
+    std::vector<Sample> samples;
+    samples.reserve(lines.size());
+    for (const std::string& line : lines) samples.push_back(SampleFromJson(line));
+    JudgeOptions options;
+    options.minimum_seconds = minimum_seconds;
+    return ToJson(Judge(samples, options));
+  });
 }
 
 }  // namespace
@@ -33,17 +34,18 @@ void bind_observe(py::module_& module) {
     options.cost_limit = cost_limit;
     options.proc_root = std::move(proc_root);
     options.cgroup_root = std::move(cgroup_root);
-    return Observer(pid, options);
+    return without_lock([&] { return Observer(pid, options); });
   };
   py::class_<Observer>(module, "Observer")
       .def(py::init(create), py::arg("pid"), py::arg("tree"), py::arg("cost_limit"), py::arg("proc_root"),
-           py::arg("cgroup_root"), py::call_guard<py::gil_scoped_release>())
+           py::arg("cgroup_root"))
       .def(
-          "read", [](Observer& self, int64_t iteration) { return ToJson(self.Read(iteration)); },
-          py::arg("iteration"), py::call_guard<py::gil_scoped_release>())
-      .def(
-          "account", [](Observer& self) { return ToJson(self.Account()); },
-          py::call_guard<py::gil_scoped_release>())
+          "read",
+          [](Observer& self, int64_t iteration) {
+            return without_lock([&] { return ToJson(self.Read(iteration)); });
+          },
+          py::arg("iteration"))
+      .def("account", [](Observer& self) { return without_lock([&] { return ToJson(self.Account()); }); })
       .def_property_readonly("ended", &Observer::Ended)
       .def_property_readonly("own_cpu_seconds", &Observer::OwnCpuSeconds);
   module.def("judge", &judge, py::arg("samples"), py::arg("minimum_seconds"));

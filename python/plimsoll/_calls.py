@@ -127,7 +127,7 @@ def _explain(function: Any, error: BaseException) -> NotTransferable:
     elif "<locals>" in name:
         why = "it is defined inside another function; move it to the top of its module and pass it what it needs"
     else:
-        why = f"{type(error).__name__}: {error}; arguments must be picklable, and the function importable"
+        why = f"{type(error).__name__}: {_text(error)}; arguments must be picklable, and the function importable"
     return NotTransferable(f"{name} cannot be given to another process: {why}")
 
 
@@ -147,7 +147,7 @@ def call_request(function: Callable[..., Any], arguments: Sequence[Any], keyword
     except Exception as error:  # pylint: disable=broad-except
         raise _explain(function, error) from error
     main = None
-    if b"__main__" in payload:
+    if b"__main__" in payload or _worker.MAIN_NAME.encode() in payload:
         main = _main_of_this_program()
         if main is None and getattr(function, "__module__", None) == "__main__":
             raise NotTransferable("a function of this interactive session or -c program: another process cannot "
@@ -168,7 +168,7 @@ def source_request(code: str, inputs: Optional[Mapping[str, Any]], result: Optio
     try:
         payload = pickle.dumps((code, dict(inputs or {}), result, "<isolated source>"), 5)
     except Exception as error:  # pylint: disable=broad-except
-        why = f"{type(error).__name__}: {error}"
+        why = f"{type(error).__name__}: {_text(error)}"
         raise NotTransferable(f"the inputs cannot be given to another process: {why}") from error
     kind = "captured source" if captured else "source"
     return _request(kind, path, None, payload)
@@ -240,9 +240,16 @@ def _from_letter(letter: bytes, data: bytes, terms: Terms) -> Answer:
     raise _plain.Malformed(f"an answer of kind {letter!r}")
 
 
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException:  # pylint: disable=broad-except
+        return "(its message cannot be made)"
+
+
 def _at_the_limit(error: BaseException, receipt: Optional[Receipt]) -> BaseException:
     """Without a cgroup the kernel refuses memory at the limit instead of ending the job."""
-    out_of_memory = isinstance(error, MemoryError) or getattr(error, "type_name", "") == "MemoryError"
+    out_of_memory = isinstance(error, MemoryError) or (isinstance(error, RemoteError) and error.type_name == "MemoryError")
     if not out_of_memory or receipt is None or not receipt.limit_bytes or receipt.mechanism.startswith("cgroup"):
         return error
     told = MemoryLimitExceeded(f"the job was refused memory at its limit of {receipt.limit_bytes} bytes")
@@ -264,7 +271,7 @@ def read_outcome(outcome: Tuple[str, bytes, str, Dict[str, Any], int], nonce: by
         try:
             answer = _from_letter(data[at:at + 1], data[at + 1:], terms)
         except BaseException as error:  # pylint: disable=broad-except
-            unreadable = ResultUnreadable(f"the result cannot be read here: {type(error).__name__}: {error}")
+            unreadable = ResultUnreadable(f"the result cannot be read here: {type(error).__name__}: {_text(error)}")
             unreadable.__cause__ = error
             answer = Answer(error=unreadable)
     if answer.error is not None:

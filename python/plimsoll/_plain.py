@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Tuple
 
 MAX_DEPTH = 200
+MOST_OF_A_HASH = 100
 
 
 class NotPlain(TypeError):
@@ -123,8 +124,20 @@ def _items(reader: _Reader, depth: int) -> List[Any]:
     return [_decode(reader, depth + 1) for _ in range(reader.count())]
 
 
+def _checked(keys: List[Any]) -> List[Any]:
+    """Whoever chooses keys that all have the same hash makes a set or dictionary of them take for ever."""
+    times: Dict[int, int] = {}
+    for value in map(hash, keys):
+        times[value] = times.get(value, 0) + 1
+        if times[value] > MOST_OF_A_HASH:
+            raise Malformed(f"more than {MOST_OF_A_HASH} keys with the same hash")
+    return keys
+
+
 def _dict(reader: _Reader, depth: int) -> Dict[Any, Any]:
-    return {_decode(reader, depth + 1): _decode(reader, depth + 1) for _ in range(reader.count())}
+    pairs = [(_decode(reader, depth + 1), _decode(reader, depth + 1)) for _ in range(reader.count())]
+    _checked([key for key, _ in pairs])
+    return dict(pairs)
 
 
 def _array(reader: _Reader, depth: int) -> Any:
@@ -154,7 +167,7 @@ _DECODERS: Dict[bytes, Callable[[_Reader, int], Any]] = {
     b"b": lambda reader, depth: reader.sized(),
     b"l": _items,
     b"t": lambda reader, depth: tuple(_items(reader, depth)),
-    b"e": lambda reader, depth: set(_items(reader, depth)),
+    b"e": lambda reader, depth: set(_checked(_items(reader, depth))),
     b"d": _dict,
     b"a": _array,
 }

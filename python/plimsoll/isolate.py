@@ -28,7 +28,7 @@ def _run(request: bytes, terms: _calls.Terms) -> Result[Any]:
     answer = _calls.read_outcome(outcome, request[:_worker.NONCE_BYTES], terms)
     stdout, stderr = (data.decode("utf-8", "replace") for data in (out, err))
     if answer.error is not None:
-        if isinstance(answer.error.__cause__, KeyboardInterrupt):  # Ctrl-C while the result was read
+        if isinstance(answer.error.__cause__, (KeyboardInterrupt, SystemExit)):  # a signal, while the result was read
             raise answer.error.__cause__
         if terms.capture and isinstance(answer.error, _calls.JobError):
             answer.error.stdout, answer.error.stderr = stdout, stderr

@@ -1,7 +1,10 @@
 """Workers that are spawned ahead and warmed, and answer jobs one after the other. docs/python.md."""
+import atexit
 import concurrent.futures
 import itertools
 import os
+import sys
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
@@ -17,6 +20,42 @@ if TYPE_CHECKING:
 _READY_LOOK_MS = 50
 
 
+class _Event:
+    """As threading.Event, but a signal cannot tear it."""
+
+    def __init__(self) -> None:
+        self._changed = _native.Condition()
+        self._is_set = False
+
+    def set(self) -> None:
+        with self._changed:
+            self._is_set = True
+            self._changed.notify_all()
+
+    def clear(self) -> None:
+        with self._changed:
+            self._is_set = False
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        with self._changed:
+            if not self._is_set:
+                self._changed.wait(timeout)
+            return self._is_set
+
+
+class _Waiters(List[Any]):
+    """Those of concurrent.futures.wait and as_completed. We set their events while we hold the future's condition, so
+    they must not be torn either."""
+
+    def append(self, waiter: Any) -> None:
+        if isinstance(waiter.event, threading.Event):
+            waiter.event = _Event()
+        super().append(waiter)
+
+
 class JobFuture(concurrent.futures.Future):  # type: ignore[type-arg]
     """A Future whose job can be cancelled even while it runs: its worker is killed then. `receipt` is there when it
     is done, unless it never ran."""
@@ -26,7 +65,9 @@ class JobFuture(concurrent.futures.Future):  # type: ignore[type-arg]
 
     def __init__(self) -> None:
         super().__init__()
-        self._condition: Any = _native.Condition()  # threading's does not survive Ctrl-C at every moment
+        # The inner life of CPython 3.11's Future: threading's conditions do not survive Ctrl-C at every moment.
+        self._condition: Any = _native.Condition()
+        self._waiters: Any = _Waiters()
 
     def cancel(self) -> bool:
         cancelled = super().cancel()
@@ -50,6 +91,7 @@ class _State:
         self.owner = os.getpid()
         self.changed = _native.Condition()
         self.closed = False
+        self.deliverer = 0
         self.pending: Dict[int, _Pending] = {}
         self.waiters: List[Tuple[Any, Any]] = []  # asyncio's loops and futures that wait for room
 
@@ -57,6 +99,7 @@ class _State:
         self.native.start_delivery(self.deliver)
 
     def deliver(self) -> None:
+        self.deliverer = threading.get_ident()
         try:
             while (item := self.native.next()) is not None:
                 self.deliver_one(*item)
@@ -69,7 +112,12 @@ class _State:
             pending = self.pending.pop(number, None)  # None: Ctrl-C came while it was submitted
             waiters, self.waiters = self.waiters, []
         if pending is not None:
-            self.settle(pending, outcome)
+            try:
+                self.settle(pending, outcome)
+            except BaseException:  # pylint: disable=broad-except
+                # A callback's SystemExit, say: it ends nobody here, as in any other thread.
+                threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), None)))
+            pending.future._cancel_job = None  # a future that is kept must not keep the pool
         with self.changed:
             self.changed.notify_all()
         for loop, waiter in waiters:
@@ -86,8 +134,9 @@ class _State:
             return
         if answer.error is not None:
             error = answer.error
-            if pending.for_asyncio and isinstance(error, StopIteration):  # an asyncio.Future would never be done
-                error = RuntimeError("the job raised StopIteration")
+            # With the one an asyncio.Future would never be done, with the other it would count as cancelled.
+            if pending.for_asyncio and isinstance(error, (StopIteration, concurrent.futures.CancelledError)):
+                error = RuntimeError(f"the job raised {type(error).__name__}")
                 error.__cause__ = answer.error
             future.set_exception(error)
         elif pending.source:
@@ -97,14 +146,26 @@ class _State:
 
     def wait(self) -> None:
         """Until every job has its outcome."""
+        if threading.get_ident() == self.deliverer:
+            raise InvalidArgument("a callback of a job cannot wait for the pool's other jobs: they are delivered after it")
         with self.changed:
             while self.pending and not self.closed:
                 self.changed.wait(0.2)
 
-    def close(self) -> None:
+    def close(self, and_wait: bool = True) -> None:
         if os.getpid() == self.owner:
-            self.native.close()
+            self.native.close(and_wait)
             self.closed = True
+
+
+_open_pools: "weakref.WeakSet[Pool]" = weakref.WeakSet()
+
+
+@atexit.register
+def _close_open_pools() -> None:
+    """After the main thread's last line, while threads still run."""
+    while _open_pools:
+        _open_pools.pop().close()
 
 
 def _wake(waiter: Any) -> None:
@@ -149,8 +210,9 @@ class Pool:
                    "result_bytes": terms.frame_bytes()}
         self._numbers = itertools.count(1)
         self._state = _State(_native.Pool(_calls.worker_spec(terms), workers, options), terms)
-        # At exit too: atexit runs it after the main thread's last line, while threads still can.
-        self._finalizer = weakref.finalize(self, self._state.close)
+        # The collector runs it anywhere, within whatever locks of the thread that delivers: it must not wait.
+        self._finalizer = weakref.finalize(self, self._state.close, False)
+        _open_pools.add(self)
         self._state.start()  # last: an interrupted constructor leaves nobody to end the thread
 
     def wait_ready(self, timeout: Seconds = None) -> None:
@@ -189,10 +251,10 @@ class Pool:
         wall_ms = parse_milliseconds(timeout, "timeout")
         if os.getpid() != state.owner:  # its lock may be held by a thread that is not in this process
             raise InvalidArgument(f"the pool belongs to process {state.owner}; make another one after fork()")
-        with state.changed:
-            state.pending[number] = _Pending(future, request[:_worker.NONCE_BYTES], source, for_asyncio)
         identity = None
         try:
+            with state.changed:
+                state.pending[number] = _Pending(future, request[:_worker.NONCE_BYTES], source, for_asyncio)
             identity = state.native.submit(number, request, repeatable, wall_ms, -1 if block else 0)
         finally:
             if identity is None:
@@ -203,6 +265,8 @@ class Pool:
         future._cancel_job = lambda: state.native.cancel(identity)
         if future.cancelled():
             state.native.cancel(identity)
+        if future.done():
+            future._cancel_job = None
         return future
 
     def map(self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: Seconds = None) -> Iterator[Any]:
@@ -246,6 +310,10 @@ class Pool:
                 return self._submit(request, block=False, source=source, for_asyncio=True)
             except Busy:
                 await asyncio.wait([waiter], timeout=0.5)
+            finally:
+                with self._state.changed:
+                    if (loop, waiter) in self._state.waiters:
+                        self._state.waiters.remove((loop, waiter))
 
     def statistics(self) -> Dict[str, int]:
         """Counts: submitted, answered, failed, repeated, workers_started, workers_died, recycled_by_*, workers_now,
@@ -261,6 +329,7 @@ class Pool:
             self._state.wait()
         self._state.close()
         self._finalizer.detach()
+        _open_pools.discard(self)
 
     def __enter__(self) -> "Pool":
         return self

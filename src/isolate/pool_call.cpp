@@ -32,7 +32,10 @@ struct Call::Impl {
       : channel(std::move(request), options), job(start(std::move(command), limits, channel)) {
     channel.Begin([this] { job.Kill(); });
   }
-  ~Impl() { job.Kill(); }
+  ~Impl() {
+    job.Kill();
+    channel.Stop();  // its thread may be about to kill the job, which goes first
+  }
 
   Outcome outcome(Receipt receipt);
 
