@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 
@@ -24,6 +25,7 @@ namespace {
 class Descriptor {
  public:
   Descriptor(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  explicit Descriptor(int fd) : fd_(fd) {}
   ~Descriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -58,17 +60,6 @@ std::string parent_of(const std::string& path) {
   return path.find('/') == std::string::npos ? "./" : path.substr(0, path.rfind('/') + 1);
 }
 
-// A descriptor of ours by name, such as /dev/stdout: whatever it is, it is written to, not replaced.
-bool is_descriptor(const std::string& path) {
-  char directory[PATH_MAX];
-  const std::string parent = parent_of(path);
-  if (::realpath(parent.c_str(), directory) != nullptr && std::string_view(directory).starts_with("/proc/"))
-    return true;
-  char target[PATH_MAX];
-  const ssize_t length = ::readlink(path.c_str(), target, sizeof(target));
-  return length > 0 && std::string_view(target, static_cast<size_t>(length)).starts_with("/proc/");
-}
-
 // Where a symbolic link leads, though there be nothing yet: it stays, and what it names is replaced.
 std::string behind_links(std::string path) {
   constexpr int kMostLinks = 40;
@@ -91,6 +82,41 @@ void keep_permissions(const Descriptor& file, const std::string& old) {
 }
 
 }  // namespace
+
+bool is_descriptor(const std::string& path) {
+  char directory[PATH_MAX];
+  const std::string parent = parent_of(path);
+  if (::realpath(parent.c_str(), directory) != nullptr && std::string_view(directory).starts_with("/proc/"))
+    return true;
+  char target[PATH_MAX];
+  const ssize_t length = ::readlink(path.c_str(), target, sizeof(target));
+  return length > 0 && std::string_view(target, static_cast<size_t>(length)).starts_with("/proc/");
+}
+
+int duplicate_descriptor(const std::string& path) {
+  constexpr int kMostLinks = 8;
+  const std::string ours = fmt::format("/proc/{}/", ::getpid());
+  std::string at = path;
+  for (int link = 0; link < kMostLinks; ++link) {
+    char directory[PATH_MAX], target[PATH_MAX];
+    if (::realpath(parent_of(at).c_str(), directory) == nullptr) return -1;
+    const std::string_view place(directory);
+    const std::string name = at.substr(at.rfind('/') + 1);  // npos + 1 is 0
+    if (place.starts_with(ours) && place.ends_with("/fd")) {
+      int number = -1;
+      const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+      if (error != std::errc() || end != name.data() + name.size()) return -1;
+      struct stat status;
+      const bool has_place = ::fstat(number, &status) == 0 && !S_ISFIFO(status.st_mode);
+      return has_place ? ::fcntl(number, F_DUPFD_CLOEXEC, 3) : -1;
+    }
+    const ssize_t length = ::readlink(at.c_str(), target, sizeof(target));
+    if (length <= 0) return -1;
+    const std::string next(target, static_cast<size_t>(length));
+    at = next.starts_with('/') ? next : std::string(place) + "/" + next;
+  }
+  return -1;
+}
 
 std::string read_file(const std::string& path) {
   const Descriptor file(path, O_RDONLY);
@@ -140,9 +166,13 @@ void NewFiles::add(const std::string& path, const std::vector<std::string_view>&
   const std::string target = behind_links(path);
   const std::string temporary = in_place ? path : fmt::format("{}.{}.part", target, ::getpid());
   // A named pipe that nobody reads is an error, not a wait that no signal ends.
-  Descriptor file(temporary, O_WRONLY | (in_place ? O_APPEND | O_NONBLOCK : O_CREAT | O_TRUNC));
+  const int duplicate = in_place ? duplicate_descriptor(path) : -1;
+  Descriptor file =
+      duplicate >= 0
+          ? Descriptor(duplicate)
+          : Descriptor(temporary, O_WRONLY | (in_place ? O_APPEND | O_NONBLOCK : O_CREAT | O_TRUNC));
   if (file.get() < 0) fail(path, "cannot write", errno);
-  if (in_place) ::fcntl(file.get(), F_SETFL, O_APPEND);
+  if (in_place && duplicate < 0) ::fcntl(file.get(), F_SETFL, O_APPEND);
   if (!in_place) {
     pending_.push_back({temporary, target});
     keep_permissions(file, target);

@@ -9,6 +9,11 @@ namespace plimsoll::cli {
 
 // Throws kIo.
 std::string read_file(const std::string& path);
+// A descriptor by name, such as /dev/stdout: whatever it is, it is written to, not replaced.
+bool is_descriptor(const std::string& path);
+// Of the descriptor of ours that `path` names, such as /dev/stdout: both write on from the same place, so
+// that neither overwrites what the other wrote. -1: it names none, or a pipe, which has no place.
+int duplicate_descriptor(const std::string& path);
 // The directory is made if its parent exists. Throws kIo.
 void make_directory(const std::string& path);
 

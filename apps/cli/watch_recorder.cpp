@@ -3,31 +3,42 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <plimsoll/error.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "files.h"
+
 namespace plimsoll::cli {
 
 Recorder::~Recorder() {
+  if (created_ && written_bytes_ == 0) ::unlink(path_.c_str());
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void Recorder::open(const std::string& path) {
   path_ = path;
+  descriptor_ = duplicate_descriptor(path);
+  if (descriptor_ >= 0) return;
+  created_ = ::access(path.c_str(), F_OK) != 0;
   // A named pipe that nobody reads is an error, not a wait that no signal ends.
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
-  if (descriptor_ >= 0) ::fcntl(descriptor_, F_SETFL, 0);
+  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
+  created_ &= descriptor_ >= 0;
   if (descriptor_ < 0)
     throw Error(ErrorCode::kIo, fmt::format("{}: cannot write a recording: {}", path, std::strerror(errno)));
+  ::fcntl(descriptor_, F_SETFL, O_APPEND);
+  struct stat status = {};
+  replaces_ = ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) && !is_descriptor(path);
 }
 
 void Recorder::add(std::string_view line) {
   if (descriptor_ < 0) return;
   std::string whole(line);
   whole += '\n';
+  if (replaces_ && written_bytes_ == 0 && ::ftruncate(descriptor_, 0) != 0) return give_up(errno);
   for (size_t done = 0; done < whole.size();) {
     const ssize_t written = ::write(descriptor_, whole.data() + done, whole.size() - done);
     if (written < 0 && errno == EINTR) continue;
@@ -39,7 +50,7 @@ void Recorder::add(std::string_view line) {
 
 void Recorder::give_up(int error) {
   problem_ = fmt::format("{}: the recording ends early: {}", path_, std::strerror(error));
-  if (::ftruncate(descriptor_, written_bytes_) != 0) {
+  if (replaces_ && ::ftruncate(descriptor_, written_bytes_) != 0) {
     // Not a file that can be cut: its reader leaves the incomplete line out.
   }
   ::close(std::exchange(descriptor_, -1));

@@ -14,7 +14,9 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  void open(const std::string& path);  // what is there is replaced; throws kIo
+  // What is there stays until the first line is written, and is replaced then; a descriptor of ours
+  // (/dev/stdout) goes on from where it is. Throws kIo.
+  void open(const std::string& path);
   // Nothing if it is not open. A disk that is full ends the recording, not the watch: the last line that is
   // whole stays, and problem() tells.
   void add(std::string_view line);
@@ -26,6 +28,8 @@ class Recorder {
 
   std::string path_, problem_;
   int descriptor_ = -1;
+  bool replaces_ = false;  // a regular file that is ours alone
+  bool created_ = false;
   long long written_bytes_ = 0;
 };
 
