@@ -1,25 +1,20 @@
 #include "watch_options.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
-#include <charconv>
-#include <map>
+#include <chrono>
+#include <filesystem>
 
 #include "command.h"
+#include "duration.h"
 
 namespace plimsoll::cli {
 
 double parse_seconds(const char* option, const std::string& text) {
-  static const std::map<std::string, double> units = {{"", 1},   {"ms", 1e-3}, {"s", 1},
-                                                      {"m", 60}, {"h", 3600},  {"d", 86400}};
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  const auto known = units.find(unit);
-  const double seconds = error != std::errc() || known == units.end() ? -1 : number * known->second;
+  const double seconds = std::chrono::duration<double>(parse_duration(text, option)).count();
   if (!(seconds >= 0.01 && seconds <= 1e8))
-    throw UsageError(fmt::format(
-        "{}: expected a time of at least 10ms, such as 500ms, 1s, 5m or 2h, found '{}'", option, text));
+    throw UsageError(fmt::format("{}: expected a time from 10ms to three years, found '{}'", option, text));
   return seconds;
 }
 
@@ -27,6 +22,22 @@ namespace {
 
 void need(bool condition, const char* message) {
   if (!condition) throw UsageError(message);
+}
+
+// Whether both names lead to the same place, also before anything is there. What is no file, such as
+// /dev/null, has room for all.
+bool is_same_file(const std::string& one, const std::string& other) {
+  struct stat first = {}, second = {};
+  const bool has_first = ::stat(one.c_str(), &first) == 0, has_second = ::stat(other.c_str(), &second) == 0;
+  if (has_first != has_second) return false;
+  if (has_first)
+    return !S_ISCHR(first.st_mode) && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
+  const auto whole = [](const std::string& path) {
+    std::error_code error;
+    const auto known = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+    return error ? std::filesystem::path(path) : known;
+  };
+  return whole(one) == whole(other);
 }
 
 }  // namespace
@@ -40,8 +51,9 @@ void check(const WatchOptions& options) {
   need(options.pattern.empty() || options.iterations_fd < 0,
        "--iterations-from-stdout and --iterations-fd: iterations are counted in one way only");
   need(!replay || options.record.empty(), "--record: a replay has nothing to record");
-  need(options.html.empty() || (options.html != options.record && options.html != options.replay),
-       "--html: the page would replace the recording: give it another name");
+  for (const std::string& recording : {options.record, options.replay})
+    need(options.html.empty() || recording.empty() || !is_same_file(options.html, recording),
+         "--html: the page would replace the recording: give it another name");
   need(!replay || options.duration_seconds == 0, "--duration: a replay is as long as its recording");
   const bool experiments = options.trim || options.reclaim || options.restart;
   need(!experiments || !replay, "--trim, --reclaim and --restart need a live process, not a recording");

@@ -19,7 +19,7 @@ struct WatchOptions {
   bool json = false;
 };
 
-// "1s", "500ms", "2m", "1.5h", "30" (seconds); throws UsageError.
+// As parse_duration, from 10 ms to 1e8 s; throws UsageError.
 double parse_seconds(const char* option, const std::string& text);
 // Throws UsageError for what makes no sense together.
 void check(const WatchOptions& options);
