@@ -80,9 +80,11 @@ Command watch_command(CLI::App& parent, const std::vector<std::string>& rest) {
   };
   auto times = std::make_shared<Times>();
   add_target_options(*app, *options);
-  app->add_option("--interval", times->interval, "between two samples, such as 500ms (1s)");
+  app->add_option("--interval", times->interval, "between two samples, such as 500ms (1s)")
+      ->check(check_not_empty);
   app->add_option("--duration", times->duration,
-                  "how long, such as 30s or 5m; otherwise until the process ends or Ctrl-C");
+                  "how long, such as 30s or 5m; otherwise until the process ends or Ctrl-C")
+      ->check(check_not_empty);
   add_result_options(*app, *options);
   app->footer(
       "A command that watch starts goes behind -- and ends with it. Exit code 1: a leak.\n"

@@ -335,6 +335,12 @@ class Usage(Case):
             with self.subTest(arguments):
                 self.assertTrue(self.watch(*arguments, code=USAGE).stderr.startswith("plimsoll: "))
 
+    def test_durations(self):
+        for text in ("300ms", "0.3", "0.3s", "0.005m", "0.005min", "1e-4h", "0.000004d"):
+            self.watch("--interval", "100ms", "--duration", text, "--", "sleep", "60")
+            done = subprocess.run([PLIMSOLL, "exec", "--quiet", "--timeout", text, "--", "sleep", "60"], timeout=60)
+            self.assertEqual(done.returncode, 124, text)  # the same words mean the same to both
+
     def test_help(self):
         text = self.watch("--help").stdout
         for option in ("--pid", "--iterations-from-stdout", "--html", "--reclaim", "Example"):

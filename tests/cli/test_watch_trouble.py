@@ -16,7 +16,7 @@ import time
 import unittest
 
 import counted
-from test_watch import INVALID_ARGUMENT, IO, PLIMSOLL, PYTHON, USAGE, Case
+from test_watch import INVALID_ARGUMENT, IO, PLIMSOLL, PYTHON, USAGE, Case, recording
 
 
 SLOW_TO_TRIM = """
@@ -33,10 +33,12 @@ while True:
 """
 
 
-class Descriptors(Case):
+class ShellCase(Case):
     def shell(self, text):
         return subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60, cwd=self.directory)
 
+
+class Descriptors(ShellCase):
     def test_output_without_a_descriptor_goes_nowhere_else(self):
         done = self.shell(f"{PLIMSOLL} watch --interval 50ms --duration 500ms --record r -- sleep 9 <&- >&-")
         self.assertEqual(done.returncode, IO, done.stderr)
@@ -63,8 +65,56 @@ class Descriptors(Case):
         self.assertIn("verdict: ", done.stdout)
 
     def test_empty_values(self):
-        for option in ("--record", "--html", "--replay", "--iterations-from-stdout"):
+        for option in ("--record", "--html", "--replay", "--iterations-from-stdout", "--interval", "--duration"):
             self.assertIn(option, self.watch(option, "", "--", "true", code=USAGE).stderr)
+
+
+class Recordings(ShellCase):
+    """What is there is not lost."""
+
+    def test_a_page_in_place_of_the_recording_by_another_name(self):
+        record, link, hard = (self.directory / name for name in ("r", "link", "hard"))
+        recording(record)
+        before = record.read_bytes()
+        link.symlink_to("r")
+        hard.hardlink_to(record)
+        (self.directory / "sub").mkdir()
+        for page in ("./r", "sub/../r", "link", "hard", record):
+            for arguments in (("--replay", "r"), ("--record", "r", "--duration", "100ms", "--", "sleep", "9")):
+                done = self.watch("--html", page, *arguments, code=USAGE, cwd=self.directory)
+                self.assertIn("replace the recording", done.stderr)
+        self.assertEqual(record.read_bytes(), before)
+        for page in ("./new", "sub/../new", self.directory / "new"):  # before there is either
+            self.watch("--html", page, "--record", "new", "--", "true", code=USAGE, cwd=self.directory)
+        self.watch("--html", "/dev/null", "--record", "/dev/null", "--", "true")
+
+    def test_on_stdout_into_a_file(self):
+        """Beside what was there and the report, nothing over the other."""
+        log, common = self.directory / "log", f"{PLIMSOLL} watch --interval 50ms --duration 300ms"
+        for path in ("/dev/stdout", "/proc/self/fd/1", "/dev/fd/1"):
+            for redirect, kept in ((">>", "kept\n"), (">", "")):
+                for option, whole in (("--record", r'^\{"plimsoll_recording.*^\{"verdict'), ("--html", "<!doctype.*</html>")):
+                    log.write_text("kept\n")
+                    done = self.shell(f"{common} {option} {path} -- sleep 9 {redirect} log")
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    text = log.read_text()
+                    self.assertTrue(text.startswith(kept))
+                    self.assertRegex(text, re.compile(whole, re.S | re.M | re.I))
+                    self.assertRegex(text, re.compile("^verdict: undecided.*^process after.*^notes", re.S | re.M))
+                    if option == "--record":
+                        samples = len(re.findall(r'(?m)^\{"seconds".*\}$', text))
+                        self.assertEqual(samples, len(re.findall(r"(?m)^ +\d\.\d s  process .*$", text)), text)
+
+    def test_the_old_one_stays_until_there_is_a_new_one(self):
+        record = self.directory / "r"
+        record.write_text("old\n")
+        self.watch("--record", record, "--", "/no/such/command", code=127)
+        self.assertEqual(record.read_text(), "old\n")
+        self.watch("--record", self.directory / "new", "--", "/no/such/command", code=127)
+        self.assertFalse((self.directory / "new").exists())
+        record.write_text("old\n" * 100_000)
+        self.watch("--record", record, "--", "true")
+        self.watch("--replay", record)
 
 
 class Patterns(Case):
