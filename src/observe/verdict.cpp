@@ -120,7 +120,7 @@ class Judging {
     const double for_samples =
         series_.samples < kFewestPoints ? static_cast<double>(kFewestPoints - series_.samples) * step : 0;
     verdict_.seconds_needed = std::max({options_.minimum_seconds - series_.seconds, for_samples, 0.1});
-    verdict_.evidence.push_back(say_too_short(series_, options_.minimum_seconds));
+    verdict_.evidence.push_back(say_too_short(series_, kFewestPoints, options_.minimum_seconds));
     return verdict_;
   }
 

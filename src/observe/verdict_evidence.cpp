@@ -61,27 +61,31 @@ std::string period_text(double x, const Series& series) {
   return fmt::format("in {:.1f} s ({:.0f} iterations)", seconds_of(x, series), x);
 }
 
-double end_of(const Series& series) {
-  return series.parts[kPrivatePart].back().x;
-}
-
 const char* unit_of(const Series& series) {
   return series.by_iteration ? "iteration" : "second";
 }
 
+// ", 19.5 KiB per iteration (19.0 KiB to 20.0 KiB)": the median of all slopes, which a jump or a pause does
+// not move; where the rise did, the two are told apart.
+std::string rate_text(const Trend& trend, const Series& series) {
+  const double mean = trend.seen_x > 0 ? trend.rise / trend.seen_x : trend.slope;
+  return fmt::format(", {}{} per {} ({} to {})",
+                     mean < trend.low || mean > trend.high ? "for the most part " : "",
+                     bytes_text(trend.slope), unit_of(series), bytes_text(trend.low), bytes_text(trend.high));
+}
+
 }  // namespace
 
-std::string say_too_short(const Series& series, double minimum_seconds) {
-  return fmt::format("{} samples over {:.1f} s can be used, and a verdict needs {:.1f} s{}", series.samples,
-                     series.seconds, minimum_seconds,
+std::string say_too_short(const Series& series, size_t fewest_samples, double minimum_seconds) {
+  return fmt::format("{} samples over {:.1f} s can be used, and a verdict needs {} samples and {:.1f} s{}",
+                     series.samples, series.seconds, fewest_samples, minimum_seconds,
                      series.gaps > 0 ? fmt::format(" ({} gaps left out)", series.gaps) : "");
 }
 
 std::string say_growth(Part part, const Trend& trend, const Series& series) {
   return fmt::format(
-      "{} grew by {} {}, {} per {} ({} to {}), in {} of {} stretches{}", name_of(part),
-      bytes_text(trend.rise), period_text(end_of(series) - trend.since, series), bytes_text(trend.slope),
-      unit_of(series), bytes_text(trend.low), bytes_text(trend.high), trend.rising_stretches, trend.stretches,
+      "{} grew by {} {}{}, in {} of {} stretches{}", name_of(part), bytes_text(trend.rise),
+      period_text(trend.seen_x, series), rate_text(trend, series), trend.rising_stretches, trend.stretches,
       trend.cycle > 0 ? fmt::format("; measured between collections, which are up to {:.1f} s apart",
                                     seconds_of(trend.cycle, series))
                       : "");
@@ -89,20 +93,22 @@ std::string say_growth(Part part, const Trend& trend, const Series& series) {
 
 std::string say_count(Part part, const Trend& trend, const Series& series) {
   return fmt::format("{} rose by {:.0f} {}, {:.3g} per {}", name_of(part), trend.rise,
-                     period_text(end_of(series) - trend.since, series), trend.slope, unit_of(series));
+                     period_text(trend.seen_x, series), trend.slope, unit_of(series));
 }
 
 std::string say_slowing(Part part, const Trend& trend, const Series& series) {
   return fmt::format("{} still rises, by {} {}, but its rate fell to {:.0f} % of what it was", name_of(part),
-                     bytes_text(trend.rise), period_text(end_of(series) - trend.since, series),
+                     bytes_text(trend.rise), period_text(trend.seen_x, series),
                      100 * std::max(0.0, trend.late_share));
 }
 
 std::string say_plateau(Part part, const Trend& trend, const Series& series) {
-  return fmt::format("{} rose by {} and then stayed: {} now, {} at most, {} in the last {:.1f} s",
-                     name_of(part), bytes_text(trend.total_rise), bytes_text(trend.level),
-                     bytes_text(trend.peak), bytes_text(trend.rise),
-                     seconds_of(end_of(series) - trend.since, series));
+  const bool has_tail = trend.seen_x > 0;
+  return fmt::format("{} rose by {} and then stayed: {} now, {} at most{}", name_of(part),
+                     bytes_text(trend.total_rise), bytes_text(trend.level), bytes_text(trend.peak),
+                     has_tail ? fmt::format(", lately {} in {:.1f} s", bytes_text(trend.rise),
+                                            seconds_of(trend.seen_x, series))
+                              : "");
 }
 
 std::string say_flat(const Trend& trend, const Series& series) {
@@ -121,10 +127,10 @@ std::string say_undecided(Part part, const Trend& trend, const Series& series) {
         name_of(part), seconds_of(trend.cycle, series), series.seconds);
   }
   return fmt::format(
-      "{} rose by {} in the last {:.1f} s, in {} of {} stretches, at {:.0f} % of the rate before: "
+      "{} lately rose by {} in {:.1f} s, in {} of {} stretches, at {:.0f} % of the rate before: "
       "neither steady nor over",
-      name_of(part), bytes_text(trend.rise), seconds_of(end_of(series) - trend.since, series),
-      trend.rising_stretches, trend.stretches, 100 * trend.late_share);
+      name_of(part), bytes_text(trend.rise), seconds_of(trend.seen_x, series), trend.rising_stretches,
+      trend.stretches, 100 * trend.late_share);
 }
 
 std::string say_process_does_not(const Trend& trend, const Series& series) {

@@ -8,7 +8,7 @@
 
 namespace plimsoll {
 
-std::string say_too_short(const Series& series, double minimum_seconds);
+std::string say_too_short(const Series& series, size_t fewest_samples, double minimum_seconds);
 std::string say_growth(Part part, const Trend& trend, const Series& series);
 std::string say_count(Part part, const Trend& trend, const Series& series);
 std::string say_slowing(Part part, const Trend& trend, const Series& series);

@@ -20,6 +20,7 @@ constexpr double kRisingPairs = 0.62;   // of all pairs of stretches, the later 
 constexpr double kRisingPairsOfFew = 0.8;  // where there are few of them
 constexpr double kStoppedShare = 0.12;     // of a rate: what is left of it is none
 constexpr double kRounding = 0.025;        // of a slope, that allocators, dictionaries and pages add or hide
+constexpr double kLowShare = 0.1;          // the quantile that is a stretch's low
 constexpr double kKnownMargin = 0.5;       // of a slope: with a wider interval it is not known
 
 double spread(const std::vector<double>& values) {  // a standard deviation, if they are normal
@@ -36,6 +37,12 @@ std::vector<double> ys(const Points& points) {
   return values;
 }
 
+std::vector<double> xs(const Points& points) {
+  std::vector<double> values;
+  for (const Point& point : points) values.push_back(point.x);
+  return values;
+}
+
 std::vector<double> residuals(const Points& points, double slope) {
   std::vector<double> values;
   for (const Point& point : points) values.push_back(point.y - slope * point.x);
@@ -48,7 +55,7 @@ double noise_of(const Points& points) {
   return spread(steps) / std::sqrt(2.0);
 }
 
-// // By how much the series rises from one point to the next, usually: a low is missed by as much.
+// By how much the series rises from one point to the next, usually: a low is missed by as much.
 double usual_step(const Points& points) {
   std::vector<double> steps;
   for (size_t i = 1; i < points.size(); ++i) {
@@ -79,10 +86,15 @@ double longest_cycle(const Points& points, double depth) {
   return longest;
 }
 
+struct Envelope {
+  Points lows;               // where no cycles are, at the middle of each stretch
+  std::vector<double> seen;  // where each low was really seen: growth puts it at the beginning of its stretch
+};
+
 // The lower envelope: a low quantile of each stretch of x, or its lowest point where there are cycles. Every
 // stretch is as long as a cycle at least, so that it has a low; as two, if enough are left, because samples
 // miss the lowest point by chance.
-Points lower_envelope(const Points& points, double cycle) {
+Envelope lower_envelope(const Points& points, double cycle) {
   const double begin = points.front().x, end = points.back().x, span = end - begin;
   const size_t most = std::min(kMostStretches, points.size() / 3);
   size_t count = most;
@@ -97,15 +109,18 @@ Points lower_envelope(const Points& points, double cycle) {
     const auto index = static_cast<size_t>((point.x - begin) / width);
     stretches[std::min(index, count - 1)].push_back(point);
   }
-  Points envelope;
+  Envelope envelope;
   for (size_t i = 0; i < count; ++i) {
     if (stretches[i].empty()) continue;  // nothing was read there
     if (cycle > 0) {
-      envelope.push_back(*std::min_element(stretches[i].begin(), stretches[i].end(),
-                                           [](const Point& a, const Point& b) { return a.y < b.y; }));
+      envelope.lows.push_back(*std::min_element(stretches[i].begin(), stretches[i].end(),
+                                                [](const Point& a, const Point& b) { return a.y < b.y; }));
+      envelope.seen.push_back(envelope.lows.back().x);
       continue;
     }
-    envelope.push_back({begin + (static_cast<double>(i) + 0.5) * width, quantile(ys(stretches[i]), 0.1)});
+    envelope.lows.push_back(
+        {begin + (static_cast<double>(i) + 0.5) * width, quantile(ys(stretches[i]), kLowShare)});
+    envelope.seen.push_back(quantile(xs(stretches[i]), kLowShare));
   }
   return envelope;
 }
@@ -114,14 +129,15 @@ struct Window {
   bool steady = false, slowing = false, significant = false;
   double rise = 0, late_share = 1;
   int stretches = 0, rising = 0;
-  double since = 0;
+  double since = 0, seen_x = 0;
 };
 
-Window look_at(const Points& envelope, size_t from, double material) {
+Window look_at(const Envelope& all, size_t from, double material) {
   Window window;
-  const Points part(envelope.begin() + static_cast<std::ptrdiff_t>(from), envelope.end());
+  const Points part(all.lows.begin() + static_cast<std::ptrdiff_t>(from), all.lows.end());
   const size_t count = part.size();
   window.since = part.front().x;
+  window.seen_x = all.seen.back() - all.seen[from];
   window.rise = part.back().y - part.front().y;
   window.stretches = static_cast<int>(count) - 1;
   const double step = std::max(0.02 * material, 0.15 * window.rise / window.stretches);
@@ -219,6 +235,7 @@ bool measure(const Points& points, const Points& envelope, Trend& trend) {
 void take(const Window& window, Trend& trend) {
   trend.since = window.since;
   trend.rise = window.rise;
+  trend.seen_x = window.seen_x;
   trend.stretches = window.stretches;
   trend.rising_stretches = window.rising;
   trend.late_share = window.late_share;
@@ -279,7 +296,8 @@ Trend find_trend(const Points& points, double material) {
   trend.cycle = longest_cycle(points, std::max({0.2 * range, 4 * noise_of(points), 0.25 * material}));
   if (trend.cycle > 0) material = std::max({material, 0.1 * range, 2 * usual_step(points)});
   trend.peak = quantile(ys(points), 1);
-  const Points envelope = lower_envelope(points, trend.cycle);
+  const Envelope found = lower_envelope(points, trend.cycle);
+  const Points& envelope = found.lows;
   if (!envelope.empty()) {
     trend.level = envelope.back().y;
     trend.total_rise = envelope.back().y - envelope.front().y;
@@ -292,8 +310,8 @@ Trend find_trend(const Points& points, double material) {
     const size_t count = envelope.size();
     return std::min(static_cast<size_t>(share * static_cast<double>(count)), count - kFewestStretches);
   };
-  const Window all = look_at(envelope, 0, material), tail = look_at(envelope, from(0.4), material),
-               last = look_at(envelope, from(0.6), material);
+  const Window all = look_at(found, 0, material), tail = look_at(found, from(0.4), material),
+               last = look_at(found, from(0.6), material);
   for (const Window* window : {&all, &tail, &last}) {
     if (!window->steady || !is_record(envelope, *window) || (window == &all && !tail.steady)) continue;
     take(*window, trend);

@@ -25,6 +25,7 @@ struct Trend {
   double slope = 0, low = 0, high = 0;  // of y per x, with its 95 % interval; of the part from `since`
   double since = 0;                     // x from which on the course holds
   double rise = 0;                      // of the lower envelope from there to the end
+  double seen_x = 0;                    // over which `rise` was seen: from its first low to its last
   double total_rise = 0;                // of the lower envelope, from the first to the last stretch
   double level = 0;                     // now
   double peak = 0;

@@ -7,6 +7,8 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <regex>
+#include <string>
 #include <vector>
 
 namespace plimsoll {
@@ -68,6 +70,47 @@ TEST(Verdict, AKilobyteAnIterationIsALeakOfThatSize) {
   EXPECT_GT(verdict.confidence, 0.7);
   ASSERT_FALSE(verdict.evidence.empty());
   EXPECT_THAT(verdict.evidence.front(), testing::HasSubstr("per iteration"));
+}
+
+// The sentence's own figures, in the units that these tests give it.
+struct Told {
+  double rise_mib = 0, seconds = 0, iterations = 0, rate_kib = 0;
+  bool mostly = false;
+};
+
+Told told(const std::string& sentence) {
+  static const std::regex pattern(
+      R"(grew by ([0-9.]+) MiB in ([0-9.]+) s \(([0-9]+) iterations\), (for the most part )?([0-9.]+) KiB per it)");
+  std::smatch found;
+  if (!std::regex_search(sentence, found, pattern)) return {};
+  return {std::stod(found[1]), std::stod(found[2]), std::stod(found[3]), std::stod(found[5]),
+          found[4].matched};
+}
+
+TEST(Verdict, RisePeriodAndRateAgree) {
+  for (const int count : {15, 16, 20, 23, 60, 200, 500}) {
+    for (const int jump_at : {-1, 2, count / 2}) {
+      std::vector<Sample> samples;
+      for (int i = 0; i < count; ++i) {
+        Sample sample;
+        sample.seconds = i;
+        sample.iteration = 100 * i;
+        sample.process.heap_bytes =
+            5'000'000 + int64_t{20'000} * sample.iteration + (i < jump_at ? 0 : 3'000'000);
+        samples.push_back(sample);
+      }
+      const Verdict verdict = Judge(samples);
+      ASSERT_STREQ(name(verdict), "leak") << count;
+      const Told one = told(verdict.evidence.front());
+      ASSERT_GT(one.iterations, 0) << verdict.evidence.front();
+      EXPECT_NEAR(one.seconds * 100, one.iterations, 6) << verdict.evidence.front();
+      EXPECT_LT(one.seconds, count) << verdict.evidence.front();
+      const double mean_kib = one.rise_mib * 1024 / one.iterations;
+      // Where a jump is in the rise but not in the rate, the sentence does not give one for the other.
+      EXPECT_EQ(one.mostly, std::abs(mean_kib / one.rate_kib - 1) > 0.026) << verdict.evidence.front();
+      EXPECT_TRUE(jump_at >= 0 || !one.mostly) << verdict.evidence.front();
+    }
+  }
 }
 
 TEST(Verdict, WithoutIterationsTheRateIsPerSecond) {
@@ -292,6 +335,15 @@ TEST(Verdict, TooFewSamplesAreUndecidedAndSayHowManySecondsAreMissing) {
   EXPECT_STREQ(name(verdict), "undecided");
   EXPECT_NEAR(verdict.seconds_needed, 3, 0.5);
   EXPECT_FALSE(verdict.evidence.empty());
+  made.seconds = 8;
+  made.hertz = 1;
+  made.iterations = false;
+  const Verdict few = made.verdict();
+  EXPECT_STREQ(name(few), "undecided");
+  EXPECT_NEAR(few.seconds_needed, 4, 0.1);
+  ASSERT_FALSE(few.evidence.empty());
+  EXPECT_THAT(few.evidence.front(), testing::HasSubstr("8 samples over 7.0 s"));
+  EXPECT_THAT(few.evidence.front(), testing::HasSubstr("needs 12 samples"));
 }
 
 TEST(Verdict, FewLongWavesAreNotCalledALeak) {
