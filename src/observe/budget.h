@@ -16,11 +16,13 @@ class CostBudget {
     spent_ += seconds;
     if (full) last_full_ = seconds;
   }
-  double spent() const noexcept { return spent_; }
+  // What has a budget of its own, and does not make full readings rarer.
+  void charge_apart(double seconds) noexcept { apart_ += seconds; }
+  double spent() const noexcept { return spent_ + apart_; }
 
  private:
   double share_;
-  double spent_ = 0;
+  double spent_ = 0, apart_ = 0;
   double last_full_ = -1;  // what the last one cost
 };
 

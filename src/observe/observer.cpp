@@ -42,7 +42,7 @@ struct Observer::Impl {
   Impl(int pid, const ObserverOptions& chosen)
       : options(chosen),
         root(chosen.proc_root, pid),
-        processes(chosen.proc_root, pid, chosen.tree),
+        processes(chosen.proc_root, pid, chosen.tree, chosen.cost_limit),
         container({chosen.proc_root, chosen.cgroup_root}),
         budget(chosen.cost_limit) {
     if (root.descriptor() < 0) fail_to_open(pid, root.error(), options.proc_root);
@@ -156,8 +156,11 @@ Sample Observer::Read(int64_t iteration) {
   const double start = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
   const double elapsed = clock_seconds(CLOCK_MONOTONIC) - impl_->began;
   const bool full = impl_->budget.affords_full(elapsed);
+  const double shares_before = impl_->processes.share_seconds();
   Sample sample = impl_->read(iteration, full, nullptr, nullptr);
-  impl_->budget.charge(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - start, full && !sample.gap);
+  const double shares = impl_->processes.share_seconds() - shares_before;
+  impl_->budget.charge(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - start - shares, full && !sample.gap);
+  impl_->budget.charge_apart(shares);
   return sample;
 }
 

@@ -12,6 +12,19 @@ namespace {
 
 constexpr int kReadingsPerContext = 60;  // file systems are mounted rarely
 constexpr size_t kMostNames = 100'000;   // then the table starts anew
+constexpr double kShareOfShares = 0.1;   // of what all readings may cost
+constexpr int64_t kLeastShared = 256 << 10,
+                  kLeastChange = 1 << 20;  // bytes that are worth asking for a share
+
+int64_t common_bytes(const ProcessStatus& status) {
+  return std::max<int64_t>(status.rss_file_bytes, 0) + std::max<int64_t>(status.rss_shared_memory_bytes, 0);
+}
+
+// So much that what was found then in proportion says little.
+bool has_changed(const ProcessStatus& then, const ProcessStatus& now) {
+  const int64_t before = common_bytes(then);
+  return std::abs(common_bytes(now) - before) > std::max(kLeastChange, before / 8);
+}
 
 void add_files(const FileShares& some, FileShares& all) {
   for (const auto& [name, share] : some) {
@@ -23,12 +36,13 @@ void add_files(const FileShares& some, FileShares& all) {
 
 }  // namespace
 
-ProcessReader::ProcessReader(std::string proc_root, int pid, bool tree)
+ProcessReader::ProcessReader(std::string proc_root, int pid, bool tree, double cost_limit)
     : proc_root_(std::move(proc_root)),
       with_tree_(tree),
       numbers_are_ours_(are_numbers_ours(proc_root_)),
       tree_(proc_root_, pid),
-      members_{{pid, 0}} {}
+      members_{{pid, 0}},
+      share_budget_(kShareOfShares * cost_limit) {}
 
 void ProcessReader::forget() {
   memories_.clear();
@@ -49,6 +63,8 @@ ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, const Pr
   if (with_tree_) members_ = tree_.update(reader_);
   proportional_ |= members_.size() > 1;
   relatives_.clear();
+  share_budget_.begin_reading();
+  has_changed_ = false;
   Result result;
   result.exact = full;
   for (const ProcessTree::Member& member : members_) {
@@ -67,13 +83,15 @@ ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, const Pr
       lives = is_same && read_living(directory, *member_stat, full, files, result);
     }
     if (lives) continue;
+    has_changed_ = true;
     memories_.erase(member.pid);
     tree_.drop(member.pid);
     ++result.gaps.vanished;
   }
   std::unordered_set<int> inside;
   for (const ProcessTree::Member& member : members_) inside.insert(member.pid);
-  std::erase_if(memories_, [&](const auto& entry) { return !inside.contains(entry.first); });
+  has_changed_ |= std::erase_if(memories_, [&](const auto& e) { return !inside.contains(e.first); }) > 0;
+  if (has_changed_) ++generation_;
   result.view.proportional = proportional_ ? 1 : 0;
   return result;
 }
@@ -100,8 +118,10 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
 
   Memory& memory = memories_[stat.pid];
   const uint64_t program = stat.program_identity().value_or(memory.program);
-  if (memory.start_ticks != stat.start_ticks || memory.program != program)
-    memory = {stat.start_ticks, program, false, {}, {}};
+  if (memory.start_ticks != stat.start_ticks || memory.program != program) {
+    memory = {stat.start_ticks, program, false, {}, {}, {}, 0, false};
+    has_changed_ = true;
+  }
   FullReading reading;
   reading.status = status;
   FileShares found;
@@ -114,12 +134,15 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
     memory.before = memory.has_full ? memory.full : reading;
     memory.full = reading;
     memory.has_full = true;
+    memory.share = {};
+    memory.was_asked = false;
     if (files != nullptr) add_files(found, *files);
   }
   if (error != 0) ++result.gaps.denied;
   ProcessView view = was_full          ? (proportional_ ? memory.full.by_pss : memory.full.by_rss)
                      : memory.has_full ? scale_view(&memory.full, &memory.before, status, proportional_)
                                        : scale_view(nullptr, nullptr, own_part(stat, status), proportional_);
+  if (!was_full && proportional_) settle_share(directory, prefix, status, memory, view);
   relatives_.emplace(program, status);
   result.exact &= was_full;
   view.rss_bytes = status.rss_bytes;
@@ -131,6 +154,26 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
   result.gaps.lazily_freed_bytes += memory.full.lazily_freed_bytes;
   result.gaps.huge_tlb_bytes += status.huge_tlb_bytes;
   return true;
+}
+
+void ProcessReader::settle_share(const ProcessDirectory& directory, const std::string& prefix,
+                                 const ProcessStatus& status, Memory& memory, ProcessView& view) {
+  const bool has_base = memory.was_asked || memory.has_full;
+  const bool is_first = has_base
+                            ? has_changed(memory.was_asked ? memory.share.status : memory.full.status, status)
+                            : view.shared_file_bytes + view.shared_memory_bytes >= kLeastShared;
+  const bool is_outdated =
+      memory.share.known && memory.generation != generation_ && common_bytes(status) >= kLeastChange;
+  if ((is_first || is_outdated) && share_budget_.affords(is_first)) {
+    const auto rollup = share_budget_.spend([&] {
+      return parse_rollup(
+          reader_.read_at(directory.descriptor(), (prefix + "smaps_rollup").c_str()).value_or(""));
+    });
+    memory.share = rollup ? share_of(*rollup, status) : Share{false, status, 0, 0};
+    memory.generation = generation_;
+    memory.was_asked = true;
+  }
+  if (memory.share.known) apply_share(memory.share, status, view);
 }
 
 // A child that was forked maps its parent's pages: until its mappings are read, only what it has more counts.

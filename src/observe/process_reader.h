@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "observe/process_view.h"
+#include "observe/share_budget.h"
 #include "observe/tree.h"
 
 namespace plimsoll {
@@ -21,7 +22,8 @@ struct ReadingGaps {
 
 class ProcessReader {
  public:
-  ProcessReader(std::string proc_root, int pid, bool tree);
+  // `cost_limit`: the share of a core that all readings may take.
+  ProcessReader(std::string proc_root, int pid, bool tree, double cost_limit);
 
   // `root` is the open directory of the first process and `stat` what it said just now. A full reading walks
   // every mapping; with `files`, or where the kernel's counter does not agree, it also asks the kernel for
@@ -34,6 +36,8 @@ class ProcessReader {
   Result read(const ProcessDirectory& root, const ProcessStat& stat, bool full, FileShares* files = nullptr);
   // The root executed another program: nothing that was remembered holds.
   void forget();
+  // Processor time that went into shares so far.
+  double share_seconds() const noexcept { return share_budget_.spent(); }
   const std::vector<ProcessTree::Member>& members() const noexcept { return members_; }
 
  private:
@@ -42,6 +46,10 @@ class ProcessReader {
     uint64_t program = 0;
     bool has_full = false;
     FullReading full, before;  // the last two
+    // Newer than the last full reading; with what members there were.
+    Share share;
+    uint64_t generation = 0;
+    bool was_asked = false;  // for its share, since the last full reading
   };
   bool read_living(const ProcessDirectory& directory, const ProcessStat& stat, bool full, FileShares* files,
                    Result& result);
@@ -50,6 +58,9 @@ class ProcessReader {
   // 0, or the errno of what could not be read; ESRCH: the process is gone.
   int read_full(const ProcessDirectory& directory, const std::string& prefix, FullReading& full,
                 FileShares* files);
+  // Puts what is its own of common pages into a view that was not read in full: each is counted once.
+  void settle_share(const ProcessDirectory& directory, const std::string& prefix, const ProcessStatus& status,
+                    Memory& memory, ProcessView& view);
   // What a process whose mappings were never read holds of its own, as far as cheap figures tell.
   ProcessStatus own_part(const ProcessStat& stat, const ProcessStatus& status) const;
   void refresh_context(const ProcessDirectory& root, const ProcessStat& stat);
@@ -62,6 +73,10 @@ class ProcessReader {
   std::map<int, Memory> memories_;
   std::map<uint64_t, ProcessStatus> relatives_;  // the first of each program in the reading under way
   bool proportional_ = false;
+  bool has_changed_ = false;  // who is there, in the reading under way
+  // Counts these changes: the same pages are shared among more or fewer.
+  uint64_t generation_ = 0;
+  ShareBudget share_budget_;
   MappingContext context_;
   int full_readings_ = 0;
   FileReader reader_;

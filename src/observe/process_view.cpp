@@ -115,6 +115,10 @@ ProcessView unscaled_view(const ProcessStatus& now) {
   return view;
 }
 
+void sum_up(ProcessView& view) {
+  view.sum_bytes = anonymous_of(view) + view.shared_file_bytes + view.shared_memory_bytes;
+}
+
 }  // namespace
 
 int64_t scaled(int64_t bytes, int64_t now, int64_t then) noexcept {
@@ -169,8 +173,7 @@ ProcessView scale_view(const FullReading* last, const FullReading* before_last, 
                                       then.rss_shared_memory_bytes, now.rss_shared_memory_bytes);
   }
   view.swap_bytes = now.swap_bytes;
-  view.sum_bytes = view.heap_bytes + view.allocator_bytes + view.stack_bytes + view.anonymous_bytes +
-                   view.private_file_bytes + view.shared_file_bytes + view.shared_memory_bytes;
+  sum_up(view);
   view.kernel_bytes = proportional ? view.sum_bytes : now.rss_bytes;
   return view;
 }
@@ -182,6 +185,31 @@ ProcessStatus beyond(const ProcessStatus& status, const ProcessStatus& relative)
                            &ProcessStatus::rss_shared_memory_bytes, &ProcessStatus::swap_bytes})
     more.*bytes = std::max<int64_t>(more.*bytes - same.*bytes, 0);
   return more;
+}
+
+Share share_of(const Rollup& rollup, const ProcessStatus& status) {
+  Share share;
+  share.known = true;
+  share.status = with_kinds(status);
+  share.file_bytes = rollup.pss_file_bytes;
+  share.shared_memory_bytes = rollup.pss_shared_memory_bytes;
+  if (share.file_bytes >= 0 && share.shared_memory_bytes >= 0) return share;
+  const int64_t all = share.status.rss_file_bytes + share.status.rss_shared_memory_bytes;
+  const int64_t own = std::clamp<int64_t>(rollup.pss_bytes - share.status.rss_anonymous_bytes, 0, all);
+  share.file_bytes = all > 0 ? scaled(share.status.rss_file_bytes, own, all) : 0;
+  share.shared_memory_bytes = all > 0 ? own - share.file_bytes : 0;
+  return share;
+}
+
+void apply_share(const Share& share, const ProcessStatus& status, ProcessView& view) {
+  const ProcessStatus now = with_kinds(status);
+  const ProcessStatus& then = share.status;
+  view.shared_file_bytes =
+      follow(share.file_bytes, then.rss_file_bytes, then.rss_file_bytes, now.rss_file_bytes);
+  view.shared_memory_bytes = follow(share.shared_memory_bytes, then.rss_shared_memory_bytes,
+                                    then.rss_shared_memory_bytes, now.rss_shared_memory_bytes);
+  sum_up(view);
+  view.kernel_bytes = view.sum_bytes;
 }
 
 void add_view(ProcessView& sum, const ProcessView& view) {

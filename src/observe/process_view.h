@@ -47,6 +47,17 @@ ProcessView scale_view(const FullReading* last, const FullReading* before_last, 
 // What `status` has more than `relative`, a process of the same program whose pages it shares since a fork.
 ProcessStatus beyond(const ProcessStatus& status, const ProcessStatus& relative);
 
+// What is a process's own of pages that others map too, and the cheap figures of the same moment.
+struct Share {
+  bool known = false;
+  ProcessStatus status;
+  int64_t file_bytes = 0, shared_memory_bytes = 0;
+};
+Share share_of(const Rollup& rollup, const ProcessStatus& status);
+// Files and shared memory from a share that is newer than what `view` was made from, scaled by the figures
+// now.
+void apply_share(const Share& share, const ProcessStatus& now, ProcessView& view);
+
 // Adds bytes and counts.
 void add_view(ProcessView& sum, const ProcessView& view);
 

@@ -108,7 +108,9 @@ std::optional<Rollup> parse_rollup(std::string_view text) {
   const auto rss = number_of(text, "Rss");
   const auto pss = number_of(text, "Pss");
   if (!rss || !pss) return std::nullopt;
-  return Rollup{*rss * 1024, *pss * 1024};
+  const auto file = number_of(text, "Pss_File"), shared_memory = number_of(text, "Pss_Shmem");
+  return Rollup{*rss * 1024, *pss * 1024, file ? *file * 1024 : -1,
+                shared_memory ? *shared_memory * 1024 : -1};
 }
 
 bool are_numbers_ours(const std::string& proc_root) {

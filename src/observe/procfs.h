@@ -53,6 +53,7 @@ ProcessStatus parse_status(std::string_view text);
 struct Rollup {
   int64_t rss_bytes = 0;
   int64_t pss_bytes = 0;
+  int64_t pss_file_bytes = -1, pss_shared_memory_bytes = -1;  // kernels before 5.4 do not tell: -1
 };
 std::optional<Rollup> parse_rollup(std::string_view text);
 

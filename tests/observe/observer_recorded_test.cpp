@@ -167,6 +167,69 @@ TEST(ObserverRecorded, ForkedChildrenWhoseMappingsWereNotReadYetCountNoPageTwice
   EXPECT_EQ(forked.process.rss_bytes, 3 * alone.process.rss_bytes + 100 * kKiB);
 }
 
+// A child of 7 that has executed a program of its own and maps a file of `file_kib` that others map too.
+void record_executed(RecordedTree& tree, int pid, int file_kib, int pss_file_kib) {
+  auto mappings = small_mappings();
+  mappings.push_back({"7f0000000000-7f0001000000 r--s 00000000 fe:00 99 /data/common", file_kib, 0});
+  record(tree, {.pid = pid, .parent = 7, .mappings = mappings});
+  std::string stat = testing::stat_line(pid, "service", 'S', 7);
+  stat.replace(stat.find("70000"), 5, std::to_string(70000 + pid));
+  tree.add(fmt::format("/proc/{}/stat", pid), stat);
+  tree.add(fmt::format("/proc/{}/smaps_rollup", pid),
+           fmt::format("1000-2000 ---p 00000000 00:00 0 [rollup]\nRss: {} kB\nPss: {} kB\nPss_Anon: 220 kB\n"
+                       "Pss_File: {} kB\nPss_Shmem: 0 kB\n",
+                       file_kib + 534, pss_file_kib + 220, pss_file_kib));
+}
+
+TEST(ObserverRecorded, NewProgramsWhoseMappingsWereNotReadYetCountNoPageTwice) {
+  RecordedTree tree;
+  record(tree, {});
+  auto options = options_of(tree);
+  options.cost_limit = 1e-12;
+  Observer observer(7, options);
+  const Sample alone = observer.Read();
+  for (const int pid : {8, 9, 10, 11}) record_executed(tree, pid, 60'000, 15'100);
+  const Sample four = observer.Read();
+  EXPECT_EQ(four.process.processes, 5);
+  EXPECT_FALSE(four.exact);
+  EXPECT_EQ(four.process.shared_file_bytes, alone.process.shared_file_bytes + 4 * 15'100 * kKiB);
+  EXPECT_EQ(four.process.sum_bytes, alone.process.sum_bytes + 4 * (15'100 + 220) * kKiB);
+  EXPECT_EQ(four.process.kernel_bytes, four.process.sum_bytes);
+  EXPECT_EQ(four.process.rss_bytes, alone.process.rss_bytes + 4 * (60'000 + 534) * kKiB);
+  // Two of them leave: their shares are the others' now. Then one more comes, that maps more and more.
+  for (const int pid : {8, 9}) tree.remove(fmt::format("/proc/{}", pid));
+  for (const int pid : {10, 11}) record_executed(tree, pid, 60'000, 30'200);
+  observer.Read();
+  EXPECT_EQ(observer.Read().process.shared_file_bytes, alone.process.shared_file_bytes + 2 * 30'200 * kKiB);
+  record_executed(tree, 12, 200, 100);
+  observer.Read();
+  record_executed(tree, 12, 60'000, 20'000);
+  for (const int pid : {10, 11}) record_executed(tree, pid, 60'000, 20'000);
+  observer.Read();
+  EXPECT_EQ(observer.Read().process.shared_file_bytes, alone.process.shared_file_bytes + 3 * 20'000 * kKiB);
+}
+
+TEST(ObserverRecorded, NewProgramsAreAskedForTheirShareByAndBy) {
+  constexpr int kChildren = 100, kMostPerReading = 64;
+  RecordedTree tree;
+  record(tree, {});
+  auto options = options_of(tree);
+  options.cost_limit = 1e-12;
+  Observer observer(7, options);
+  const Sample alone = observer.Read();
+  for (int i = 0; i < kChildren; ++i) record_executed(tree, 1000 + i, 6000, 60);
+  const auto files = [&] {
+    return observer.Read().process.shared_file_bytes - alone.process.shared_file_bytes;
+  };
+  // However many come at once, so many walks at a time: the others count as if their pages were their own.
+  const int64_t own_each = 314 * kKiB;
+  EXPECT_GE(files(), ((kChildren - kMostPerReading) * 6000 + kMostPerReading * 60) * kKiB);
+  EXPECT_LE(files(), kChildren * (6000 * kKiB + own_each));
+  int64_t last = 0;
+  for (int i = 0; i < 4; ++i) last = files();
+  EXPECT_EQ(last, kChildren * 60 * kKiB);
+}
+
 TEST(ObserverRecorded, MappingsThatMayNotBeRead) {
   RecordedTree tree;
   record(tree, {});

@@ -5,6 +5,7 @@
 
 #include "holder.h"
 #include "observe/budget.h"
+#include "observe/share_budget.h"
 #include "plimsoll/error.h"
 #include "plimsoll/observe.h"
 
@@ -60,9 +61,36 @@ TEST(ObserverTest, FullSamplesBecomeRarerByTheirCost) {
   EXPECT_LE(spent / 1000, 0.005);
   EXPECT_GT(fulls, 100);
   EXPECT_DOUBLE_EQ(budget.spent(), spent);
+  const bool affords = budget.affords_full(1000);
+  budget.charge_apart(100);
+  EXPECT_EQ(budget.affords_full(1000), affords);
+  EXPECT_DOUBLE_EQ(budget.spent(), spent + 100);
   CostBudget boundless(1);
   boundless.charge(100, true);
   EXPECT_TRUE(boundless.affords_full(1));
+}
+
+TEST(ObserverTest, SharesAreAskedForWithinABudgetOfTheirOwn) {
+  const auto burn = [] {
+    timespec begin = {}, now = {};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    do ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while ((now.tv_sec - begin.tv_sec) * 1'000'000'000 + now.tv_nsec - begin.tv_nsec < 1'000'000);
+    return 0;
+  };
+  ShareBudget budget(0);
+  EXPECT_FALSE(budget.affords(true));  // outside of a reading
+  int walks = 0, refreshed = 0;
+  for (int reading = 0; reading < 100; ++reading) {
+    budget.begin_reading();
+    for (; budget.affords(false); ++refreshed) budget.spend(burn);
+    for (; budget.affords(true); ++walks) budget.spend(burn);
+  }
+  EXPECT_GE(refreshed, 1);
+  EXPECT_LE(refreshed, 6);
+  EXPECT_GE(walks, 1);
+  EXPECT_LE(walks + refreshed, 7);  // six milliseconds, whatever is asked
+  EXPECT_GE(budget.spent(), 0.006);
 }
 
 TEST(ObserverTest, RefusesWhatIsNoProcess) {
