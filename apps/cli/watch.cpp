@@ -2,6 +2,7 @@
 #include <plimsoll/error.h>
 #include <plimsoll/isolate.h>
 #include <plimsoll/observe.h>
+#include <poll.h>
 
 #include <memory>
 
@@ -28,6 +29,10 @@ int replay(const WatchOptions& options) {
   history.verdict = recording.verdict ? *recording.verdict : Judge(history.samples);
   const std::unique_ptr<Display> display = make_display(options.json);
   display->replay(history);
+  for (Outlet& output = display->output(); output.is_behind(); output.flush()) {
+    pollfd room = {output.descriptor(), POLLOUT, 0};
+    ::poll(&room, 1, -1);
+  }
   if (!options.html.empty()) write_page(options.html, history);
   return history.verdict.kind == VerdictKind::kLeak ? 1 : 0;
 }

@@ -7,11 +7,9 @@
 
 #include <algorithm>
 #include <clocale>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 
-#include "report.h"
 #include "watch_json.h"
 #include "watch_text.h"
 #include "watch_view.h"
@@ -19,17 +17,15 @@
 namespace plimsoll::cli {
 namespace {
 
-void print_error(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stderr);
-}
-
 class JsonDisplay : public Display {
  public:
-  void show(const WatchHistory& history) override { print(json_line(sample_object(history.samples.back()))); }
-  void pass_output(std::string_view text) override { print_error(text); }
-  void finish(const WatchHistory& history) override { print(json_line(verdict_object(history))); }
+  void show(const WatchHistory& history) override {
+    output_.add_or_drop(json_line(sample_object(history.samples.back())));
+  }
+  void pass_output(std::string_view text) override { error_.add(text); }
+  void finish(const WatchHistory& history) override { output_.add(json_line(verdict_object(history))); }
   void replay(const WatchHistory& history) override {
-    for (const Sample& sample : history.samples) print(json_line(sample_object(sample)));
+    for (const Sample& sample : history.samples) output_.add(json_line(sample_object(sample)));
     finish(history);
   }
 };
@@ -37,12 +33,12 @@ class JsonDisplay : public Display {
 class LineDisplay : public Display {
  public:
   void show(const WatchHistory& history) override {
-    print(sample_line(history.samples.back(), history.verdict) + "\n");
+    output_.add_or_drop(sample_line(history.samples.back(), history.verdict) + "\n");
   }
-  void pass_output(std::string_view text) override { print_error(text); }
-  void finish(const WatchHistory& history) override { print(report_text(history)); }
+  void pass_output(std::string_view text) override { error_.add(text); }
+  void finish(const WatchHistory& history) override { output_.add(report_text(history)); }
   void replay(const WatchHistory& history) override {
-    for (const Sample& sample : history.samples) print(sample_line(sample, std::nullopt) + "\n");
+    for (const Sample& sample : history.samples) output_.add(sample_line(sample, std::nullopt) + "\n");
     finish(history);
   }
 };
@@ -77,16 +73,10 @@ class TerminalDisplay : public Display {
     screen_ = terminal_screen();
   }
 
+  // A view that nobody has seen yet is not drawn over.
   void show(const WatchHistory& history) override {
-    std::string text = erased();
-    text += pending_;
-    pending_.clear();
-    if (!at_line_start_) text += '\n';
-    at_line_start_ = true;
-    const std::vector<std::string> lines = view_lines(history, screen_);
-    for (const std::string& line : lines) text += line + "\x1b[K\n";
-    drawn_ = static_cast<int>(lines.size());
-    print(text);
+    output_.flush();
+    if (!output_.is_behind()) draw(history);
   }
 
   // Kept until the next drawing, or until it is much.
@@ -96,28 +86,42 @@ class TerminalDisplay : public Display {
     pending_ += text;
     at_line_start_ = pending_.back() == '\n';
     if (pending_.size() > kMuch) {
-      print(erased() + pending_);
+      output_.add(erased() + pending_);
       pending_.clear();
     }
   }
+  bool is_ready_for_output() const override { return !output_.is_behind(); }
 
   void finish(const WatchHistory& history) override {
-    show(history);
-    print("\n");
-    print(report_text(history));
+    draw(history);
+    output_.add("\n");
+    output_.add(report_text(history));
   }
   void replay(const WatchHistory& history) override { finish(history); }
 
   // A narrower terminal has wrapped what we drew: where it begins is not known any more.
   void resized(const WatchHistory& history) override {
     screen_ = terminal_screen();
-    print("\x1b[H\x1b[2J");
+    output_.add("\x1b[H\x1b[2J");
     drawn_ = 0;
     if (!history.samples.empty()) show(history);
   }
+  void resumed() override { drawn_ = 0; }
   bool wants_output() const override { return true; }
 
  private:
+  void draw(const WatchHistory& history) {
+    std::string text = erased();
+    text += pending_;
+    pending_.clear();
+    if (!at_line_start_) text += '\n';
+    at_line_start_ = true;
+    const std::vector<std::string> lines = view_lines(history, screen_);
+    for (const std::string& line : lines) text += line + "\x1b[K\n";
+    drawn_ = static_cast<int>(lines.size());
+    output_.add(text);
+  }
+
   std::string erased() {
     if (drawn_ == 0) return "";
     return fmt::format("\x1b[{}A\r\x1b[J", std::exchange(drawn_, 0));

@@ -134,14 +134,16 @@ bool Watch::wait(double until_seconds) {
     const double left = until_seconds - elapsed_seconds();
     if (left <= 0) return true;
     std::vector<pollfd> descriptors = {{signals_.descriptor(), POLLIN, 0}};
-    target_.add_descriptors(descriptors);
+    // What the command prints is taken no faster than it is read from us.
+    target_.add_descriptors(descriptors, display_->is_ready_for_output());
+    if (!display_problem_) display_->add_descriptors(descriptors);
     const double slice = std::min(left, 3600.0);
     struct timespec timeout = {static_cast<time_t>(slice),
                                static_cast<long>((slice - std::floor(slice)) * 1e9)};
     ::ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr);
-    signals_.read();
-    target_.read_all();
-    if (signals_.take_resized()) show([&] { display_->resized(history_); });
+    hear_signals();
+    show([&] { display_->flush(); });
+    target_.read_all(display_->is_ready_for_output());
     if (target_.job_ended()) {
       note(fmt::format("the command {} after {:.1f} s", target_.ending(), elapsed_seconds()));
       over_ = true;
@@ -152,6 +154,39 @@ bool Watch::wait(double until_seconds) {
     }
   }
   return false;
+}
+
+void Watch::hear_signals() {
+  signals_.read();
+  if (signals_.take_resumed()) show([&] { display_->resumed(); });
+  if (signals_.take_resized()) show([&] { display_->resized(history_); });
+}
+
+// The report waits for its reader as long as that goes on reading; what the command printed, and what is
+// asked to end, not for long.
+void Watch::await_reader() {
+  constexpr double kSeconds = 5, kFewSeconds = 1;
+  double patience = signals_.take_stop() ? kFewSeconds : kSeconds;
+  double since = elapsed_seconds();
+  const double error_until = since + kFewSeconds;
+  Outlet &output = display_->output(), &error = display_->error();
+  while (!display_problem_) {
+    const double now = elapsed_seconds();
+    const bool waits =
+        (output.is_behind() && now < since + patience) || (error.is_behind() && now < error_until);
+    if (!waits || signals_.stop()) break;
+    std::vector<pollfd> descriptors = {{signals_.descriptor(), POLLIN, 0}};
+    display_->add_descriptors(descriptors);
+    ::poll(descriptors.data(), descriptors.size(), 100);
+    signals_.read();
+    const int64_t before = output.bytes_behind();
+    show([&] { display_->flush(); });
+    if (output.bytes_behind() < before) since = elapsed_seconds();
+  }
+  if (!display_problem_ && output.is_behind())
+    display_problem_ = std::make_exception_ptr(Error(
+        ErrorCode::kIo,
+        fmt::format("standard output: nobody read the last {} bytes of the report", output.bytes_behind())));
 }
 
 void Watch::observe(double until_seconds) {
@@ -179,11 +214,12 @@ void Watch::sample() {
   if (young_reads_ > 0) --young_reads_;
   one.seconds += observer_offset_;
   // On a busy machine reading takes a while, and iterations go on: what was read belongs to the middle.
-  target_.read_all();
+  target_.read_all(display_->is_ready_for_output());
   if (one.iteration >= 0) one.iteration += (target_.iteration() - one.iteration) / 2;
   add_sample(std::move(one));
   judge_at_times();
   if (elapsed_seconds() >= next_account_ && !history_.samples.back().gap) account_now();
+  hear_signals();
   show([&] { display_->show(history_); });
 }
 
@@ -278,6 +314,8 @@ void Watch::finish() {
     note(options_.pattern.empty()
              ? fmt::format("nothing was written to descriptor {}: judged by time", options_.iterations_fd)
              : fmt::format("no line of the command's stdout matched '{}': judged by time", options_.pattern));
+  if (display_->output().dropped() > 0)
+    note(fmt::format("{} samples are not among these lines: nobody read them", display_->output().dropped()));
   if (history_.samples.empty()) note("there is nothing to judge: not one sample was read");
   if (history_.account) recorder_.add(ToJson(*history_.account));
   for (const Experiment& experiment : history_.experiments)
@@ -295,6 +333,7 @@ void Watch::finish() {
     }
   }
   show([&] { display_->finish(history_); });
+  await_reader();
   if (page_problem) std::rethrow_exception(page_problem);
   if (display_problem_) std::rethrow_exception(display_problem_);
 }

@@ -28,6 +28,8 @@ class Watch {
   void attach();  // a new observer for the target
   void observe(double until_seconds);
   bool wait(double until_seconds);  // false: stop
+  void hear_signals();
+  void await_reader();
   void sample();
   void judge_now();
   void judge_at_times();

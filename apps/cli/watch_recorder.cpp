@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <plimsoll/error.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,9 +30,10 @@ void Recorder::open(const std::string& path) {
   created_ &= descriptor_ >= 0;
   if (descriptor_ < 0)
     throw Error(ErrorCode::kIo, fmt::format("{}: cannot write a recording: {}", path, std::strerror(errno)));
-  ::fcntl(descriptor_, F_SETFL, O_APPEND);
   struct stat status = {};
-  replaces_ = ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) && !is_descriptor(path);
+  const bool is_known = ::fstat(descriptor_, &status) == 0;
+  if (!is_known || !S_ISFIFO(status.st_mode)) ::fcntl(descriptor_, F_SETFL, O_APPEND);
+  replaces_ = is_known && S_ISREG(status.st_mode) && !is_descriptor(path);
 }
 
 void Recorder::add(std::string_view line) {
@@ -41,15 +43,24 @@ void Recorder::add(std::string_view line) {
   if (replaces_ && written_bytes_ == 0 && ::ftruncate(descriptor_, 0) != 0) return give_up(errno);
   for (size_t done = 0; done < whole.size();) {
     const ssize_t written = ::write(descriptor_, whole.data() + done, whole.size() - done);
-    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && (errno == EINTR || (errno == EAGAIN && await_reader()))) continue;
     if (written < 0) return give_up(errno);
     done += static_cast<size_t>(written);
   }
   written_bytes_ += static_cast<long long>(whole.size());
 }
 
+bool Recorder::await_reader() const {
+  constexpr int kMilliseconds = 2000;
+  pollfd room = {descriptor_, POLLOUT, 0};
+  const bool has_room = ::poll(&room, 1, kMilliseconds) > 0;
+  if (!has_room) errno = EAGAIN;
+  return has_room;
+}
+
 void Recorder::give_up(int error) {
-  problem_ = fmt::format("{}: the recording ends early: {}", path_, std::strerror(error));
+  problem_ = fmt::format("{}: the recording ends early: {}", path_,
+                         error == EAGAIN ? "nobody reads it" : std::strerror(error));
   if (replaces_ && ::ftruncate(descriptor_, written_bytes_) != 0) {
     // Not a file that can be cut: its reader leaves the incomplete line out.
   }

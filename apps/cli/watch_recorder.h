@@ -25,6 +25,7 @@ class Recorder {
 
  private:
   void give_up(int error);
+  bool await_reader() const;  // of a pipe, for a moment
 
   std::string path_, problem_;
   int descriptor_ = -1;

@@ -9,8 +9,8 @@
 namespace plimsoll::cli {
 
 // One at a time. While it lives, Ctrl-C, TERM and HUP ask to stop and do nothing else (the third Ctrl-C ends
-// the process at once); WINCH is told too. A signal that was ignored (nohup) stays so. Afterwards they do
-// what they did before.
+// the process at once); WINCH and CONT are told too. A signal that was ignored (nohup) stays so. Afterwards
+// they do what they did before.
 class SignalPipe {
  public:
   SignalPipe();
@@ -21,12 +21,14 @@ class SignalPipe {
   int descriptor() const { return pipe_.read_end(); }
   void read();  // takes what came
   bool stop() const { return stop_; }
+  bool take_stop();  // and asks anew
   bool take_resized();
+  bool take_resumed();
 
  private:
   Pipe pipe_;
-  std::array<struct sigaction, 4> before_ = {};
-  bool stop_ = false, resized_ = false;
+  std::array<struct sigaction, 5> before_ = {};
+  bool stop_ = false, resized_ = false, resumed_ = false;
 };
 
 }  // namespace plimsoll::cli

@@ -95,16 +95,18 @@ int64_t Target::iteration() const {
   return counter_ && counter_->count() > 0 ? counter_->count() : -1;
 }
 
-void Target::add_descriptors(std::vector<pollfd>& descriptors) const {
+void Target::add_descriptors(std::vector<pollfd>& descriptors, bool with_output) const {
   for (const Pipe* pipe : {&output_, &error_, &iterations_})
-    if (pipe->read_end() >= 0) descriptors.push_back({pipe->read_end(), POLLIN, 0});
+    if (pipe->read_end() >= 0 && (with_output || pipe == &iterations_))
+      descriptors.push_back({pipe->read_end(), POLLIN, 0});
   if (job_) descriptors.push_back({job_->pidfd(), POLLIN, 0});
 }
 
-void Target::read_all() {
+void Target::read_all(bool with_output) {
   constexpr int kTurns =
       4;  // a pipe holds less; a command that never stops writing must not keep us from sampling
   for (Pipe* pipe : {&output_, &error_, &iterations_}) {
+    if (!with_output && pipe != &iterations_) continue;
     for (int turn = 0; turn < kTurns && pipe->read_end() >= 0; ++turn) {
       bool ended = false;
       const std::string bytes = pipe->read_some(ended);

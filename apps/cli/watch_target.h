@@ -37,9 +37,10 @@ class Target {
   int64_t iteration() const;
   bool counts_iterations() const;
 
-  // Descriptors to wait for, and what to do when one is readable.
-  void add_descriptors(std::vector<pollfd>& descriptors) const;
-  void read_all();  // whatever is there now
+  // Descriptors to wait for, and what to do when one is readable. Not `with_output`: what the command prints
+  // stays where it is, and sooner or later the command waits.
+  void add_descriptors(std::vector<pollfd>& descriptors, bool with_output) const;
+  void read_all(bool with_output = true);  // whatever is there now
   bool job_ended();
   // "exited with 3", "killed by signal 9"; empty while it runs or if it is not ours.
   const std::string& ending() const { return ending_; }

@@ -424,6 +424,20 @@ class Terminal(Case):
         self.assertIn("verdict: undecided", text)
         self.assertIn("stopped by a signal", text)
 
+    def test_what_others_wrote_meanwhile_stays(self):
+        terminal = self.live("--interval", "200ms", "--", "sleep", "300", rows=40)
+        terminal.read_until("\x1b[J")
+        os.kill(terminal.pid, signal.SIGSTOP)
+        terminal.read_for(0.3)
+        before = len(terminal.text)
+        os.kill(terminal.pid, signal.SIGCONT)
+        terminal.read_for(1)
+        after = terminal.text[before:]
+        self.assertGreater(after.count("verdict"), 1)
+        self.assertLess(after.index("verdict"), after.index("\x1b[J"))  # only what was drawn since is drawn over
+        terminal.write(b"\x03")
+        self.assertEqual(terminal.wait(), 0)
+
     def widths(self, text):
         plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
         return [len(line) for line in plain.replace("\r", "").split("\n")]

@@ -69,6 +69,79 @@ class Descriptors(ShellCase):
             self.assertIn(option, self.watch(option, "", "--", "true", code=USAGE).stderr)
 
 
+class Readers(Case):
+    """Whoever does not read does not keep the watch from its end."""
+
+    def full_pipe(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        os.set_blocking(writer, False)
+        try:
+            while True:
+                os.write(writer, b"x" * 4096)
+        except BlockingIOError:
+            os.set_blocking(writer, True)
+        return reader, writer
+
+    def run_into(self, writer, which, *arguments, stop=None, target=("yes",)):
+        record, page = self.directory / "r", self.directory / "w"
+        record.unlink(missing_ok=True)
+        process = self.start(PLIMSOLL, "watch", "--interval", "100ms", "--record", record, "--html", page, *arguments,
+                             "--", *target, **{"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, which: writer})
+        os.close(writer)
+        if stop:
+            while not record.exists() or record.read_text().count("seconds") < 3:
+                time.sleep(0.05)
+            process.send_signal(stop)
+        process.wait(30)
+        self.assertIn('"verdict"', record.read_text().splitlines()[-1])
+        self.assertTrue(page.read_text().rstrip().endswith("</html>"))
+        return process.returncode
+
+    def test_stderr(self):
+        counting = ("--iterations-from-stdout", "y")
+        self.assertEqual(self.run_into(self.full_pipe()[1], "stderr", "--duration", "500ms", *counting), 0)
+        for stop, arguments in ((signal.SIGTERM, counting), (signal.SIGINT, ("--json", *counting))):  # once is enough
+            self.assertEqual(self.run_into(self.full_pipe()[1], "stderr", *arguments, stop=stop), 0)
+
+    def test_stdout(self):
+        for stop, arguments in ((signal.SIGTERM, ()), (signal.SIGINT, ("--json",))):
+            self.assertEqual(self.run_into(self.full_pipe()[1], "stdout", *arguments, stop=stop), IO)
+        self.assertEqual(self.run_into(self.full_pipe()[1], "stdout", "--duration", "500ms", target=("sleep", "60")), IO)
+
+    def test_a_late_reader_gets_all_of_it(self):
+        reader, writer = self.full_pipe()
+        process = self.start(PLIMSOLL, "watch", "--json", "--interval", "20ms", "--duration", "1s", "--", "sleep", "60",
+                             stdout=writer)
+        os.close(writer)
+        time.sleep(2)
+        read = b""
+        while got := os.read(reader, 65536):
+            read += got
+        self.assertEqual(process.wait(30), 0)
+        lines = read.lstrip(b"x").decode().splitlines()
+        self.assertIn("verdict", json.loads(lines[-1]))
+        self.assertGreater(len(lines), 5)
+        self.assertTrue(all("seconds" in json.loads(line) for line in lines[:-1]))
+
+    def test_the_command_waits_for_its_reader(self):
+        """What it prints arrives whole, as if it wrote to stderr itself."""
+        process = self.start(PLIMSOLL, "watch", "--iterations-from-stdout", "^[0-9]+$", "--interval", "50ms", "--", "seq",
+                             "1", "300000", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        time.sleep(1)
+        self.assertEqual(process.stderr.read().split(), [b"%d" % i for i in range(1, 300_001)])
+        self.assertEqual(process.wait(30), 0)
+
+    def test_a_recording_that_is_not_read(self):
+        pipe = self.directory / "pipe"
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        done = self.watch("--interval", "10ms", "--duration", "2s", "--record", pipe, "--", "sleep", "60", code=IO)
+        self.assertIn("nobody reads", done.stderr)
+        self.assertIn("verdict: ", done.stdout)
+
+
 class Recordings(ShellCase):
     """What is there is not lost."""
 
