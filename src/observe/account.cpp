@@ -12,31 +12,32 @@ namespace {
 
 constexpr int64_t kPagesPerBatch = 64;  // the controller charges each processor this many pages ahead
 
-void fill_process(const ProcessView& view, int64_t lazily_freed, std::vector<MemoryPart>& parts) {
+void fill_process(const ProcessView& view, int64_t lazily_freed, const char* reclaim,
+                  std::vector<MemoryPart>& parts) {
   parts = {
       {"heap", view.heap_bytes, 0, "malloc_trim"},
       {"allocator", view.allocator_bytes, std::min(lazily_freed, view.allocator_bytes),
-       lazily_freed > 0 ? "memory.reclaim" : "malloc_trim"},
+       lazily_freed > 0 ? reclaim : "malloc_trim"},
       {"stacks", view.stack_bytes, 0, "ending threads"},
       {"anonymous_maps", view.anonymous_bytes, 0, "munmap"},
       {"private_file", view.private_file_bytes, 0, "munmap"},
-      {"shared_file", view.shared_file_bytes, view.shared_file_bytes, "memory.reclaim"},
+      {"shared_file", view.shared_file_bytes, view.shared_file_bytes, reclaim},
       {"shared_memory", view.shared_memory_bytes, view.shared_memory_bytes, "unlink and munmap"},
   };
 }
 
-void fill_libraries(const FileShares& files, bool proportional, std::vector<MemoryPart>& parts) {
+void fill_libraries(const FileShares& files, bool proportional, const char* reclaim,
+                    std::vector<MemoryPart>& parts) {
   for (const auto& [name, share] : files) {
     const int64_t bytes = proportional ? share.pss_bytes : share.rss_bytes;
-    parts.push_back({name, bytes, std::max<int64_t>(bytes - share.written_bytes, 0), "memory.reclaim"});
+    parts.push_back({name, bytes, std::max<int64_t>(bytes - share.written_bytes, 0), reclaim});
   }
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
 }
 
-void fill_container(const ContainerView& view, const ContainerReturns& returns,
+void fill_container(const ContainerView& view, const ContainerReturns& returns, const char* reclaim,
                     std::vector<MemoryPart>& parts) {
-  const char* reclaim = view.version == 1 ? "memory.force_empty" : "memory.reclaim";
   parts = {
       {"anonymous", view.anonymous_bytes, 0, ""},
       {"page_cache", view.page_cache_bytes, std::min(view.page_cache_bytes, returns.file_lists_bytes),
@@ -93,15 +94,20 @@ bool is_reconciled(const Sample& sample) noexcept {
   return is_small_rest(sample.process.kernel_bytes - sample.process.sum_bytes, sample.process.kernel_bytes);
 }
 
+const char* reclaim_file(const Sample& sample) noexcept {
+  return sample.container && sample.container->version == 1 ? "memory.force_empty" : "memory.reclaim";
+}
+
 void fill_account(const AccountSources& sources, MemoryAccount& account) {
   const ProcessView& view = account.sample.process;
-  fill_process(view, sources.gaps.lazily_freed_bytes, account.process);
-  fill_libraries(sources.files, view.proportional != 0, account.libraries);
+  const char* reclaim = reclaim_file(account.sample);
+  fill_process(view, sources.gaps.lazily_freed_bytes, reclaim, account.process);
+  fill_libraries(sources.files, view.proportional != 0, reclaim, account.libraries);
   account.process_unexplained_bytes = view.kernel_bytes - view.sum_bytes;
   note_process(sources, view, account.notes);
   if (account.sample.container) {
     const ContainerView& container = *account.sample.container;
-    fill_container(container, sources.returns, account.container);
+    fill_container(container, sources.returns, reclaim, account.container);
     account.container_unexplained_bytes = container.kernel_bytes - container.sum_bytes;
     note_container(sources, account, account.notes);
   } else {

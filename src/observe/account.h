@@ -21,6 +21,8 @@ struct AccountSources {
 
 // The rest is at most 2 % or 1 MiB in the process view.
 bool is_reconciled(const Sample& sample) noexcept;
+// The file of the sample's container that reclaims memory; without a container that of version 2.
+const char* reclaim_file(const Sample& sample) noexcept;
 // Fills everything but `sample`, which is given.
 void fill_account(const AccountSources& sources, MemoryAccount& account);
 // Page cache of the files that the processes have open or mapped; notes say what that means.

@@ -70,7 +70,7 @@ std::optional<int64_t> cached_bytes(int file, int64_t bytes) {
 
 class CacheFinder {
  public:
-  explicit CacheFinder(std::vector<MemoryPart>& parts) : parts_(parts) {}
+  CacheFinder(std::vector<MemoryPart>& parts, const char* reclaim) : parts_(parts), reclaim_(reclaim) {}
 
   // `path` may be one of /proc/PID/fd, whose file has no other name. Nothing but regular files is opened:
   // opening a device or a pipe can do something.
@@ -90,7 +90,7 @@ class CacheFinder {
     if (!bytes) {
       ++refused_;
     } else if (*bytes >= kLeastBytes) {
-      parts_.push_back({printable(name), *bytes, *bytes, "memory.reclaim"});
+      parts_.push_back({printable(name), *bytes, *bytes, reclaim_});
     }
   }
 
@@ -112,6 +112,7 @@ class CacheFinder {
 
  private:
   std::vector<MemoryPart>& parts_;
+  const char* reclaim_;
   std::set<std::pair<dev_t, ino_t>> seen_;
   int64_t refused_ = 0;
 };
@@ -119,7 +120,7 @@ class CacheFinder {
 }  // namespace
 
 void find_cached_files(const AccountSources& sources, MemoryAccount& account) {
-  CacheFinder finder(account.cached_files);
+  CacheFinder finder(account.cached_files, reclaim_file(account.sample));
   for (const int pid : sources.cache_pids)
     finder.add_open_files(sources.proc_root + "/" + std::to_string(pid));
   if (!sources.cache_pids.empty()) {

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "plimsoll/error.h"
 #include "plimsoll/observe.h"
 #include "recorded_process.h"
@@ -9,8 +12,10 @@
 namespace plimsoll {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::record;
 using testing::RecordedProcess;
 using testing::small_mappings;
@@ -242,6 +247,14 @@ TEST(ObserverRecorded, MappingsThatMayNotBeRead) {
   EXPECT_EQ(sample.process.sum_bytes, sample.process.kernel_bytes);
 }
 
+// Everything that an account says would give memory back.
+std::set<std::string> actions_of(const MemoryAccount& account) {
+  std::set<std::string> actions;
+  for (const auto* parts : {&account.process, &account.libraries, &account.container, &account.cached_files})
+    for (const MemoryPart& part : *parts) actions.insert(part.returns_by);
+  return actions;
+}
+
 TEST(ObserverRecorded, Version1InAHybridTree) {
   RecordedTree tree;
   record_member(tree, kMountsOfVersion1, "4:memory:/box/inner\n0::/\n");
@@ -270,6 +283,8 @@ TEST(ObserverRecorded, Version1InAHybridTree) {
   EXPECT_DOUBLE_EQ(view.pressure_some_avg10, 3.5);
   const MemoryAccount account = observer.Account();
   EXPECT_EQ(account.container_unexplained_bytes, 0);
+  EXPECT_THAT(actions_of(account), AllOf(Contains("memory.force_empty"), Not(Contains("memory.reclaim"))));
+  for (const MemoryPart& part : account.libraries) EXPECT_EQ(part.returns_by, "memory.force_empty");
   int64_t sum = 0;
   for (const MemoryPart& part : account.container) {
     sum += part.bytes;
@@ -328,6 +343,7 @@ TEST(ObserverRecorded, Version2Nested) {
   EXPECT_DOUBLE_EQ(view.pressure_some_avg10, 1.25);
   const MemoryAccount account = observer.Account();
   EXPECT_EQ(account.container_unexplained_bytes, 17039360 - view.sum_bytes);
+  EXPECT_THAT(actions_of(account), AllOf(Contains("memory.reclaim"), Not(Contains("memory.force_empty"))));
 }
 
 TEST(ObserverRecorded, Version2CountsAnonymousPagesThatNobodyMapsAnyMore) {
