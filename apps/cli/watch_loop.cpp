@@ -95,16 +95,16 @@ void Watch::begin() {
         "(unshare has --mount-proc)");
   if (options_.trim && !can_trim())
     throw Error(ErrorCode::kNotImplemented, "--trim: only on x86-64 with glibc");
-  if (!options_.html.empty()) NewFiles().add(options_.html, {});
+  if (!options_.html.empty()) check_can_write(options_.html);
+  if (options_.reclaim && !target_.can_have_cgroup())
+    throw Error(ErrorCode::kNotImplemented,
+                "--reclaim: no memory cgroup can be made for the command on this machine, and no other is "
+                "touched");
   if (!target_.ours()) attach();
   if (!options_.record.empty()) recorder_.open(options_.record);
   if (target_.ours()) {
     target_.start();
     began_seconds_ = monotonic_seconds();
-    if (options_.reclaim && target_.cgroup_directory().empty())
-      throw Error(ErrorCode::kNotImplemented,
-                  "--reclaim: no memory cgroup could be made for the command on this machine, and no other "
-                  "is touched");
     try {
       attach();
     } catch (const Error&) {
@@ -246,6 +246,8 @@ void Watch::judge_at_times() {
 void Watch::account_now() {
   const double before = elapsed_seconds();
   MemoryAccount account = observer_->Account();
+  // An exec since the last sample is told as a gap, once: what is there now comes with the next look.
+  if (account.sample.gap && !observer_->Ended()) account = observer_->Account();
   account.sample.seconds += observer_offset_;
   if (!account.sample.gap) history_.account = std::move(account);
   next_account_ = before + std::max(kAccountEverySeconds, (elapsed_seconds() - before) / kShareOfAccounts);

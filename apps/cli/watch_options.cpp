@@ -32,10 +32,12 @@ bool is_same_file(const std::string& one, const std::string& other) {
   if (has_first != has_second) return false;
   if (has_first)
     return !S_ISCHR(first.st_mode) && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
-  const auto whole = [](const std::string& path) {
+  const auto whole = [](std::filesystem::path path) {
     std::error_code error;
+    for (int link = 0; link < 40 && std::filesystem::is_symlink(path, error); ++link)
+      path = path.parent_path() / std::filesystem::read_symlink(path, error);
     const auto known = std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
-    return error ? std::filesystem::path(path) : known;
+    return error ? path : known;
   };
   return whole(one) == whole(other);
 }

@@ -75,6 +75,17 @@ void Target::start() {
   for (Pipe* pipe : {&output_, &error_, &iterations_}) pipe->close_write();
 }
 
+bool Target::can_have_cgroup() {
+  plimsoll::Command nothing;
+  nothing.argv = {"/proc/self/exe", "--version"};
+  nothing.standard_output = nothing.standard_error = Output::kDiscard;
+  Job job = Job::Start(nothing);
+  const bool has_one = !job.CgroupDirectory().empty();
+  job.Kill();
+  job.Wait();
+  return has_one;
+}
+
 void Target::kill() {
   if (!job_) return;
   job_->Kill();

@@ -30,6 +30,8 @@ class Target {
   void start();
   void kill();  // and waits; nothing for a process that is not ours
 
+  // Whether a job gets a memory cgroup of its own on this machine: one that does nothing is started to see.
+  static bool can_have_cgroup();
   int pid() const;
   bool ours() const { return !options_.command.empty(); }
   std::string cgroup_directory() const { return job_ ? job_->CgroupDirectory() : std::string(); }

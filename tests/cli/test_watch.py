@@ -21,7 +21,7 @@ from pseudo_terminal import PseudoTerminal
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLIMSOLL = os.environ.get("PLIMSOLL", str(ROOT / "build" / "plimsoll"))
 PYTHON = "/usr/bin/python3"
-LEAK, USAGE, INVALID_ARGUMENT, IO = 1, 2, 3, 8
+LEAK, USAGE, INVALID_ARGUMENT, NOT_IMPLEMENTED, IO = 1, 2, 3, 5, 8
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m@DATA@"
 # Whoever runs us in the background of a script has SIGINT ignored, and children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -16,7 +16,7 @@ import time
 import unittest
 
 import counted
-from test_watch import INVALID_ARGUMENT, IO, PLIMSOLL, PYTHON, USAGE, Case, recording
+from test_watch import INVALID_ARGUMENT, IO, NOT_IMPLEMENTED, PLIMSOLL, PYTHON, USAGE, Case, recording
 
 
 SLOW_TO_TRIM = """
@@ -56,7 +56,16 @@ class Descriptors(ShellCase):
         pipe = self.directory / "pipe"
         os.mkfifo(pipe)
         for option in ("--record", "--html"):
-            self.assertIn("pipe", self.watch(option, pipe, "--", "sleep", "9", code=IO).stderr)
+            done = self.watch(option, pipe, "--duration", "300ms", "--", "sleep", "9", code=IO)
+            self.assertIn("pipe", done.stderr)
+
+    def test_a_page_into_a_pipe(self):
+        pipe = self.directory / "pipe"
+        os.mkfifo(pipe)
+        reader = self.start("cat", pipe, stdout=subprocess.PIPE)
+        self.watch("--html", pipe, "--duration", "300ms", "--interval", "100ms", "--", "sleep", "9")
+        page = reader.stdout.read().decode()
+        self.assertTrue(page.lower().startswith("<!doctype") and page.rstrip().endswith("</html>"), page[:100])
 
     def test_a_file_that_may_not_grow(self):
         done = self.shell(f"ulimit -f 8; {PLIMSOLL} watch --interval 10ms --duration 1s --record r -- sleep 9")
@@ -150,6 +159,7 @@ class Recordings(ShellCase):
         recording(record)
         before = record.read_bytes()
         link.symlink_to("r")
+        (self.directory / "to_new").symlink_to("new")
         hard.hardlink_to(record)
         (self.directory / "sub").mkdir()
         for page in ("./r", "sub/../r", "link", "hard", record):
@@ -157,7 +167,7 @@ class Recordings(ShellCase):
                 done = self.watch("--html", page, *arguments, code=USAGE, cwd=self.directory)
                 self.assertIn("replace the recording", done.stderr)
         self.assertEqual(record.read_bytes(), before)
-        for page in ("./new", "sub/../new", self.directory / "new"):  # before there is either
+        for page in ("./new", "sub/../new", "to_new", self.directory / "new"):  # before there is either
             self.watch("--html", page, "--record", "new", "--", "true", code=USAGE, cwd=self.directory)
         self.watch("--html", "/dev/null", "--record", "/dev/null", "--", "true")
 
@@ -225,6 +235,14 @@ class Experiments(Case):
         for _ in range(2):  # the first may have been there before
             self.assertEqual(target.stdout.readline(), b"alive\n")
 
+    def test_a_program_that_was_executed_since_the_last_sample(self):
+        done = self.watch("--json", "--trim", "--duration", "1500ms", "--interval", "60s", "--", "sh", "-c",
+                          f"sleep 0.5; exec {PYTHON} -c 'import time; time.sleep(60)'")
+        last = self.json_of(done)[1]
+        self.assertGreater(last["account"]["sample"]["seconds"], 1)
+        self.assertTrue(any("python" in part["name"] for part in last["account"]["libraries"]), last["account"])
+        self.assertNotIn("another program", last["experiments"][0]["finding"])
+
     def test_a_restart_that_fails_does_not_cost_the_report(self):
         program, record = self.directory / "program", self.directory / "r"
         program.write_text('#!/bin/sh\nrm "$0"\nexec sleep 300\n')
@@ -242,6 +260,18 @@ class Strangers(Case):
         done = subprocess.run([command, "watch", "--json", "--trim", "--duration", "200ms", "--interval", "100ms", "--pid",
                                str(target.pid)], capture_output=True, text=True, timeout=60, user="nobody")
         self.assertIn("may not be read", self.json_of(done)[1]["experiments"][0]["finding"])
+
+    def test_reclaim_where_no_cgroup_can_be_made(self):
+        command, marker = self.directory / "plimsoll", self.directory / "started"
+        shutil.copy(PLIMSOLL, command)
+        self.directory.chmod(0o777)
+        done = subprocess.run([command, "watch", "--reclaim", "--duration", "1s", "--", "touch", marker], cwd="/",
+                              capture_output=True, text=True, timeout=60, user="nobody")
+        if done.returncode == 0:
+            self.skipTest("anybody may make cgroups here")
+        self.assertEqual(done.returncode, NOT_IMPLEMENTED, done.stderr)
+        self.assertIn("no memory cgroup", done.stderr)
+        self.assertFalse(marker.exists(), "the command was started all the same")
 
     def test_another_pid_namespace_behind_proc(self):
         done = subprocess.run(["unshare", "--pid", "--fork", PLIMSOLL, "watch", "--", "sleep", "9"], capture_output=True,
