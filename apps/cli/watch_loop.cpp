@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kMostSamples = 50000;       // then every second one goes
 constexpr double kAccountEverySeconds = 10;  // at most
-constexpr double kShareOfReading = 0.0025;   // of a core; together they stay below 0.5 %
+constexpr double kShareOfReading = 0.0018;   // of a core; together they stay below 0.5 %
 constexpr double kShareOfJudging = 0.001;
 constexpr double kShareOfAccounts = 0.001;
 

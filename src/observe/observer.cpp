@@ -183,7 +183,8 @@ MemoryAccount Observer::Account() {
     fill_account(sources, account);
   else
     account.notes.push_back(account.sample.gap_reason);
-  impl_->budget.charge(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - start, false);
+  // Whoever asks for accounts decides how often: they do not make full samples rarer.
+  impl_->budget.charge_apart(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - start);
   return account;
 }
 

@@ -50,6 +50,8 @@ constexpr int64_t ProcessView::*kAnonymousKinds[] = {&ProcessView::heap_bytes, &
                                                      &ProcessView::stack_bytes, &ProcessView::anonymous_bytes,
                                                      &ProcessView::private_file_bytes};
 constexpr size_t kKinds = std::size(kAnonymousKinds);
+// Stacks and written copies of files reach a size and stay there: nothing is known to go there by itself.
+constexpr bool kGrowsByItself[kKinds] = {true, true, false, true, false};
 
 // Gives `change` to the kinds of `view` that changed that way since `before`, or to all.
 void spread(int64_t change, const ProcessView& before, ProcessView& view) {
@@ -61,6 +63,7 @@ void spread(int64_t change, const ProcessView& before, ProcessView& view) {
     const double grown = size[i] - static_cast<double>(before.*kAnonymousKinds[i]);
     growth[i] = std::max(change > 0 ? grown : -grown, 0.0);
     all_growth += growth[i];
+    if (change > 0 && !kGrowsByItself[i]) size[i] = 0;
     all_sizes += size[i];
   }
   const bool has_trend = all_growth >= 0.1 * std::abs(static_cast<double>(change));

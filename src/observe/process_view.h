@@ -38,9 +38,9 @@ void add_mappings(const std::vector<Vma>& vmas, const NameTable& names, const Ma
 
 // The view now, from the last full readings (none: nullptr) and the cheap figures. What the kernel's figure
 // for anonymous memory changed by since the last goes to the kinds that changed that way between the last
-// two, if they explain a tenth of it, otherwise to all by their sizes; files and shared memory grow with
-// theirs. The kernel's figures may lag behind what the last full reading walked: a rise that only makes up
-// for that is none.
+// two, if they explain a tenth of it, otherwise to all by their sizes, of a rise nothing to stacks and
+// written copies of files; files and shared memory grow with theirs. The kernel's figures may lag behind what
+// the last full reading walked: a rise that only makes up for that is none.
 ProcessView scale_view(const FullReading* last, const FullReading* before_last, const ProcessStatus& now,
                        bool proportional);
 
