@@ -10,9 +10,10 @@ class CostBudget {
  public:
   explicit CostBudget(double share) : share_(share) {}
 
-  // The first costly reading is always made, and so is a second one soon: only two tell what grows.
+  // The first costly reading is always made, and so is a second one soon, unless that costs very much: only
+  // two tell what grows.
   bool affords_full(double elapsed) const noexcept {
-    return fulls_ == 0 || (fulls_ == 1 && elapsed >= kSecondAfter) ||
+    return fulls_ == 0 || (fulls_ == 1 && elapsed >= kSecondAfter && last_full_ <= kVeryMuch) ||
            spent_ + last_full_ <= share_ * elapsed || share_ >= 1;
   }
   void charge(double seconds, bool full) noexcept {
@@ -26,7 +27,7 @@ class CostBudget {
   double spent() const noexcept { return spent_ + apart_; }
 
  private:
-  static constexpr double kSecondAfter = 2;
+  static constexpr double kSecondAfter = 2, kVeryMuch = 0.05;
 
   double share_;
   double spent_ = 0, apart_ = 0;

@@ -67,11 +67,14 @@ TEST(ObserverTest, FullSamplesBecomeRarerByTheirCost) {
   EXPECT_DOUBLE_EQ(budget.spent(), spent + 100);
   CostBudget poor(1e-12);
   EXPECT_TRUE(poor.affords_full(0));
-  poor.charge(10, true);
+  poor.charge(0.05, true);
   EXPECT_FALSE(poor.affords_full(1));
   EXPECT_TRUE(poor.affords_full(2));  // with the first alone nobody knows what grows
-  poor.charge(10, true);
+  poor.charge(0.05, true);
   EXPECT_FALSE(poor.affords_full(1e6));
+  CostBudget patient(1e-12);
+  patient.charge(0.06, true);
+  EXPECT_FALSE(patient.affords_full(1e6));
   CostBudget boundless(1);
   boundless.charge(100, true);
   EXPECT_TRUE(boundless.affords_full(1));
