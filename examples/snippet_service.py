@@ -34,7 +34,8 @@ def jsonable(value):
     if isinstance(value, bytes):
         return value.hex()
     if hasattr(value, "tolist"):
-        return jsonable(value.tolist())
+        value = value.tolist()
+        return jsonable(value) if not hasattr(value, "tolist") else float(value)  # some numbers have no other form
     if isinstance(value, int) and value.bit_length() > 1024:
         return hex(value)
     if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
@@ -55,10 +56,14 @@ def run_snippet(pool, snippet):
         # A full queue is told at once instead of keeping the client waiting.
         future = pool.submit_source(snippet["code"], snippet.get("inputs"), snippet.get("result"), block=False)
         result = future.result()
-        return 200, {"value": jsonable(result.value), "stdout": result.stdout, "stderr": result.stderr,
+        value = jsonable(result.value)
+        json.dumps(value)
+        return 200, {"value": value, "stdout": result.stdout, "stderr": result.stderr,
                      "truncated": result.truncated, "receipt": figures(result.receipt)}
     except plimsoll.InvalidArgument as error:
         return 400, {"error": str(error)}
+    except (ValueError, TypeError, RecursionError) as error:
+        return 422, {"error": "result is not JSON", "message": str(error)}
     except plimsoll.Error as error:
         status, kind = next((status, kind) for type_, status, kind in STATUSES if isinstance(error, type_))
         return status, {"error": kind, "message": str(error), "stdout": getattr(error, "stdout", ""),
@@ -69,7 +74,7 @@ def memory(pool):
     sample = plimsoll.observe.read(os.getpid(), tree=False)
     process = sample["process"]
     return {"private_bytes": process["sum_bytes"] - process["shared_file_bytes"] - process["shared_memory_bytes"],
-            "rss_bytes": process["rss_bytes"], "container_bytes": (sample["container"] or {}).get("kernel_bytes"),
+            "rss_bytes": process["rss_bytes"], "container_bytes": (sample.get("container") or {}).get("kernel_bytes"),
             "worker_pids": pool.worker_pids(), "pool": pool.statistics()}
 
 
@@ -101,7 +106,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             snippet = json.loads(self.rfile.read(size))
             if not isinstance(snippet, dict) or "code" not in snippet:
                 raise ValueError("expected an object with 'code'")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             return self.reply(400, {"error": str(error)})
         return self.reply(*run_snippet(self.pool, snippet))
 

@@ -2,6 +2,7 @@
 import os
 import pickle
 import sys
+from collections.abc import Sequence as AnySequence
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from . import _plain, _worker
@@ -33,6 +34,11 @@ def sandbox_of(value: Any) -> Optional[Sandbox]:
     if value == "strict":
         return Sandbox(strict=True)
     if isinstance(value, Sandbox):
+        for name in ("readable", "writable"):
+            paths = getattr(value, name)
+            if isinstance(paths, (str, bytes)) or not isinstance(paths, AnySequence) or not all(
+                    isinstance(path, (str, bytes, os.PathLike)) for path in paths):
+                raise InvalidArgument(f"Sandbox({name}={paths!r}): expected a list of paths")
         return value
     raise InvalidArgument(f"sandbox={value!r}: expected True, 'strict' or a plimsoll.Sandbox")
 
@@ -127,7 +133,7 @@ def _explain(function: Any, error: BaseException) -> NotTransferable:
     elif "<locals>" in name:
         why = "it is defined inside another function; move it to the top of its module and pass it what it needs"
     else:
-        why = f"{type(error).__name__}: {_text(error)}; arguments must be picklable, and the function importable"
+        why = f"{type(error).__name__}: {_worker.text_of(error)}; arguments must be picklable, and the function importable"
     return NotTransferable(f"{name} cannot be given to another process: {why}")
 
 
@@ -168,7 +174,7 @@ def source_request(code: str, inputs: Optional[Mapping[str, Any]], result: Optio
     try:
         payload = pickle.dumps((code, dict(inputs or {}), result, "<isolated source>"), 5)
     except Exception as error:  # pylint: disable=broad-except
-        why = f"{type(error).__name__}: {_text(error)}"
+        why = f"{type(error).__name__}: {_worker.text_of(error)}"
         raise NotTransferable(f"the inputs cannot be given to another process: {why}") from error
     kind = "captured source" if captured else "source"
     return _request(kind, path, None, payload)
@@ -240,13 +246,6 @@ def _from_letter(letter: bytes, data: bytes, terms: Terms) -> Answer:
     raise _plain.Malformed(f"an answer of kind {letter!r}")
 
 
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)
-    except BaseException:  # pylint: disable=broad-except
-        return "(its message cannot be made)"
-
-
 def _at_the_limit(error: BaseException, receipt: Optional[Receipt]) -> BaseException:
     """Without a cgroup the kernel refuses memory at the limit instead of ending the job."""
     out_of_memory = isinstance(error, MemoryError) or (isinstance(error, RemoteError) and error.type_name == "MemoryError")
@@ -271,7 +270,7 @@ def read_outcome(outcome: Tuple[str, bytes, str, Dict[str, Any], int], nonce: by
         try:
             answer = _from_letter(data[at:at + 1], data[at + 1:], terms)
         except BaseException as error:  # pylint: disable=broad-except
-            unreadable = ResultUnreadable(f"the result cannot be read here: {type(error).__name__}: {_text(error)}")
+            unreadable = ResultUnreadable(f"the result cannot be read here: {type(error).__name__}: {_worker.text_of(error)}")
             unreadable.__cause__ = error
             answer = Answer(error=unreadable)
     if answer.error is not None:
@@ -281,6 +280,6 @@ def read_outcome(outcome: Tuple[str, bytes, str, Dict[str, Any], int], nonce: by
             try:
                 if name in ("receipt", "attempts") or isinstance(answer.error, JobError):
                     setattr(answer.error, name, value)
-            except Exception:  # pylint: disable=broad-except
+            except BaseException:  # pylint: disable=broad-except
                 pass  # an exception type that takes no attributes
     return answer._replace(receipt=receipt)

@@ -1,5 +1,4 @@
 """Bytes and seconds as people write them."""
-import math
 import re
 from typing import Optional, Union
 
@@ -21,7 +20,7 @@ def parse_bytes(value: Size, name: str) -> int:
             raise InvalidArgument(f"{name}={value!r}: expected a positive number of bytes, or None for no limit")
         return value
     if isinstance(value, str):
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", value, re.IGNORECASE)
+        match = re.fullmatch(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([a-z]*)\s*", value, re.IGNORECASE)
         if match and match[2].lower() in _UNITS:
             size = int(float(match[1]) * _UNITS[match[2].lower()])
             if 0 < size < 1 << 62:
@@ -29,12 +28,17 @@ def parse_bytes(value: Size, name: str) -> int:
     raise InvalidArgument(f"{name}={value!r}: expected bytes, such as 268435456 or '256MiB'")
 
 
+def parse_most(value: Size, name: str) -> int:
+    """As parse_bytes, but None is more than there can be."""
+    return parse_bytes(value, name) if value is not None else 1 << 46
+
+
 def parse_milliseconds(value: Seconds, name: str) -> int:
     """Seconds; None is 0, no limit."""
     if value is None:
         return 0
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        if math.isfinite(value) and 0 < value < 1e9:
+        if 0 < value < 1e9:  # which no NaN is
             return max(1, round(value * 1000))
     raise InvalidArgument(f"{name}={value!r}: expected a positive number of seconds, or None for no limit")
 

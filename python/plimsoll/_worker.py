@@ -109,15 +109,19 @@ def _run_source(payload: memoryview) -> Any:
     return run
 
 
+def text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException:  # pylint: disable=broad-except
+        return "(its message cannot be made)"
+
+
 def _exception(error: BaseException, plain: bool) -> Tuple[bytes, str, str, str]:
     kind = type(error)
     name = kind.__qualname__
     if kind.__module__ not in ("builtins", "__main__", MAIN_NAME):
         name = f"{kind.__module__}.{name}"
-    try:
-        message = str(error)
-    except BaseException:  # pylint: disable=broad-except
-        message = "(its message cannot be made)"
+    message = text_of(error)
     import traceback
     try:
         frames = error.__traceback__
@@ -134,7 +138,7 @@ def _exception(error: BaseException, plain: bool) -> Tuple[bytes, str, str, str]
                 pickled = b""
         except BaseException:  # pylint: disable=broad-except
             pickled = b""
-    return pickled, name, message[:100_000], text[-1_000_000:]
+    return pickled, name[:1000], message[:50_000], text[-150_000:]  # within the slack of a frame
 
 
 class _Worker:
@@ -174,12 +178,13 @@ class _Worker:
         try:
             value = run()
         except BaseException as error:  # pylint: disable=broad-except
-            return b"X", self.encode(_exception(error, self.plain))
+            pickled, *told = _exception(error, self.plain)
+            return b"X", self.encode((pickled if len(pickled) <= self.result_bytes else b"", *told))
         try:
             encoded = self.encode(value)
         except BaseException as error:  # pylint: disable=broad-except
-            return b"R", self.encode(str(error))
-        return (b"V", encoded) if len(encoded) + NONCE_BYTES < self.result_bytes else (b"L", self.encode(len(encoded)))
+            return b"R", self.encode(text_of(error))
+        return (b"V", encoded) if len(encoded) <= self.result_bytes else (b"L", self.encode(len(encoded)))
 
     def serve(self) -> None:
         worker = os.getpid()

@@ -4,7 +4,7 @@ from typing import Any, Callable, Generic, Mapping, Optional, TypeVar, Union
 
 from . import _calls, _native, _worker
 from ._calls import Sandbox
-from ._units import Seconds, Size, parse_bytes, parse_count, parse_milliseconds
+from ._units import Seconds, Size, parse_bytes, parse_count, parse_milliseconds, parse_most
 from .receipt import Receipt
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ def isolated(fn: Callable[..., T], /, *args: Any, limit: Size = None, timeout: S
     box = _calls.sandbox_of(sandbox)
     terms = _calls.Terms(memory_bytes=parse_bytes(limit, "limit"), wall_ms=parse_milliseconds(timeout, "timeout"),
                          cpu_ms=parse_milliseconds(cpu_time, "cpu_time"), processes=parse_count(processes, "processes"),
-                         sandbox=box, plain=box is not None, result_bytes=parse_bytes(result_limit, "result_limit"))
+                         sandbox=box, plain=box is not None, result_bytes=parse_most(result_limit, "result_limit"))
     return _run(_calls.call_request(fn, args, kwargs), terms)
 
 
@@ -68,6 +68,6 @@ def isolated_source(code: str, inputs: Optional[Mapping[str, Any]] = None, resul
     terms = _calls.Terms(memory_bytes=parse_bytes(limit, "limit"), wall_ms=parse_milliseconds(timeout, "timeout"),
                          cpu_ms=parse_milliseconds(cpu_time, "cpu_time"), processes=parse_count(processes, "processes"),
                          sandbox=box, plain=True, capture=True, stranger=True,
-                         output_bytes=parse_bytes(output_limit, "output_limit"),
-                         result_bytes=parse_bytes(result_limit, "result_limit"))
+                         output_bytes=parse_most(output_limit, "output_limit"),
+                         result_bytes=parse_most(result_limit, "result_limit"))
     return _run(_calls.source_request(code, inputs, result, False, terms.path()), terms)

@@ -9,8 +9,8 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from . import _calls, _native, _worker
-from ._units import Seconds, Size, parse_bytes, parse_count, parse_milliseconds
-from .errors import Busy, InvalidArgument, StartFailed
+from ._units import Seconds, Size, parse_bytes, parse_count, parse_milliseconds, parse_most
+from .errors import Busy, InvalidArgument, JobError, StartFailed
 from .isolate import Result, Sandboxed
 from .receipt import Receipt
 
@@ -117,6 +117,8 @@ class _State:
             except BaseException:  # pylint: disable=broad-except
                 # A callback's SystemExit, say: it ends nobody here, as in any other thread.
                 threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), None)))
+                if not pending.future.done():
+                    pending.future.set_exception(JobError("the job's outcome could not be told"))
             pending.future._cancel_job = None  # a future that is kept must not keep the pool
         with self.changed:
             self.changed.notify_all()
@@ -190,7 +192,7 @@ class Pool:
                  processes: Optional[int] = None, sandbox: Sandboxed = None, plain: bool = False,
                  queue_capacity: Optional[int] = None, start_timeout: Seconds = 60, output_limit: Size = "1MiB",
                  result_limit: Size = "1GiB") -> None:
-        if isinstance(preload, str):
+        if isinstance(preload, str) or preload is None:
             raise InvalidArgument(f"preload={preload!r}: expected a list of module names")
         if not isinstance(workers, int) or isinstance(workers, bool):
             raise InvalidArgument(f"workers={workers!r}: expected a positive whole number")
@@ -200,8 +202,8 @@ class Pool:
         terms = _calls.Terms(
             memory_bytes=parse_bytes(limit, "limit"), wall_ms=parse_milliseconds(timeout, "timeout"),
             cpu_ms=parse_milliseconds(cpu_time, "cpu_time"), processes=parse_count(processes, "processes"),
-            sandbox=box, plain=plain or box is not None, result_bytes=parse_bytes(result_limit, "result_limit"),
-            output_bytes=parse_bytes(output_limit, "output_limit"), preload=tuple(preload))
+            sandbox=box, plain=plain or box is not None, result_bytes=parse_most(result_limit, "result_limit"),
+            output_bytes=parse_most(output_limit, "output_limit"), preload=tuple(preload))
         options = {"queue_capacity": parse_count(queue_capacity, "queue_capacity"),
                    "recycle_after_jobs": parse_count(recycle_after_jobs, "recycle_after_jobs"),
                    "recycle_above_bytes": parse_bytes(recycle_above_bytes, "recycle_above_bytes"),

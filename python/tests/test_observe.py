@@ -123,3 +123,14 @@ def test_watching_leaves_no_descriptors(child):
     for _ in range(20):
         observe.account(child.pid)
     assert count() == before
+
+
+def test_a_daemon_thread_does_not_abort_the_exit():
+    program = ("import os, threading, time, plimsoll\n"
+               "def read():\n"
+               "    while True: plimsoll.observe.read(os.getpid())\n"
+               "threading.Thread(target=read, daemon=True).start()\n"
+               "time.sleep(0.1)\n")
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,5 @@
 """Plain data: what goes in comes out, and nothing that a hostile process writes does more than raise Malformed."""
+import itertools
 import math
 import random
 
@@ -77,3 +78,11 @@ def test_mutations():
             _plain.decode(bytes(data))
         except _plain.Malformed:
             pass
+
+
+@pytest.mark.parametrize("keys", [[1 + i * (2**61 - 1) for i in range(101)], list(itertools.product((-1, -2), repeat=7))])
+def test_keys_that_collide_are_refused(keys):
+    assert len({hash(key) for key in keys}) == 1
+    for value in (dict.fromkeys(keys), set(keys)):
+        with pytest.raises(_plain.Malformed):
+            _plain.decode(_plain.encode(value))

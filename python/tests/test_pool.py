@@ -301,39 +301,142 @@ def test_ctrl_c_at_any_moment(name, delay):
     assert children_of(mark) == []
 
 
-@pytest.mark.parametrize("waiting", ["result", "exception", "done", "wait"])
-def test_a_signal_between_any_two_steps_of_waiting(waiting):
-    """Thousands of alarms at random moments: each is raised as it is, and no lock stays held or is lost."""
-    class Alarm(Exception):
-        pass
+class Alarm(BaseException):  # as KeyboardInterrupt
+    """Raised by SIGALRM within `alarms`."""
 
+
+@pytest.fixture(name="alarms")
+def alarms_ring():
+    """alarms(call, times): calls it, with an alarm at a random moment, so often."""
     def ring(*_):
         raise Alarm
 
     chance, before = random.Random(11), signal.signal(signal.SIGALRM, ring)
-    try:
+
+    def alarms(call, times):
+        rung = 0
+        for _ in range(times):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-6, 2e-4))
+                call()
+            except Alarm:
+                rung += 1
+        return rung
+
+    yield alarms
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("waiting", ["result", "exception", "done", "wait"])
+def test_a_signal_between_any_two_steps_of_waiting(waiting, alarms):
+    """Each is raised as it is, and no lock stays held or is lost."""
+    with plimsoll.Pool(1) as pool:
+        pool.wait_ready()
+        future = pool.submit(time.sleep, 1000)
+        calls = {"result": future.result, "exception": future.exception, "wait": pool._state.wait,
+                 "done": lambda: [future.done() for _ in iter(int, 1)]}
+        assert alarms(calls[waiting], 3000) == 3000
+        answers = []
+        thread = threading.Thread(target=lambda: answers.append((future.done(), pool.submit(abs, -1).cancel())))
+        thread.start()
+        thread.join(20)
+        assert answers == [(False, True)]
+        future.cancel()
+
+
+def test_a_signal_between_any_two_steps_of_submitting(alarms):
+    """Leaving the block waits for what was submitted, and for nothing else."""
+    with plimsoll.Pool(1) as pool:
+        pool.wait_ready()
+        assert alarms(lambda: [pool.submit(abs, -1) for _ in iter(int, 1)], 2000) == 2000
+    assert not pool._state.pending
+
+
+def test_a_callback_that_wants_to_exit_stops_nobody(monkeypatch):
+    seen = []
+    monkeypatch.setattr(threading, "excepthook", lambda arguments: seen.append(arguments.exc_type))
+    with plimsoll.Pool(1) as pool:
+        for error in (SystemExit, asyncio.CancelledError):
+            def raise_it(_, error=error):
+                raise error("enough")
+            pool.submit(time.sleep, 0.05).add_done_callback(raise_it)
+            assert pool.submit(abs, -2).result(30) == 2
+    assert seen == [SystemExit, asyncio.CancelledError]
+
+
+@pytest.mark.parametrize("kind, expected", [("unreadable", plimsoll.ResultUnreadable), ("touchy", work.Touchy)])
+def test_odd_outcomes_are_outcomes(kind, expected):
+    with plimsoll.Pool(1) as pool:
+        odd, usual = pool.submit(work.odd, kind), pool.submit(abs, -2)
+        with pytest.raises(expected):
+            odd.result(30)
+        assert usual.result(30) == 2
+
+
+def test_the_collector_may_come_at_a_bad_moment():
+    """It frees the pool while we hold what the delivering thread waits for."""
+    pool = plimsoll.Pool(1)
+    pool.itself = pool
+    future = pool.submit(time.sleep, 1000)
+    state = weakref.ref(pool._state)
+    with future._condition:
+        del pool
+        gc.collect()
+    with pytest.raises(plimsoll.JobCancelled):
+        future.result(30)
+    wait_for(lambda: state() is None)
+
+
+def test_closing_can_be_interrupted_and_does_not_wait_for_itself(alarms):
+    go_on, refused = threading.Event(), []
+    pool = plimsoll.Pool(1)
+    first = pool.submit(abs, -1)
+    first.add_done_callback(lambda _: go_on.wait())
+    first.result()
+    assert alarms(pool.close, 20) == 20
+    go_on.set()
+    pool.close()
+    with plimsoll.Pool(1) as pool:
+        def callback(_):
+            try:
+                pool.close(wait=True)
+            except plimsoll.InvalidArgument as error:
+                refused.append(error)
+        pool.submit(time.sleep, 0.05).add_done_callback(callback)
+    assert len(refused) == 1
+
+
+def test_what_is_kept_keeps_nothing_else():
+    before, futures = len(os.listdir("/proc/self/fd")), []
+    for _ in range(5):
         with plimsoll.Pool(1) as pool:
-            pool.wait_ready()
-            future = pool.submit(time.sleep, 1000)
-            calls = {"result": future.result, "exception": future.exception, "wait": pool._state.wait,
-                     "done": lambda: [future.done() for _ in iter(int, 1)]}
-            rung = 0
-            for _ in range(3000):
-                try:
-                    signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-6, 2e-4))
-                    calls[waiting]()
-                except Alarm:
-                    rung += 1
-            assert rung == 3000
-            answers = []
-            thread = threading.Thread(target=lambda: answers.append((future.done(), pool.submit(abs, -1).cancel())))
-            thread.start()
-            thread.join(20)
-            assert answers == [(False, True)]
-            future.cancel()
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+            futures.append(pool.submit(abs, -1))
+            futures[-1].result()
+        del pool
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before + 1  # the pipe of our guard stays
+
+
+def test_waiting_tasks_leave_nothing_behind():
+    async def run(pool):
+        tasks = [asyncio.ensure_future(pool.run(time.sleep, 1000)) for _ in range(8)]
+        await asyncio.sleep(1.2)
+        assert len(pool._state.waiters) <= len(tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    with plimsoll.Pool(1, queue_capacity=1) as pool:
+        asyncio.run(run(pool))
+        assert pool._state.waiters == []
+
+
+def test_no_limit_is_none():
+    with plimsoll.Pool(1, result_limit=None, output_limit=None) as pool:
+        assert pool.submit(work.zeros, 1000).result() == bytes(1000)
+        assert pool.submit_source("print('x' * 3_000_000)").result().stdout == "x" * 3_000_000 + "\n"
+    assert plimsoll.isolated_source("print('x' * 3_000_000)", output_limit=None, result_limit=None).stdout.count("x") == 3_000_000
 
 
 def test_killed_parent_takes_its_workers_along():

@@ -23,6 +23,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -75,11 +76,14 @@ class Cgroups:
         return str(path)
 
     def remove(self, path):
-        if path != "-":
+        deadline = time.monotonic() + 5
+        while path != "-":
             try:
-                os.rmdir(path)
-            except OSError as error:  # somebody is still in there
-                print(f"{path}: {error}", file=sys.stderr)
+                return os.rmdir(path)
+            except OSError as error:  # somebody is still in there, perhaps leaving
+                if time.monotonic() > deadline:
+                    return print(f"{path}: {error}", file=sys.stderr)
+                time.sleep(0.02)
 
     def close(self):
         if self.parent is not None:

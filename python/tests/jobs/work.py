@@ -166,3 +166,32 @@ def environment(name):
 
 def descriptors():
     return sorted(int(name) for name in os.listdir("/proc/self/fd"))
+
+
+class Speechless(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+def refuse_to_be_read(maker):
+    if os.getpid() != maker:
+        raise Speechless()
+
+
+class Unreadable:
+    """Cannot be unpickled elsewhere, and the exception cannot be told."""
+
+    def __reduce__(self):
+        return refuse_to_be_read, (os.getpid(),)
+
+
+class Touchy(Exception):
+    @property
+    def type_name(self):
+        raise KeyError("not set")
+
+
+def odd(kind):
+    if kind == "unreadable":
+        return Unreadable()
+    raise Touchy("x")
