@@ -68,7 +68,7 @@ std::string behind_links(std::string path) {
     const ssize_t length = ::readlink(path.c_str(), text, sizeof(text));
     if (length <= 0) return path;
     const std::string target(text, static_cast<size_t>(length));
-    path = target[0] == '/' ? target : parent_of(path) + target;
+    path = target[0] == '/' ? target : parent_of(path).append(target);
   }
   fail(path, "cannot write", ELOOP);
 }
