@@ -109,10 +109,10 @@ class SignalsToJob {
 
 void catch_signals() {
   struct sigaction action = {};
-  action.sa_handler = pass_on_signal;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) {
     struct sigaction before = {};
     ::sigaction(signal, nullptr, &before);
+    action.sa_handler = signal == SIGTSTP ? ask_to_stop : pass_on_signal;
     if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup stays nohup
   }
   action.sa_handler = SIG_IGN;
@@ -120,38 +120,23 @@ void catch_signals() {
 }
 
 // Ctrl-Z reaches us, not the job in its own session: both stop, and go on together.
-class StopsTogether {
- public:
-  explicit StopsTogether(Job& job) : job_(job) { listen(); }
-  void stop_if_asked() {
-    if (!stop_asked.exchange(false)) return;
-    job_.Signal(SIGSTOP);
-    struct sigaction usual = {};
-    usual.sa_handler = SIG_DFL;
-    ::sigaction(SIGTSTP, &usual, nullptr);
-    ::raise(SIGTSTP);  // returns when we are continued
-    listen();
-    job_.Signal(SIGCONT);
-  }
-
- private:
-  static void listen() {
-    struct sigaction action = {}, before = {};
-    action.sa_handler = ask_to_stop;
-    ::sigaction(SIGTSTP, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) ::sigaction(SIGTSTP, &action, nullptr);
-  }
-
-  Job& job_;
-};
+void stop_if_asked(Job& job) {
+  if (!stop_asked.exchange(false)) return;
+  job.Signal(SIGSTOP);
+  struct sigaction usual = {}, ours = {};
+  usual.sa_handler = SIG_DFL;
+  ::sigaction(SIGTSTP, &usual, &ours);
+  ::raise(SIGTSTP);  // returns when we are continued
+  ::sigaction(SIGTSTP, &ours, nullptr);
+  job.Signal(SIGCONT);
+}
 
 Receipt wait(Job& job) {
   constexpr std::chrono::milliseconds kLook(100);
   const SignalsToJob forwarding(job);
-  StopsTogether stops(job);
   for (;;) {
     if (std::optional<Completed> completed = job.WaitFor(kLook)) return std::move(completed->receipt);
-    stops.stop_if_asked();
+    stop_if_asked(job);
   }
 }
 

@@ -54,6 +54,7 @@ class Deaths(Case):
         """What Ctrl-Z does to us it does to the job, which is in another session."""
         process = self.start("--quiet", "--", "sh", "-c", "echo up; while read line; do echo $line; done",
                              stdin=subprocess.PIPE, process_group=0)
+        self.addCleanup(process.kill)
         self.assertEqual(process.stdout.readline(), "up\n")
         job = int(children(process.pid)[0])
         process.send_signal(signal.SIGTSTP)
@@ -111,11 +112,6 @@ class Deaths(Case):
         process.communicate(timeout=60)
         self.assertTrue(eventually(lambda: not alive(f"80.{os.getpid()}")), alive(f"80.{os.getpid()}"))
         self.assertTrue(eventually(lambda: not cgroups()), cgroups())
-
-    def test_the_guard_of_a_job_that_is_one_of_us_leaves_by_itself(self):
-        for _ in range(5):
-            answer = self.receipt("--", PLIMSOLL, "exec", "--quiet", "--", "true")
-            self.assertEqual((answer["exit_code"], answer["processes_killed"]), (0, 0))
 
     def test_a_job_that_is_one_of_us(self):
         """Killed together with its own jobs and guard: the cgroups that it made below its own go, too."""

@@ -25,7 +25,7 @@ class BadJob : public TestWithParam<Bad> {};
 TEST_P(BadJob, HasItsOutcomeAndThePoolGoesOn) {
   PoolOptions options = echo_options(1);
   options.limits.wall_time = milliseconds(GetParam().says == "in time" ? 300 : 60'000);
-  options.limits.cpu_time = milliseconds(200);
+  options.limits.cpu_time = milliseconds(GetParam().request == "spin" ? 200 : 60'000);
   options.result_bytes = 1 << 20;
   Pool pool(options);
   const Outcome outcome = ask(pool, GetParam().request);
