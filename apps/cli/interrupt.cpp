@@ -28,7 +28,8 @@ void catch_interrupts() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before = {};
     ::sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // nohup stays nohup
+    if (signal == SIGHUP && before.sa_handler == SIG_IGN) continue;  // nohup stays nohup
+    ::sigaction(signal, &action, nullptr);
   }
   action.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &action, nullptr);  // a closed pipe is an error that we report
