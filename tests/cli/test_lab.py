@@ -22,6 +22,7 @@ PLIMSOLL = os.environ.get("PLIMSOLL", str(ROOT / "build" / "plimsoll"))
 WAYS = ["in process", "reset and trim", "fork", "spawn", "plimsoll exec"]
 MIB = 1 << 20
 INVALID_ARGUMENT, IO = 3, 8
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup children would inherit that it is ignored
 PLACE = tempfile.TemporaryDirectory()  # other people's labs are not our business
 os.environ["TMPDIR"] = tempfile.tempdir = PLACE.name
 
