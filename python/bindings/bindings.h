@@ -9,12 +9,15 @@
 
 #include <pybind11/pybind11.h>
 
+#include <chrono>
 #include <exception>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
 namespace plimsoll::bindings {
+
+inline constexpr std::chrono::milliseconds kSignalLook{50};
 
 // Calls `work` without the interpreter's lock: a daemon thread that takes the lock
 // back when the interpreter is at its end is ended then, by unwinding its stack. pybind11's guard takes it

@@ -1,6 +1,6 @@
 // A condition variable that Ctrl-C cannot tear. threading.Condition is Python: a signal between two of its
 // bytecodes leaves its lock held for ever, or makes `with` release a lock that is not held. Here a signal's
-// exception is raised by `wait` alone, and only when the lock is held again.
+// exception is raised by `acquire` before the lock is held, or by `wait` when it is held again.
 #include <pybind11/stl.h>
 #include <semaphore.h>
 #include <unistd.h>
@@ -25,7 +25,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kSignalLook{50};
 constexpr double kEndlessSeconds = 1e9;
 constexpr Clock::time_point kNever = Clock::time_point(std::chrono::hours(24 * 365 * 100));
 

@@ -9,8 +9,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kSignalLook{50};
-
 // Runs one request to its end. Ctrl-C kills the process and cleans up before it is raised.
 py::tuple call(const py::dict& spec, const std::string& request, int64_t result_bytes, int64_t output_bytes) {
   WorkerSpec worker = worker_spec(spec);

@@ -16,15 +16,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kSignalLook{50};
-
 // Shared with the callbacks, which may outlive the object that made them.
 struct Finished {
   std::mutex mutex;
   std::condition_variable news;
   std::deque<std::pair<int64_t, Outcome>> outcomes;  // by the caller's number
   bool closed = false;
-  bool delivering = false, delivered = false;
+  bool delivering = false;
   std::thread::id deliverer;
 };
 
@@ -71,16 +69,15 @@ class PythonPool {
 
   // Runs `deliver` in a thread, which calls next() until there are no more, and delivered() at its end.
   void start_delivery(const py::function& deliver) {
-    py::module_::import("_thread").attr("start_new_thread")(deliver, py::tuple());
-    const std::lock_guard lock(finished_->mutex);
-    finished_->delivering = !finished_->delivered;
+    set_delivering(true);
+    try {
+      py::module_::import("_thread").attr("start_new_thread")(deliver, py::tuple());
+    } catch (...) {
+      set_delivering(false);
+      throw;
+    }
   }
-  void delivered() {
-    const std::lock_guard lock(finished_->mutex);
-    finished_->delivering = false;
-    finished_->delivered = true;
-    finished_->news.notify_all();
-  }
+  void delivered() { set_delivering(false); }
 
   // (number, outcome) of the next job that is over; None: the pool is closed and there are no more.
   py::object next() {
@@ -150,6 +147,12 @@ class PythonPool {
   }
 
  private:
+  void set_delivering(bool delivering) {
+    const std::lock_guard lock(finished_->mutex);
+    finished_->delivering = delivering;
+    finished_->news.notify_all();
+  }
+
   std::shared_ptr<Finished> finished_;
   std::unique_ptr<Pool> pool_;
 };
