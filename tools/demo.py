@@ -95,9 +95,18 @@ def show_refusal(command, limit):
 
 
 def show_memory(run):
-    """What the process held, as the kernel counts it: before the session, at its highest, after it was closed."""
-    for label, key in (("before", "before_rss_bytes"), ("during", "peak_rss_bytes"), ("after", "after_rss_bytes")):
-        print(f"  {label:<8}{size(run[key]) if key in run else 'not reported':>20}")
+    """What the ledger and the kernel say of the process: before the session, at its highest, after it was closed."""
+    print(f"  {'':<34}{'before':>14}{'at its peak':>14}{'after':>14}")
+    print(f"  {'ledger, all accounts':<34}{0:>14,}{run['measured_bytes']:>14,}{run['after_ledger_bytes']:>14,}")
+    print(f"  {'kernel, private memory':<34}{run['before_anonymous_bytes']:>14,}{'':>14}{run['after_anonymous_bytes']:>14,}")
+    print(f"  {'kernel, pages of code and files':<34}{run['before_file_bytes']:>14,}{'':>14}{run['after_file_bytes']:>14,}")
+    print(f"  {'kernel, all of the process':<34}{run['before_rss_bytes']:>14,}{run['peak_rss_bytes']:>14,}"
+          f"{run['after_rss_bytes']:>14,}")
+    code = run["after_file_bytes"] - run["before_file_bytes"]
+    heap = run["after_anonymous_bytes"] - run["before_anonymous_bytes"]
+    print(f"  Given back: all {size(run['measured_bytes'])} of the ledger. What stays are {size(code)} of program and library code that")
+    print(f"  the run touched for the first time (pages of files, which the kernel takes back when it likes), and {size(heap)} that")
+    print("  the C and C++ libraries keep for the process.")
 
 
 def main():

@@ -1,9 +1,11 @@
 # Sourced: the Debian packages we use, in one place, and how they get here.
 # shellcheck shell=bash disable=SC2034
 
-BUILD_PACKAGES=(g++ cmake ninja-build ccache python3
-  libprotozero-dev libdnnl-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev
-  libgtest-dev libgmock-dev libbenchmark-dev)
+# The command alone; then what the tests and benchmarks need to be built besides.
+COMMAND_PACKAGES=(g++ cmake ninja-build ccache python3
+  libprotozero-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev)
+BUILD_PACKAGES=("${COMMAND_PACKAGES[@]}" libgtest-dev libgmock-dev)
+MICRO_PACKAGES=(libbenchmark-dev libdnnl-dev ocl-icd-opencl-dev) # oneDNN's CMake file asks for OpenCL
 TEST_PACKAGES=(libonnx-testdata python3-numpy)
 PYTHON_PACKAGES=(pybind11-dev python3-dev python3-pytest python3-numpy)
 DOCTOR_PACKAGES=(python3-torch python3-psutil)

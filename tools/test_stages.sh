@@ -201,7 +201,7 @@ golden_verify() {
 build() {
   need "${BUILD_PACKAGES[@]}"
   need "${PYTHON_PACKAGES[@]}" || echo "without the Python package"
-  cmake --preset release >/dev/null
+  cmake --preset release -DPLIMSOLL_TESTS=ON >/dev/null
   cmake --build build
 }
 

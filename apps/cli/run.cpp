@@ -115,6 +115,9 @@ int run(const RunCommandOptions& options) {
                        {"after_rss_bytes", after.rss_bytes},
                        {"before_anonymous_bytes", before.anonymous_bytes},
                        {"after_anonymous_bytes", after.anonymous_bytes},
+                       {"before_file_bytes", before.file_bytes},
+                       {"after_file_bytes", after.file_bytes},
+                       {"after_ledger_bytes", env.GetMemoryReport().now_bytes},
                        {"median_ms", median(outcome.times_ms)},
                        {"outputs", outcome.outputs}};
   if (options.json) {
