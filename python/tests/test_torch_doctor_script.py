@@ -1,5 +1,6 @@
 """python -m plimsoll.torch_doctor script.py, and the second seed's examples."""
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -11,10 +12,16 @@ pytest.importorskip("torch", reason="no python3-torch")
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
+# As after a login, whoever runs the tests: PYTHONUNBUFFERED, say, would hide what standard output holds back.
+LOGIN = {"HOME": os.path.expanduser("~"), "LANG": "C.UTF-8", "PATH": os.defpath, "PYTHONPATH": os.environ["PYTHONPATH"]}
 
-def doctor(*arguments, **options):
-    return subprocess.run([sys.executable, "-m", "plimsoll.torch_doctor", *map(str, arguments)], capture_output=True,
-                          text=True, timeout=300, **options)
+
+def doctor(*arguments):
+    return python("-m", "plimsoll.torch_doctor", *arguments)
+
+
+def python(*arguments):
+    return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=300, env=LOGIN)
 
 
 def test_importing_does_not_import_torch():
@@ -56,7 +63,7 @@ def test_the_scripts_exit_code_is_ours(tmp_path, ending, code, stderr):
 def test_an_exception_shows_the_scripts_own_traceback(tmp_path):
     path = script(tmp_path, "def main():\n    raise LookupError('no such thing')\nmain()\n")
     done = doctor(path)
-    alone = subprocess.run([sys.executable, path], capture_output=True, text=True)
+    alone = python(path)
     assert done.returncode == 1 and done.stderr == alone.stderr
     data = json.loads(doctor("--json", path).stdout)
     assert data["script"]["exception"] == "LookupError: no such thing" and data["script"]["exit_code"] == 1
@@ -112,6 +119,53 @@ def test_interrupt_ends_the_script_and_not_the_report(tmp_path):
     assert data["script"]["interrupted"] and data["script"]["exit_code"] == 130
     assert done.returncode == 1 and data["cause"] == "graph_retained" and "Traceback" not in done.stderr
     assert data["findings"][0]["lines"][0]["line"] == 6
+
+
+# --- what is printed and not yet written ----------------------------------------------------------------------------
+
+PRINTS = """
+import gzip, io, os, sys, torch
+class Stream(io.TextIOWrapper):
+    pass
+def serve(stream):
+    model = torch.nn.Linear(4, 4)
+    with torch.inference_mode():
+        for number in range(12):
+            model(torch.ones(1, 4))
+            print(f"{number:300}", end="", file=stream)
+serve(STREAM)
+"""
+STREAMS = {"stdout": "sys.stdout", "stderr": "sys.stderr", "file": "open(os.devnull, 'w')",
+           "compressed": "gzip.open(os.devnull, 'wt')", "subclass": "Stream(open(os.devnull, 'wb'))"}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_text_that_a_stream_has_yet_to_write_is_no_growth(tmp_path, stream):
+    """A TextIOWrapper keeps what is printed in a list until that is 8 KiB."""
+    text = PRINTS.replace("STREAM", STREAMS[stream])
+    data = json.loads(doctor("--json", script(tmp_path, text)).stdout)
+    assert (data["verdict"], data["iterations"], data["findings"]) == ("flat", 12, [])
+
+
+def test_what_a_stream_of_the_scripts_keeps_itself_is_growth(tmp_path):
+    """Not in the stream's own list: in an attribute that the script gave it."""
+    text = PRINTS.replace("    pass", """
+    def write(self, text):
+        self.said = getattr(self, "said", [])
+        self.said.append(text)
+""").replace("STREAM", STREAMS["subclass"])
+    done = doctor("--json", script(tmp_path, text))
+    data = json.loads(done.stdout)
+    assert done.returncode == 1 and [finding["cause"] for finding in data["findings"]] == ["python_objects_grow"]
+    assert data["findings"][0]["title"].startswith("stream.said (list) gains 2 per iteration")
+
+
+def test_the_order_of_what_is_printed_stays(tmp_path):
+    """The doctor writes nothing before the script would: what is printed comes after what is written directly."""
+    path = script(tmp_path, PRINTS.replace("STREAM", "sys.stdout").replace(
+        "    model(", "    os.write(1, b'direct\\n'); model("))
+    done, alone = doctor(path), python(path)
+    assert alone.stdout.startswith("direct\n" * 9) and done.stdout.startswith(alone.stdout), done.stdout
 
 
 # --- the second seed's examples, as they stand -----------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Who keeps an object alive: the chain of references from it up to a name in somebody's code."""
 import gc
 import inspect
+import io
 import sys
 import types
 
@@ -30,7 +31,7 @@ class Holder:
         self.expression = expression    # "model.encoder.cache"
         self.name = name                # "cache": what a search for the line that fills it looks for
         self.owner = owner              # "encoder.Encoder", the nearest object with attributes, or ""
-        self.owner_kind = owner_kind    # "module", "dataset", "hook" or ""
+        self.owner_kind = owner_kind    # "module", "dataset", "hook", "stream" or ""
         self.traceback = traceback      # passes through an exception's traceback
         self.file = file                # where to look for the line
 
@@ -243,6 +244,9 @@ def _describe(chain, root):
             file = getattr(sys.modules.get(type(holder).__module__), "__file__", None) or file
     if any(f".{table}" in expression for table in HOOK_DICTIONARIES):
         owner_kind = "hook"
+    # A text stream's list of what was printed and is not written yet: no attribute, so nothing stands between them.
+    if len(chain) > 1 and isinstance(chain[-2], io.TextIOWrapper):
+        owner_kind = "stream"
     return Holder(root, expression, name, owner, owner_kind, traceback, file)
 
 
