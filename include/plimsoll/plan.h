@@ -24,6 +24,7 @@ struct PlannedBuffer {
   int64_t size_bytes = 0;
   int64_t first_step = 0;  // half-open lifetime [first_step, end_step)
   int64_t end_step = 0;
+  bool scratch = false;  // working memory of the node, not a value
 };
 
 struct Plan {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,10 +25,16 @@
 
 namespace plimsoll {
 
+// Told the inputs of a model, gives the shapes that the first runs will have.
+using ShapesForInputs = std::function<Shapes(const std::vector<ValueInfo>& inputs)>;
+
 class Session {
  public:
-  // Throws kIo, kInvalidModel, kNotImplemented, kBudgetExceeded; nothing is left behind.
-  Session(const Env& env, const std::string& path, const SessionOptions& options = {});
+  // Throws kIo, kInvalidModel, kNotImplemented, kBudgetExceeded; nothing is left behind. Shapes that the
+  // model fixes, or that `shapes` gives, are planned before the weights are touched: what cannot fit is
+  // refused then.
+  Session(const Env& env, const std::string& path, const SessionOptions& options = {},
+          const ShapesForInputs& shapes = {});
   // From bytes that the caller keeps until the Session is destroyed.
   Session(const Env& env, const void* model, size_t size, const SessionOptions& options = {});
   Session(Session&&) noexcept;

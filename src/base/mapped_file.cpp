@@ -9,18 +9,12 @@
 #include <cstring>
 #include <utility>
 
+#include "base/checked.h"
+#include "base/descriptor.h"
 #include "base/fail.h"
 
 namespace plimsoll {
 namespace {
-
-// Closes a descriptor at the end of a scope.
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
 
 void read_all(int fd, std::byte* data, size_t size, const std::string& path) {
   size_t done = 0;
@@ -35,18 +29,20 @@ void read_all(int fd, std::byte* data, size_t size, const std::string& path) {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::string& path, Access access) : path_(path), access_(access) {
+MappedFile::MappedFile(const std::string& path, Access access, const Admit& admit)
+    : path_(path), access_(access) {
   // Without waiting: opening a pipe would, for somebody who writes to it.
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) fail(ErrorCode::kIo, "file '{}': cannot be opened: {}", path, std::strerror(errno));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) fail(ErrorCode::kIo, "file '{}': cannot be opened: {}", path, std::strerror(errno));
   struct stat info;
-  if (::fstat(file.fd, &info) != 0) fail(ErrorCode::kIo, "file '{}': {}", path, std::strerror(errno));
+  if (::fstat(file.get(), &info) != 0) fail(ErrorCode::kIo, "file '{}': {}", path, std::strerror(errno));
   if (!S_ISREG(info.st_mode)) fail(ErrorCode::kIo, "file '{}': expected a regular file", path);
   size_ = static_cast<size_t>(info.st_size);
   if (size_ == 0) return;
   const bool copy = access == Access::kRead;
+  if (copy && admit) admit(round_up(info.st_size, ::sysconf(_SC_PAGESIZE)));
   void* mapping = ::mmap(nullptr, size_, copy ? PROT_READ | PROT_WRITE : PROT_READ,
-                         MAP_PRIVATE | (copy ? MAP_ANONYMOUS : 0), copy ? -1 : file.fd, 0);
+                         MAP_PRIVATE | (copy ? MAP_ANONYMOUS : 0), copy ? -1 : file.get(), 0);
   if (mapping == MAP_FAILED) {
     const int error = errno;
     size_ = 0;
@@ -56,7 +52,7 @@ MappedFile::MappedFile(const std::string& path, Access access) : path_(path), ac
   data_ = static_cast<std::byte*>(mapping);
   if (!copy) return;
   try {
-    read_all(file.fd, data_, size_, path);
+    read_all(file.get(), data_, size_, path);
   } catch (...) {
     ::munmap(data_, size_);
     throw;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -13,8 +15,10 @@ namespace plimsoll {
 class MappedFile {
  public:
   enum class Access { kMap, kRead };
+  // Told how many bytes of memory are about to be taken (kRead); may throw.
+  using Admit = std::function<void(int64_t bytes)>;
   // Throws kIo if the file cannot be opened, is a directory, or cannot be mapped.
-  explicit MappedFile(const std::string& path, Access access = Access::kMap);
+  explicit MappedFile(const std::string& path, Access access = Access::kMap, const Admit& admit = {});
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();

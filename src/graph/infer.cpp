@@ -1,5 +1,7 @@
 #include "graph/infer.h"
 
+#include "memory/transient_memory.h"
+
 namespace plimsoll {
 
 Facts constant_facts(const Edge& edge) {
@@ -44,7 +46,8 @@ std::vector<Facts> GraphInferrer::infer(const Graph& body, std::span<const Facts
 }
 
 void infer_graph(Graph& root) {
-  FactsTable table(root, root.arena());
+  TransientMemory transient(root.arena().budget());
+  FactsTable table(root, transient.arena());
   for (const Edge* edge : root.inputs) table[edge] = edge->facts;
   GraphInferrer(table, root.arena(), root.dims()).infer(root);
   root.for_each_graph([&](Graph& graph) {

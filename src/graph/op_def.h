@@ -296,6 +296,67 @@ struct RunContext {
   bool has_output(size_t i) const { return i < outputs.size() && outputs[i]; }
 };
 
+// ---- bodies -------------------------------------------------------------------------------------
+
+// Asked while a shape is planned: what an operator with bodies keeps besides their own memory.
+class WorkspaceContext : public NodeContext {
+ public:
+  using BodyFacts = std::function<const Facts&(const Edge*)>;
+  WorkspaceContext(const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs,
+                   const BodyFacts& body_facts)
+      : NodeContext(node, inputs, outputs), body_facts_(body_facts) {}
+  // What is known of a value inside a body.
+  const Facts& inside(const Edge* edge) const { return body_facts_(edge); }
+  // A piece of its own, 64-byte aligned, alive while the node runs. Pieces are numbered as they come.
+  void add(Dim bytes) { pieces.push_back(bytes); }
+  std::vector<Dim> pieces;
+
+ private:
+  const BodyFacts& body_facts_;
+};
+
+// One run of a node with bodies, as its operator sees it. Nothing here takes heap memory where shapes are
+// known.
+class BodyRun {
+ public:
+  virtual ~BodyRun() = default;
+  virtual const Node& node() const = 0;
+  virtual TensorView input(size_t i) const = 0;  // converts to false where it is absent
+  virtual bool has_output(size_t i) const = 0;
+  // False: the body does not fit the shapes of this run.
+  virtual bool has_body(size_t body) const = 0;
+  // What was inferred of a body's input or output for these shapes. False where some dims, then -1, or their
+  // number, then none, only the data tells.
+  virtual bool knows_input(size_t body, size_t i, TensorView& view) const = 0;
+  virtual bool knows_output(size_t body, size_t i, TensorView& view) const = 0;
+  // Runs a body. Its outputs are valid until it runs again, or this run is over.
+  virtual void run(size_t body, std::span<const TensorView> inputs) = 0;
+  virtual TensorView body_output(size_t body, size_t i) const = 0;
+  // Room for as many views as the body has inputs, twice.
+  virtual std::span<TensorView> given(size_t body) = 0;
+  virtual std::span<TensorView> made(size_t body) = 0;
+  // Piece `piece` of the workspace.
+  virtual std::byte* workspace(size_t piece) const = 0;
+  // Output i has its place, because its shape was known.
+  virtual bool is_planned(size_t i) const = 0;
+  virtual TensorView planned_output(size_t i) const = 0;
+  // Memory for output i of this shape: its place, or taken now.
+  virtual TensorView make_output(size_t i, ElementType type, std::span<const int64_t> dims) = 0;
+  // Memory whose size only the data tells, until free() or the end of the whole run.
+  virtual TensorView allocate(ElementType type, std::span<const int64_t> dims) = 0;
+  virtual void free(TensorView& view) noexcept = 0;
+  virtual void check_stop() const = 0;
+
+  // Gives output i the data of `source`.
+  void set_output(size_t i, const TensorView& source);
+};
+
+// How an operator with bodies is planned and run. Bodies are numbered in the order of their attributes.
+struct ControlFlow {
+  void (*workspace)(WorkspaceContext&) = nullptr;
+  void (*run)(BodyRun&) = nullptr;
+};
+
 // ---- the table ------------------------------------------------------------------------------------
 
 struct Arity {
@@ -322,8 +383,8 @@ struct OpDef {
   const void* (*bind)(BindContext&) = nullptr;
   void (*run)(const RunContext&) = nullptr;
   int64_t (*cost)(const NodeContext&) = nullptr;  // arithmetic operations; facts are concrete
-  bool control_flow = false;      // has bodies: the runtime runs it (see runtime/control_flow.cpp)
-  uint32_t optional_inputs = 0;   // bit i: input i, below inputs.least, may be absent
+  const ControlFlow* control_flow = nullptr;      // it has bodies: this takes the place of run
+  uint32_t optional_inputs = 0;                   // bit i: input i, below inputs.least, may be absent
   uint32_t unaligned_inputs = 0;  // bit i: run reads input i bytewise, so a weight at any address will do
 };
 

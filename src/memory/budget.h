@@ -52,6 +52,8 @@ class Charge {
   ~Charge() { reset(); }
   int64_t bytes() const { return bytes_; }
   void reset() noexcept;
+  // Whoever releases the bytes is somebody else from now on.
+  void keep() noexcept { budget_ = nullptr; }
   // Takes `bytes` more; on failure nothing has changed.
   void grow(int64_t bytes);
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "memory/budget.h"
 
@@ -23,6 +24,8 @@ class Mapping {
 
   std::byte* data() const { return data_; }
   int64_t size() const { return size_; }  // a multiple of the page
+  // Whoever unmaps it is somebody else from now on.
+  std::byte* release() noexcept { return std::exchange(data_, nullptr); }
   // Gives the resident pages back and keeps the addresses.
   void discard() noexcept;
 

@@ -258,7 +258,7 @@ void read(std::span<const std::byte> bytes, const std::string& subject, Graph& r
 }  // namespace onnx
 
 void read_model(const std::string& path, Graph& root, ModelSource& source, const LoadOptions& options) {
-  source = ModelSource(path, options.access);
+  source = ModelSource(path, options.access, options.admit);
   onnx::read(source.model(), fmt::format("model '{}'", path), root, &source, options);
 }
 

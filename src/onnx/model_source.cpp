@@ -52,8 +52,9 @@ std::string resolve_inside(const std::string& directory, std::string_view locati
 
 }  // namespace
 
-ModelSource::ModelSource(const std::string& path, MappedFile::Access access) : path_(path), access_(access) {
-  files_.emplace_back(path, access);
+ModelSource::ModelSource(const std::string& path, MappedFile::Access access, MappedFile::Admit admit)
+    : path_(path), access_(access), admit_(std::move(admit)) {
+  files_.emplace_back(path, access, admit_);
 }
 
 std::span<const std::byte> ModelSource::external(std::string_view location) {
@@ -63,7 +64,7 @@ std::span<const std::byte> ModelSource::external(std::string_view location) {
   const std::string resolved = resolve_inside(directory_of(path_), location);
   size_t file = 0;
   while (file < files_.size() && files_[file].path() != resolved) ++file;
-  if (file == files_.size()) files_.emplace_back(resolved, access_);
+  if (file == files_.size()) files_.emplace_back(resolved, access_, admit_);
   locations_.push_back({std::string(location), file});
   return files_[file].bytes();
 }

@@ -16,7 +16,8 @@ class ModelSource {
  public:
   ModelSource() = default;
   // Throws kIo if the model's file cannot be read.
-  explicit ModelSource(const std::string& path, MappedFile::Access access = MappedFile::Access::kMap);
+  explicit ModelSource(const std::string& path, MappedFile::Access access = MappedFile::Access::kMap,
+                       MappedFile::Admit admit = {});
 
   const std::string& path() const { return path_; }
   // Bytes of the model's own file.
@@ -41,6 +42,7 @@ class ModelSource {
   };
   std::string path_;
   MappedFile::Access access_ = MappedFile::Access::kMap;
+  MappedFile::Admit admit_;
   std::vector<MappedFile> files_;  // the model's own is the first
   std::vector<Location> locations_;
 };

@@ -1,14 +1,20 @@
-#include "ops/control_flow.h"
-
+#include "graph/bodies.h"
 #include "graph/op_def.h"
 
 namespace plimsoll {
 namespace {
 
+struct IfAttrs {
+  Graph* then_branch = nullptr;
+  Graph* else_branch = nullptr;
+  bool then_first = true;  // in the order of the attributes
+};
+
 const void* attrs(AttrContext& c) {
   auto* a = c.make<IfAttrs>();
   a->then_branch = c.body("then_branch");
   a->else_branch = c.body("else_branch");
+  a->then_first = bodies_of(c.node())[0] == a->then_branch;
   for (const Graph* body : {a->then_branch, a->else_branch}) {
     if (!body->inputs.empty()) c.reject("a branch must have no inputs, found {}", body->inputs.size());
     if (body->outputs.size() != c.node().outputs.size())
@@ -74,6 +80,23 @@ void infer(InferContext& c) {
   }
 }
 
+void run(BodyRun& run) {
+  const TensorView condition = run.input(0);
+  if (condition.elements() != 1)
+    fail(ErrorCode::kInvalidArgument, "{}: the condition must have one element, found shape {}",
+         run.node().label(), to_string(condition.dims));
+  const auto& a = *static_cast<const IfAttrs*>(run.node().attrs);
+  const bool taken = *condition.as<bool>();
+  const size_t body = taken == a.then_first ? 0 : 1;
+  if (!run.has_body(body))
+    fail(ErrorCode::kInvalidArgument, "{}: the branch '{}' is taken, but these input shapes do not fit it",
+         run.node().label(), (taken ? a.then_branch : a.else_branch)->name);
+  run.run(body, {});
+  for (size_t i = 0; i < run.node().outputs.size(); ++i) run.set_output(i, run.body_output(body, i));
+}
+
+constexpr ControlFlow kControlFlow = {.run = run};
+
 }  // namespace
 
 extern const OpDef op_if = {
@@ -82,7 +105,7 @@ extern const OpDef op_if = {
     .deterministic = false,
     .attrs = attrs,
     .infer = infer,
-    .control_flow = true,
+    .control_flow = &kControlFlow,
 };
 
 }  // namespace plimsoll

@@ -1,9 +1,16 @@
-#include "ops/control_flow.h"
+#include <algorithm>
+#include <cstring>
+#include <limits>
 
+#include "base/checked.h"
 #include "graph/op_def.h"
 
 namespace plimsoll {
 namespace {
+
+struct LoopAttrs {
+  Graph* body = nullptr;
+};
 
 const void* attrs(AttrContext& c) {
   auto* a = c.make<LoopAttrs>();
@@ -91,6 +98,197 @@ void infer(InferContext& c) {
   }
 }
 
+constexpr size_t kBody = 0, kFirstCarried = 2;
+
+bool is_known(const Facts& facts) {
+  return facts.type.ranked && facts.type.kind == ValueKind::kTensor &&
+         std::none_of(facts.type.dims.begin(), facts.type.dims.end(),
+                      [](Dim d) { return d.depends_on_data(); });
+}
+
+// Two copies of each carried value of known size: what an iteration reads, and what it writes.
+void workspace(WorkspaceContext& c) {
+  const Graph& body = *c.attrs<LoopAttrs>().body;
+  for (size_t i = kFirstCarried; i < body.inputs.size(); ++i) {
+    const Facts& facts = c.inside(body.inputs[i]);
+    const Dim bytes = is_known(facts)
+                          ? ceil_div(product(facts.type.dims) * Dim(element_bits(facts.type.type)), Dim(8))
+                          : Dim(0);
+    for (int copy = 0; copy < 2; ++copy) c.add(bytes);
+  }
+}
+
+bool read_bool(const TensorView& view, const Node& node) {
+  if (view.elements() != 1)
+    fail(ErrorCode::kInvalidArgument, "{}: the condition must have one element, found shape {}", node.label(),
+         to_string(view.dims));
+  return *view.as<bool>();
+}
+
+void copy_bytes(std::byte* to, const TensorView& from) {
+  if (const int64_t bytes = from.bytes(); bytes > 0) std::memmove(to, from.data, static_cast<size_t>(bytes));
+}
+
+// One execution of a Loop.
+class LoopRun {
+ public:
+  explicit LoopRun(BodyRun& run)
+      : run_(run),
+        given_(run.given(kBody)),
+        carried_(given_.subspan(kFirstCarried)),
+        next_(run.made(kBody).first(carried_.size())),
+        first_scan_(carried_.size()) {}
+
+  void run() {
+    if (const TensorView start = run_.input(1)) condition_ = read_bool(start, run_.node());
+    for (size_t i = 0; i < carried_.size(); ++i) carried_[i] = store(i, 0, run_.input(kFirstCarried + i));
+    start_scans();
+    const int64_t most = most_iterations();
+    for (iteration_ = 0; iteration_ < most && condition_; ++iteration_) iterate();
+    for (size_t i = 0; i < carried_.size(); ++i) run_.set_output(i, carried_[i]);
+    for (Scan& scan : scans_) finish(scan);
+    for (TensorView& view : carried_) run_.free(view);
+  }
+
+ private:
+  // A scan output whose size was known is written in its place; others grow by doubling, so that n iterations
+  // copy O(n) bytes.
+  struct Scan {
+    size_t output;
+    bool planned = false;
+    TensorView memory;  // of bytes, unless planned
+    int64_t used = 0;
+    std::vector<int64_t> element_dims;
+    ElementType type = ElementType::kUndefined;
+  };
+
+  int64_t most_iterations() const {
+    const TensorView count = run_.input(0);
+    if (!count) return std::numeric_limits<int64_t>::max();
+    if (count.elements() != 1)
+      fail(ErrorCode::kInvalidArgument, "{}: the trip count must have one element", run_.node().label());
+    return *count.as<int64_t>();
+  }
+
+  void start_scans() {
+    const size_t outputs = run_.node().outputs.size();
+    if (outputs > first_scan_) scans_.reserve(outputs - first_scan_);
+    for (size_t i = first_scan_; i < outputs; ++i) {
+      Scan scan{i, run_.has_output(i) && run_.is_planned(i), {}, 0, {}, ElementType::kUndefined};
+      if (scan.planned) scan.memory = run_.planned_output(i);
+      scans_.push_back(std::move(scan));
+    }
+  }
+
+  // Copies a carried value to copy 0 or 1 of its memory, or to memory of its own if its size varies.
+  TensorView store(size_t i, size_t copy, const TensorView& source) {
+    TensorView view = source;
+    view.packed = false;
+    TensorView inside;
+    if (run_.knows_input(kBody, kFirstCarried + i, inside)) {
+      if (source.bytes() != inside.bytes())
+        fail(ErrorCode::kInvalidModel, "{}: carried value {} changes its shape to {}", run_.node().label(), i,
+             to_string(source.dims));
+      view.data = run_.workspace(i * 2 + copy);
+      view.dims = inside.dims;
+    } else {
+      view = run_.allocate(source.type, source.dims);
+    }
+    copy_bytes(view.data, source);
+    return view;
+  }
+
+  void iterate() {
+    run_.check_stop();  // the body may have no step that would
+    int64_t number = iteration_;
+    bool condition = condition_;
+    given_[0] = {reinterpret_cast<std::byte*>(&number), ElementType::kInt64, false, {}};
+    given_[1] = {reinterpret_cast<std::byte*>(&condition), ElementType::kBool, false, {}};
+    run_.run(kBody, given_);
+    const size_t copy = static_cast<size_t>(iteration_ + 1) % 2;
+    for (size_t i = 0; i < carried_.size(); ++i) next_[i] = store(i, copy, run_.body_output(kBody, i + 1));
+    for (Scan& scan : scans_) append(scan, run_.body_output(kBody, scan.output + 1));
+    condition_ = read_bool(run_.body_output(kBody, 0), run_.node());
+    for (TensorView& view : carried_) run_.free(view);
+    std::copy(next_.begin(), next_.end(), carried_.begin());
+  }
+
+  void append(Scan& scan, const TensorView& element) {
+    if (!run_.has_output(scan.output)) return;
+    const int64_t needed = checked_add(scan.used, element.bytes());
+    if (scan.planned) {
+      if (needed > scan.memory.bytes() || scan.used != iteration_ * element.bytes())
+        reject_shape(scan, element);
+    } else {
+      check_same_shape(scan, element);
+      make_room(scan, needed);
+    }
+    copy_bytes(scan.memory.data + scan.used, element);
+    scan.used = needed;
+  }
+
+  void check_same_shape(Scan& scan, const TensorView& element) {
+    if (iteration_ == 0) {
+      scan.element_dims.assign(element.dims.begin(), element.dims.end());
+      scan.type = element.type;
+    } else if (!std::equal(element.dims.begin(), element.dims.end(), scan.element_dims.begin(),
+                           scan.element_dims.end())) {
+      reject_shape(scan, element);
+    }
+  }
+
+  [[noreturn]] void reject_shape(const Scan& scan, const TensorView& element) const {
+    fail(ErrorCode::kInvalidModel, "{}: scan output {} changes its shape to {}", run_.node().label(),
+         scan.output - first_scan_, to_string(element.dims));
+  }
+
+  void make_room(Scan& scan, int64_t needed) {
+    if (scan.memory.data != nullptr && needed <= scan.memory.elements()) return;
+    const int64_t capacity[] = {std::max<int64_t>(needed, checked_mul(scan.used, 2))};
+    const TensorView larger = run_.allocate(ElementType::kUint8, capacity);
+    if (scan.used > 0) std::memcpy(larger.data, scan.memory.data, static_cast<size_t>(scan.used));
+    run_.free(scan.memory);
+    scan.memory = larger;
+  }
+
+  void finish(Scan& scan) {
+    if (!run_.has_output(scan.output)) return;
+    if (scan.planned) {
+      if (scan.used != scan.memory.bytes())
+        fail(ErrorCode::kInvalidModel, "{}: scan output {} was to have shape {}, but the loop ended after {}",
+             run_.node().label(), scan.output - first_scan_, to_string(scan.memory.dims), iteration_);
+      return;
+    }
+    std::vector<int64_t> dims = {iteration_};
+    if (iteration_ == 0) describe_nothing(scan);
+    dims.insert(dims.end(), scan.element_dims.begin(), scan.element_dims.end());
+    run_.set_output(scan.output, {scan.memory.data, scan.type, false, dims});
+    run_.free(scan.memory);
+  }
+
+  // No iteration took place: the element's shape is what is known of it; sizes that only data would have told
+  // count as 0.
+  void describe_nothing(Scan& scan) const {
+    TensorView element;
+    run_.knows_output(kBody, scan.output + 1, element);
+    scan.type = element.type;
+    for (int64_t d : element.dims) scan.element_dims.push_back(std::max<int64_t>(d, 0));
+  }
+
+  BodyRun& run_;
+  std::span<TensorView> given_, carried_, next_;
+  const size_t first_scan_;
+  std::vector<Scan> scans_;
+  bool condition_ = true;
+  int64_t iteration_ = 0;
+};
+
+void run(BodyRun& run) {
+  LoopRun(run).run();
+}
+
+constexpr ControlFlow kControlFlow = {.workspace = workspace, .run = run};
+
 }  // namespace
 
 extern const OpDef op_loop = {
@@ -100,7 +298,7 @@ extern const OpDef op_loop = {
     .deterministic = false,
     .attrs = attrs,
     .infer = infer,
-    .control_flow = true,
+    .control_flow = &kControlFlow,
     .optional_inputs = 0b11,
 };
 

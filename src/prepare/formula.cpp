@@ -8,7 +8,7 @@ namespace plimsoll {
 namespace {
 
 // The largest of many expressions: those that another one covers for all sizes drop out.
-Dim most(const std::vector<Dim>& expressions) {
+Dim most(std::span<const Dim> expressions) {
   std::vector<Dim> candidates;
   for (Dim e : expressions) {
     if (std::any_of(candidates.begin(), candidates.end(), [&](Dim c) { return known_at_least(c, e); }))
@@ -23,37 +23,55 @@ Dim most(const std::vector<Dim>& expressions) {
   return result;
 }
 
+// The facts of an input with dimensions of another pool.
+Facts in_pool(const Facts& facts, DimPool& pool, BumpArena& arena) {
+  Facts result = facts;
+  std::span<Dim> dims = arena.array<Dim>(facts.type.rank());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const Dim d = facts.type.dims[i];
+    dims[i] = d.is_constant() ? d : pool.symbol(d.to_string());
+  }
+  result.type.dims = dims;
+  return result;
+}
+
 }  // namespace
 
-Formula make_formula(PreparedModel& model) {
-  Graph& graph = model.graph();
+Formula make_formula(const PreparedModel& model) {
+  const Graph& graph = model.graph();
   Budget planning("planning", 0);
-  BumpArena transient(planning);
-  FactsTable facts(graph, transient);
-  for (const Edge* edge : graph.inputs) facts[edge] = edge->facts;
-  GraphInferrer(facts, graph.arena(), graph.dims()).infer(graph);
+  TransientMemory memory(planning);
+  DimPool pool(memory.arena());
+  FactsTable facts(graph, memory.arena());
+  for (const Edge* edge : graph.inputs) facts[edge] = in_pool(edge->facts, pool, memory.arena());
+  GraphInferrer(facts, memory.arena(), pool).infer(graph);
   LifetimeOptions options;
   options.threads = model.options().threads;
   options.naive = model.options().naive;
   options.reuse = !options.naive;
   options.pieces = false;
   options.is_packed = [&](const Node& node, size_t input) { return model.weights().is_packed(node, input); };
-  const Lifetimes lifetimes = analyze(graph, facts, options);
+  const Lifetimes lifetimes = analyze(graph, facts, file_order(graph, memory), options, memory);
 
   Formula formula;
   formula.depends_on_data = lifetimes.depends_on_data;
-  formula.run_bytes = most(lifetimes.live_bytes()) + lifetimes.scratch_bytes();
+  Dim run_bytes = most(lifetimes.live_bytes());
   std::set<std::string> symbols;
   for (const Edge* edge : graph.inputs) {
-    formula.run_bytes = formula.run_bytes + value_bytes(facts[edge]);
+    run_bytes = run_bytes + value_bytes(facts[edge]);
     for (Dim d : facts[edge].type.dims) {
       if (!d.is_constant()) symbols.insert(d.to_string());
     }
   }
   for (const Edge* edge : graph.outputs) {
-    if (is_static(facts[edge])) formula.run_bytes = formula.run_bytes + value_bytes(facts[edge]);
+    if (is_static(facts[edge])) run_bytes = run_bytes + value_bytes(facts[edge]);
   }
   formula.symbols.assign(symbols.begin(), symbols.end());
+  const int64_t fixed = model.memory_bytes() + model.source_bytes() + model.weights().weights_bytes() +
+                        model.weights().packed_bytes();
+  run_bytes = run_bytes * Dim(model.options().concurrent_runs) + Dim(fixed);
+  // Small shapes need less than loading does.
+  formula.text = max(run_bytes, Dim(fixed + model.weights().largest_raw_bytes())).to_string();
   return formula;
 }
 

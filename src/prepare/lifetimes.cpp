@@ -2,50 +2,32 @@
 
 #include <algorithm>
 
-#include "ops/control_flow.h"
+#include "graph/bodies.h"
+#include "prepare/node_aliases.h"
+#include "prepare/pieces.h"
 
 namespace plimsoll {
 
-Dim value_bytes(const Facts& facts) {
-  const int bits = element_bits(facts.type.type);
-  return ceil_div(product(facts.type.dims) * Dim(bits), Dim(8));
-}
+Lifetimes::Lifetimes(const Graph& of, Schedule turns, TransientMemory& memory)
+    : graph(&of),
+      schedule(std::move(turns)),
+      values(of, schedule, memory),
+      steps(memory.resource()),
+      buffers(memory.resource()),
+      locations(memory.resource()) {}
 
-bool is_static(const Facts& facts) {
-  if (!facts.type.ranked || facts.type.kind != ValueKind::kTensor) return false;
-  return std::none_of(facts.type.dims.begin(), facts.type.dims.end(),
-                      [](Dim d) { return d.depends_on_data(); });
-}
-
-bool is_known(const Facts& facts) {
-  if (facts.constant != nullptr) return facts.constant->bytes() <= kMaxKnownBytes;
-  if (!facts.values || !facts.is_concrete()) return false;
-  return std::all_of(facts.values->begin(), facts.values->end(), [](Dim d) { return d.is_constant(); });
-}
-
-std::vector<Dim> Lifetimes::live_bytes() const {
+std::pmr::vector<Dim> Lifetimes::live_bytes() const {
   // Events instead of steps times buffers: a model has thousands of both.
-  std::vector<Dim> change(steps.size() + 1, Dim(0));
+  std::pmr::vector<Dim> change(steps.size() + 1, Dim(0), steps.get_allocator());
   for (const BufferInfo& buffer : buffers) {
     if (!buffer.live) continue;
     change[static_cast<size_t>(buffer.lower)] = change[static_cast<size_t>(buffer.lower)] + buffer.size;
     change[static_cast<size_t>(buffer.upper)] = change[static_cast<size_t>(buffer.upper)] - buffer.size;
   }
-  std::vector<Dim> live(steps.size(), Dim(0));
+  std::pmr::vector<Dim> live(steps.size(), Dim(0), steps.get_allocator());
   Dim now = 0;
   for (size_t s = 0; s < steps.size(); ++s) live[s] = now = now + change[s];
   return live;
-}
-
-Dim Lifetimes::scratch_bytes() const {
-  Dim most = 0;
-  for (const StepInfo& step : steps) most = max(most, step.scratch_bytes);
-  for (const auto& [node, programs] : bodies) {
-    for (const auto& body : programs) {
-      if (body != nullptr) most = max(most, body->scratch_bytes());
-    }
-  }
-  return most;
 }
 
 plan::Placement place(const plan::Problem& problem, bool naive) {
@@ -60,185 +42,133 @@ plan::Problem Lifetimes::problem() const {
   return problem;
 }
 
-Dim Lifetimes::arena_bytes(bool naive) const {
-  const bool concrete = std::all_of(buffers.begin(), buffers.end(), [](const BufferInfo& buffer) {
-    return !buffer.live || buffer.size.is_constant();
-  });
-  if (concrete) {
-    const plan::Placement placement = place(problem(), naive);
-    return placement.peak.empty() ? 0 : placement.peak[0];
-  }
-  Dim most = 0;
-  for (Dim live : live_bytes()) most = max(most, live);
-  return most;
-}
-
 namespace {
+
+Dim aligned(Dim bytes) {
+  return ceil_div(bytes, Dim(64)) * Dim(64);
+}
 
 class Analysis {
  public:
-  Analysis(const Graph& graph, FactsTable& facts, const LifetimeOptions& options, bool is_root)
-      : graph_(graph), facts_(facts), options_(options), is_root_(is_root) {}
+  Analysis(const Graph& graph, FactsTable& facts, Schedule schedule, const LifetimeOptions& options,
+           NodeAliases& aliases, TransientMemory& memory, bool is_root)
+      : facts_(facts),
+        options_(options),
+        memory_(memory),
+        is_root_(is_root),
+        result_(graph, std::move(schedule), memory),
+        values_(result_.values),
+        aliases_(aliases),
+        pieces_(memory),
+        placed_(values_.size(), false, memory.resource()),
+        buffer_last_use_(memory.resource()) {}
 
   Lifetimes run() {
-    for (size_t i = 0; i < graph_.inputs.size(); ++i)
-      place(graph_.inputs[i], {Where::kInput, static_cast<uint32_t>(i), 0});
-    find_last_uses();
-    if (options_.reuse && options_.pieces) claim_pieces();
-    for (const Node* node : graph_.nodes) visit(*node);
+    result_.locations.resize(values_.size());
+    for (size_t i = 0; i < values_.inputs().size(); ++i)
+      place(values_.inputs()[i], {Where::kInput, static_cast<uint32_t>(i), 0});
+    pass_uses_on_through_views();
+    if (options_.reuse && options_.pieces) pieces_.claim(result_, aliases_, facts_);
+    for (size_t t = 0; t < result_.schedule.size(); ++t) visit(static_cast<uint32_t>(t));
+    for (uint32_t v : values_.outputs()) locate(v);
+    add_drops();
+    if (is_root_) settle_outputs();
     extend_to_last_uses();
-    settle_outputs();
     return std::move(result_);
   }
 
  private:
-  static constexpr int64_t kForever = int64_t{1} << 60;
+  static constexpr int64_t kForever = ScheduledValue::kForever;
 
-  // Steps are numbered as they are made, so uses are first collected by position of the node.
-  void find_last_uses() {
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      for (const Edge* edge : graph_.nodes[i]->inputs) use(edge, static_cast<int64_t>(i));
-      if (graph_.nodes[i]->op->control_flow) {
-        for (const Edge* edge : captured_edges(*graph_.nodes[i])) use(edge, static_cast<int64_t>(i));
-      }
-    }
-    for (const Edge* edge : graph_.outputs) use(edge, kForever);
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) position_[graph_.nodes[i]->id] = static_cast<int64_t>(i);
-    // A view's uses are uses of what it looks at.
-    for (size_t i = graph_.nodes.size(); i-- > 0;) {
-      const Node& node = *graph_.nodes[i];
-      if (!is_view(node)) continue;
-      for (const Alias& alias : aliases(node)) {
-        if (alias.kind != AliasKind::kView || node.outputs[alias.output] == nullptr) continue;
-        const auto found = last_use_.find(node.outputs[alias.output]->id);
-        if (found != last_use_.end()) use(node.inputs[alias.input], found->second);
+  // A view's uses are uses of what it looks at.
+  void pass_uses_on_through_views() {
+    for (size_t t = result_.schedule.size(); t-- > 0;) {
+      const Node& node = *result_.schedule[t].node;
+      if (!aliases_.is_view(node)) continue;
+      for (const Alias& alias : aliases_.of(node)) {
+        const uint32_t view = values_.makes(t)[alias.output];
+        if (alias.kind == AliasKind::kView && view != kNoValue)
+          values_.use(values_.reads(t)[alias.input], values_[view].last_use);
       }
     }
   }
-  void use(const Edge* edge, int64_t at) {
-    if (edge == nullptr) return;
-    auto [entry, added] = last_use_.try_emplace(edge->id, at);
-    if (!added) entry->second = std::max(entry->second, at);
-  }
-  int64_t last_use(const Edge* edge) const {
-    const auto found = last_use_.find(edge->id);
-    return found == last_use_.end() ? -1 : found->second;
+
+  void place(uint32_t value, Location location) {
+    result_.locations[value] = location;
+    placed_[value] = true;
   }
 
-  std::vector<Facts> gather(std::span<Edge* const> edges) const {
-    std::vector<Facts> result(edges.size());
-    for (size_t i = 0; i < edges.size(); ++i) {
-      if (edges[i] != nullptr) result[i] = facts_[edges[i]];
+  // Where a value's bytes are; constants and outer values are placed when first asked for.
+  Location locate(uint32_t value) {
+    if (!placed_[value]) {
+      const Edge* edge = values_[value].edge;
+      const bool constant = edge->data != nullptr || is_known(facts_[edge]);
+      place(value, constant ? Location{Where::kConstant, value, 0} : Location{Where::kOuter, edge->id, 0});
     }
-    return result;
+    return result_.locations[value];
   }
 
-  const std::vector<Alias>& aliases(const Node& node) {
-    auto [entry, added] = aliases_.try_emplace(node.id);
-    if (added && node.op->alias != nullptr && !is_dynamic(node)) {
-      const std::vector<Facts> inputs = gather(node.inputs);
-      std::vector<Facts> outputs = gather(node.outputs);
-      AliasContext context(node, inputs, outputs);
-      node.op->alias(context);
-      entry->second = std::move(context.aliases);
-    }
-    return entry->second;
-  }
-
-  bool is_dynamic(const Node& node) const {
-    auto moves = [&](const Edge* edge) { return edge != nullptr && !is_static(facts_[edge]); };
-    return std::any_of(node.inputs.begin(), node.inputs.end(), moves) ||
-           std::any_of(node.outputs.begin(), node.outputs.end(), moves);
-  }
-  bool is_constant(const Node& node) const {
-    return !node.op->control_flow &&
-           std::all_of(node.outputs.begin(), node.outputs.end(),
-                       [&](const Edge* edge) { return edge == nullptr || is_known(facts_[edge]); });
-  }
-  bool is_view(const Node& node) {
-    if (node.op->control_flow || is_constant(node) || is_dynamic(node)) return false;
-    size_t views = 0, outputs = 0;
-    for (const Edge* edge : node.outputs) outputs += edge != nullptr;
-    for (const Alias& alias : aliases(node)) {
-      views += alias.kind == AliasKind::kView && node.outputs[alias.output] != nullptr;
-    }
-    return outputs > 0 && views == outputs;
-  }
-
-  void place(const Edge* edge, Location location) { result_.locations[edge->id] = location; }
-
-  // Where an input's bytes are; constants and outer values are placed when first asked for.
-  Location locate(const Edge* edge) {
-    const auto found = result_.locations.find(edge->id);
-    if (found != result_.locations.end()) return found->second;
-    const bool constant = edge->data != nullptr || is_known(facts_[edge]);
-    const Location location{constant ? Where::kConstant : Where::kOuter, edge->id, 0};
-    place(edge, location);
-    return location;
-  }
-
-  uint32_t new_buffer(const Edge* edge, Dim size, int64_t step) {
-    result_.buffers.push_back({size, step, step + 1, edge, true});
-    buffer_last_use_.push_back(-1);
+  uint32_t new_buffer(BufferInfo::Kind kind, const Edge* edge, Dim size, int64_t step) {
+    result_.buffers.push_back({size, step, step + 1, kind, edge, true});
+    buffer_last_use_.push_back(ScheduledValue::kNever);
     return static_cast<uint32_t>(result_.buffers.size() - 1);
   }
 
-  void visit(const Node& node) {
-    for (const Edge* edge : node.inputs) {
-      if (edge != nullptr) locate(edge);
+  void visit(uint32_t turn) {
+    const Node& node = *result_.schedule[turn].node;
+    for (uint32_t v : values_.reads(turn)) {
+      if (v != kNoValue) locate(v);
     }
-    if (node.op->control_flow) {
-      for (const Edge* edge : captured_edges(node)) locate(edge);
-    }
-    if (is_constant(node)) {
-      for (const Edge* edge : node.outputs) {
-        if (edge != nullptr) place(edge, {Where::kConstant, edge->id, 0});
+    for (uint32_t v : values_.captures(turn)) locate(v);
+    if (aliases_.is_constant(node)) {
+      for (uint32_t v : values_.makes(turn)) {
+        if (v != kNoValue) place(v, {Where::kConstant, v, 0});
       }
       return;
     }
-    if (is_view(node)) {
-      for (const Alias& alias : aliases(node)) {
-        if (alias.kind != AliasKind::kView || node.outputs[alias.output] == nullptr) continue;
-        Location location = locate(node.inputs[alias.input]);
-        location.offset = location.offset + alias.offset_bytes;
-        place(node.outputs[alias.output], location);
-      }
-      return;
+    if (!aliases_.is_view(node)) return add_step(node, turn);
+    for (const Alias& alias : aliases_.of(node)) {
+      const uint32_t view = values_.makes(turn)[alias.output];
+      if (alias.kind != AliasKind::kView || view == kNoValue) continue;
+      Location location = locate(values_.reads(turn)[alias.input]);
+      location.offset = location.offset + alias.offset_bytes;
+      place(view, location);
     }
-    add_step(node);
   }
 
-  void add_step(const Node& node) {
+  void add_step(const Node& node, uint32_t turn) {
     const auto step = static_cast<int64_t>(result_.steps.size());
     StepInfo info;
-    info.node = &node;
-    info.dynamic = is_dynamic(node);
+    info.turn = turn;
+    info.dynamic = aliases_.is_dynamic(node);
     result_.depends_on_data |= info.dynamic;
-    step_of_[node.id] = step;
-    if (!info.dynamic && node.op->select != nullptr) info.scratch_bytes = select_scratch(node);
-    result_.steps.push_back(info);
-    if (node.op->control_flow) add_bodies(node, step);
-    for (size_t o = 0; o < node.outputs.size(); ++o) {
-      const Edge* edge = node.outputs[o];
-      if (edge == nullptr) continue;
-      if (!is_static(facts_[edge])) {
-        place(edge, {Where::kDynamic, 0, 0});
-      } else if (const auto claimed = claimed_location(edge, step)) {
-        place(edge, *claimed);
-      } else if (!overwrite_input(node, o)) {
-        place(edge, {Where::kArena, new_buffer(edge, value_bytes(facts_[edge]), step), 0});
-      }
-      const Location location = result_.locations[edge->id];
-      if (location.where == Where::kArena) {
-        int64_t& last = buffer_last_use_[location.index];
-        last = std::max(last, last_use(edge));
-      }
+    if (!info.dynamic && node.op->select != nullptr) {
+      const Dim scratch = select_scratch(node);
+      if (!(scratch == Dim(0))) info.scratch = new_buffer(BufferInfo::Kind::kScratch, nullptr, scratch, step);
     }
+    result_.steps.push_back(info);
+    if (node.op->control_flow) add_nested(node, turn, step);
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      if (const uint32_t v = values_.makes(turn)[o]; v != kNoValue) place_output(node, turn, o, v, step);
+    }
+  }
+
+  void place_output(const Node& node, uint32_t turn, size_t output, uint32_t value, int64_t step) {
+    const Edge* edge = values_[value].edge;
+    if (!is_static(facts_[edge])) return place(value, {Where::kDynamic, 0, 0});
+    if (const auto claimed = claimed_location(value, step)) {
+      place(value, *claimed);
+    } else if (!overwrite_input(node, turn, output, value)) {
+      place(value,
+            {Where::kArena, new_buffer(BufferInfo::Kind::kValues, edge, value_bytes(facts_[edge]), step), 0});
+    }
+    int64_t& last = buffer_last_use_[result_.locations[value].index];
+    last = std::max({last, values_[value].last_use, static_cast<int64_t>(turn)});
   }
 
   Dim select_scratch(const Node& node) {
-    const std::vector<Facts> inputs = gather(node.inputs);
-    std::vector<Facts> outputs = gather(node.outputs);
+    const std::vector<Facts> inputs = aliases_.gather(node.inputs);
+    std::vector<Facts> outputs = aliases_.gather(node.outputs);
     std::unique_ptr<bool[]> packed = std::make_unique<bool[]>(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) packed[i] = options_.is_packed && options_.is_packed(node, i);
     SelectContext context(node, inputs, outputs, {packed.get(), inputs.size()}, options_.threads);
@@ -246,117 +176,108 @@ class Analysis {
     return context.scratch_bytes;
   }
 
-  // Inputs of a Concat that their producers can write straight into its output. Later nodes claim
-  // first, so that a chain of Concats ends in one buffer.
-  void claim_pieces() {
-    for (size_t n = graph_.nodes.size(); n-- > 0;) {
-      const Node& node = *graph_.nodes[n];
-      if (is_constant(node) || is_view(node)) continue;
-      for (const Alias& alias : aliases(node)) {
-        if (alias.kind != AliasKind::kPiece) continue;
-        const Edge* piece = node.inputs[alias.input];
-        if (!may_be_claimed(node, piece)) continue;
-        claims_[piece->id] = {node.outputs[alias.output], alias.offset_bytes};
-      }
+  // The buffer and offset that a value has because it is a piece of something, or holds pieces itself.
+  std::optional<Location> claimed_location(uint32_t value, int64_t step) {
+    const Pieces::Whole whole = pieces_.whole_of(value);
+    uint32_t buffer = pieces_.buffer_of(whole.value);
+    if (buffer == StepInfo::kNone) {
+      if (whole.value == value) return std::nullopt;
+      const Edge* edge = values_[whole.value].edge;
+      buffer = new_buffer(BufferInfo::Kind::kValues, edge, value_bytes(facts_[edge]), step);
+      pieces_.set_buffer(whole.value, buffer);
+      buffer_last_use_[buffer] = values_[whole.value].last_use;
     }
-  }
-  bool may_be_claimed(const Node& node, const Edge* piece) {
-    if (piece == nullptr || piece->graph != &graph_ || piece->producer == nullptr) return false;
-    if (claims_.count(piece->id) > 0 || last_use(piece) >= kForever) return false;
-    if (std::count(node.inputs.begin(), node.inputs.end(), piece) != 1) return false;
-    const Node& producer = *piece->producer;
-    return !is_known(facts_[piece]) && !is_dynamic(producer) && !is_view(producer) &&
-           !producer.op->control_flow;
-  }
-
-  // The buffer and offset that `edge` has because it is a piece of something, or holds pieces itself.
-  std::optional<Location> claimed_location(const Edge* edge, int64_t step) {
-    const Edge* whole = edge;
-    Dim offset = 0;
-    for (auto claim = claims_.find(whole->id); claim != claims_.end(); claim = claims_.find(whole->id)) {
-      offset = offset + claim->second.offset;
-      whole = claim->second.whole;
-    }
-    auto buffer = whole_buffers_.find(whole->id);
-    if (buffer == whole_buffers_.end()) {
-      if (whole == edge) return std::nullopt;
-      buffer = whole_buffers_.emplace(whole->id, new_buffer(whole, value_bytes(facts_[whole]), step)).first;
-      buffer_last_use_[buffer->second] = last_use(whole);
-    }
-    return Location{Where::kArena, buffer->second, offset};
+    return Location{Where::kArena, buffer, whole.offset};
   }
 
   // An output may take the place of an input that nobody needs any more.
-  bool overwrite_input(const Node& node, size_t output) {
+  bool overwrite_input(const Node& node, uint32_t turn, size_t output, uint32_t value) {
     if (!options_.reuse) return false;
-    const int64_t now = position_[node.id];
-    for (const Alias& alias : aliases(node)) {
+    for (const Alias& alias : aliases_.of(node)) {
       if (alias.kind != AliasKind::kOverwrite || alias.output != output) continue;
-      const Edge* input = node.input(alias.input);
-      if (input == nullptr) continue;
+      if (alias.input >= node.inputs.size() || node.inputs[alias.input] == nullptr) continue;
+      const uint32_t input = values_.reads(turn)[alias.input];
       const Location location = locate(input);
       if (location.where != Where::kArena) continue;
-      if (buffer_last_use_[location.index] > now) continue;
-      if (!(value_bytes(facts_[input]) == value_bytes(facts_[node.outputs[output]]))) continue;
-      if (shares_buffer(node, alias.input, location.index)) continue;
-      place(node.outputs[output], location);
+      if (buffer_last_use_[location.index] > static_cast<int64_t>(turn)) continue;
+      if (!(value_bytes(facts_[values_[input].edge]) == value_bytes(facts_[values_[value].edge]))) continue;
+      if (shares_buffer(node, turn, alias.input, location.index)) continue;
+      place(value, location);
       return true;
     }
     return false;
   }
 
   // Another value in the same buffer is read by this node, or was placed there by an earlier output.
-  bool shares_buffer(const Node& node, size_t input, uint32_t buffer) {
-    auto in_buffer = [&](const Edge* edge) {
-      const auto found = result_.locations.find(edge->id);
-      return found != result_.locations.end() && found->second.where == Where::kArena &&
-             found->second.index == buffer;
+  bool shares_buffer(const Node& node, uint32_t turn, size_t input, uint32_t buffer) {
+    const auto in_buffer = [&](uint32_t value) {
+      return value != kNoValue && placed_[value] && result_.locations[value].where == Where::kArena &&
+             result_.locations[value].index == buffer;
     };
     // The same value a second time is no obstacle only where either place may be overwritten (Add(x, x)).
-    auto may_overwrite = [&](size_t i) {
-      return std::any_of(aliases(node).begin(), aliases(node).end(), [&](const Alias& alias) {
-        return alias.kind == AliasKind::kOverwrite && alias.input == i;
+    const auto may_overwrite = [&](size_t other) {
+      const auto& list = aliases_.of(node);
+      return std::any_of(list.begin(), list.end(), [&](const Alias& alias) {
+        return alias.kind == AliasKind::kOverwrite && alias.input == other;
       });
     };
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const Edge* edge = node.inputs[i];
-      if (i == input || edge == nullptr || !in_buffer(edge)) continue;
-      if (edge != node.inputs[input] || !may_overwrite(i)) return true;
+    const std::span<const uint32_t> reads = values_.reads(turn);
+    for (size_t i = 0; i < reads.size(); ++i) {
+      if (i == input || !in_buffer(reads[i])) continue;
+      if (reads[i] != reads[input] || !may_overwrite(i)) return true;
     }
-    return std::any_of(node.outputs.begin(), node.outputs.end(),
-                       [&](const Edge* edge) { return edge != nullptr && in_buffer(edge); });
+    const std::span<const uint32_t> makes = values_.makes(turn);
+    return std::any_of(makes.begin(), makes.end(), in_buffer);
   }
 
-  void add_bodies(const Node& node, int64_t step) {
-    auto& programs = result_.bodies[node.id];
-    Dim nested = 0;
-    for (const Graph* body : bodies_of(node)) {
-      programs.push_back(nullptr);
-      if (!was_inferred(*body)) continue;
-      programs.back() = std::make_unique<Lifetimes>(analyze(*body, facts_, options_, false));
-      result_.depends_on_data |= programs.back()->depends_on_data;
-      // Bodies take turns in the same memory.
-      nested = max(nested, ceil_div(programs.back()->arena_bytes(options_.naive), Dim(64)) * Dim(64));
+  void add_nested(const Node& node, uint32_t turn, int64_t step) {
+    NestedMemory& nested = result_.nested[turn];
+    Dim size = 0;
+    for (Dim bytes : workspace_pieces(node)) {
+      nested.workspace.push_back(size);
+      size = size + aligned(bytes);
     }
-    nested = nested + carried_bytes(node);
-    if (nested == Dim(0)) return;
+    nested.bodies_offset = size;
+    Dim most = 0;
+    for (const Graph* body : bodies_of(node)) {
+      nested.bodies.push_back(nullptr);
+      if (!was_inferred(*body)) continue;
+      nested.bodies.back() = std::make_unique<Lifetimes>(
+          Analysis(*body, facts_, file_order(*body, memory_), options_, aliases_, memory_, false).run());
+      result_.depends_on_data |= nested.bodies.back()->depends_on_data;
+      most = max(most, aligned(arena_bytes(*nested.bodies.back())));
+    }
+    size = size + most;
+    if (size == Dim(0)) return;
     // Named after a result, if the node has any.
     const auto named =
         std::find_if(node.outputs.begin(), node.outputs.end(), [](const Edge* e) { return e != nullptr; });
-    result_.steps[static_cast<size_t>(step)].nested =
-        new_buffer(named == node.outputs.end() ? nullptr : *named, nested, step);
+    const Edge* edge = named == node.outputs.end() ? nullptr : *named;
+    result_.steps.back().nested = new_buffer(BufferInfo::Kind::kBodies, edge, size, step);
   }
 
-  // A Loop keeps two copies of its carried values: what an iteration reads and what it writes.
-  Dim carried_bytes(const Node& node) const {
-    if (node.op_type != "Loop") return 0;
-    Dim sum = 0;
-    const Graph& body = *bodies_of(node)[0];
-    for (size_t i = 2; i < body.inputs.size(); ++i) {
-      const Facts& facts = facts_[body.inputs[i]];
-      if (is_static(facts)) sum = sum + Dim(2) * ceil_div(value_bytes(facts), Dim(64)) * Dim(64);
+  std::vector<Dim> workspace_pieces(const Node& node) {
+    if (node.op->control_flow->workspace == nullptr) return {};
+    const std::vector<Facts> inputs = aliases_.gather(node.inputs);
+    std::vector<Facts> outputs = aliases_.gather(node.outputs);
+    const WorkspaceContext::BodyFacts inside = [&](const Edge* edge) -> const Facts& { return facts_[edge]; };
+    WorkspaceContext context(node, inputs, outputs, inside);
+    node.op->control_flow->workspace(context);
+    return std::move(context.pieces);
+  }
+
+  // Memory for all buffers of a body: placed where sizes are constants, the most live bytes otherwise.
+  Dim arena_bytes(Lifetimes& body) const {
+    const bool concrete = std::all_of(body.buffers.begin(), body.buffers.end(), [](const BufferInfo& buffer) {
+      return !buffer.live || buffer.size.is_constant();
+    });
+    if (concrete) {
+      body.placement = plimsoll::place(body.problem(), options_.naive);
+      return body.placement->peak.empty() ? 0 : body.placement->peak[0];
     }
-    return sum;
+    Dim most = 0;
+    for (Dim live : body.live_bytes()) most = max(most, live);
+    return most;
   }
 
   bool was_inferred(const Graph& body) const {
@@ -364,69 +285,105 @@ class Analysis {
                        [&](const Edge* edge) { return facts_[edge].type.type != ElementType::kUndefined; });
   }
 
-  // Uses were collected by position of the node; lifetimes count steps.
-  void extend_to_last_uses() {
-    std::vector<int64_t> step_at(graph_.nodes.size() + 1, 0);
-    int64_t next = 0;
-    for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const auto found = step_of_.find(graph_.nodes[i]->id);
-      if (found != step_of_.end()) next = found->second + 1;
-      step_at[i] = next;  // one past the last step up to and including this node
+  // After the last turn that reads it, a value of dynamic size is dropped.
+  void add_drops() {
+    std::pmr::vector<StepInfo> steps(memory_.resource());
+    std::pmr::vector<int64_t> moved(result_.steps.size() + 1, 0, memory_.resource());  // old step -> new
+    std::pmr::vector<std::pair<int64_t, uint32_t>> drops(memory_.resource());
+    for (uint32_t v = 0; v < values_.size(); ++v) {
+      if (!placed_[v] || result_.locations[v].where != Where::kDynamic || values_[v].made < 0) continue;
+      const int64_t last = std::max(values_[v].last_use, values_[v].made);
+      if (last < kForever) drops.emplace_back(last, v);
     }
+    if (drops.empty()) return;
+    std::sort(drops.begin(), drops.end());
+    size_t next = 0;
+    for (size_t s = 0; s < result_.steps.size(); ++s) {
+      moved[s] = static_cast<int64_t>(steps.size());
+      steps.push_back(result_.steps[s]);
+      const int64_t until = s + 1 < result_.steps.size() ? result_.steps[s + 1].turn : kForever;
+      for (; next < drops.size() && drops[next].first < until; ++next) {
+        StepInfo drop;
+        drop.kind = StepKind::kDrop;
+        drop.value = drops[next].second;
+        drop.turn = result_.steps[s].turn;
+        steps.push_back(drop);
+      }
+    }
+    for (BufferInfo& buffer : result_.buffers) {
+      buffer.lower = moved[static_cast<size_t>(buffer.lower)];
+      buffer.upper = buffer.lower + 1;
+    }
+    result_.steps = std::move(steps);
+  }
+
+  // Uses were collected by turn; lifetimes count steps.
+  void extend_to_last_uses() {
+    // One past the last step of each turn and all before it.
+    std::pmr::vector<int64_t> end_at(result_.schedule.size() + 1, 0, memory_.resource());
+    for (size_t s = 0; s < result_.steps.size(); ++s) {
+      if (result_.steps[s].kind == StepKind::kRun)
+        end_at[result_.steps[s].turn] = static_cast<int64_t>(s) + 1;
+    }
+    for (size_t t = 1; t < end_at.size(); ++t) end_at[t] = std::max(end_at[t], end_at[t - 1]);
     for (size_t b = 0; b < result_.buffers.size(); ++b) {
       const int64_t last = buffer_last_use_[b];
       BufferInfo& buffer = result_.buffers[b];
       if (last < 0) continue;
       const int64_t end =
-          last >= kForever ? static_cast<int64_t>(result_.steps.size()) : step_at[static_cast<size_t>(last)];
+          last >= kForever ? static_cast<int64_t>(result_.steps.size()) : end_at[static_cast<size_t>(last)];
       buffer.upper = std::max(buffer.upper, end);
     }
   }
 
-  // An output that fills a buffer of its own is written straight into the caller's memory.
+  // An output that fills a buffer of its own is written straight into the caller's memory; others are copied.
   void settle_outputs() {
-    result_.output_copied.assign(graph_.outputs.size(), true);
-    for (const Edge* edge : graph_.outputs) locate(edge);
-    if (!is_root_) return;
-    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
-      const Edge* edge = graph_.outputs[i];
-      const Location location = result_.locations[edge->id];
-      if (location.where != Where::kArena || !(location.offset == Dim(0))) continue;
-      BufferInfo& buffer = result_.buffers[location.index];
-      if (!buffer.live || !(buffer.size == value_bytes(facts_[edge]))) continue;
-      buffer.live = false;
-      for (auto& [id, other] : result_.locations) {
-        if (other.where == Where::kArena && other.index == location.index) {
-          other.where = Where::kOutput;
-          other.index = static_cast<uint32_t>(i);
-        }
-      }
-      result_.output_copied[i] = false;
+    for (size_t i = 0; i < values_.outputs().size(); ++i) {
+      const uint32_t value = values_.outputs()[i];
+      if (take_buffer(value, static_cast<uint32_t>(i))) continue;
+      const Facts& facts = facts_[values_[value].edge];
+      if (!is_static(facts)) continue;  // the caller's memory is made when the run is over
+      StepInfo copy;
+      copy.kind = StepKind::kCopy;
+      copy.value = value;
+      copy.output = static_cast<uint32_t>(i);
+      copy.turn = static_cast<uint32_t>(result_.schedule.size());
+      result_.steps.push_back(copy);
     }
   }
+  bool take_buffer(uint32_t value, uint32_t output) {
+    const Location location = result_.locations[value];
+    if (location.where != Where::kArena || !(location.offset == Dim(0))) return false;
+    BufferInfo& buffer = result_.buffers[location.index];
+    if (!buffer.live || !(buffer.size == value_bytes(facts_[values_[value].edge]))) return false;
+    buffer.live = false;
+    for (Location& other : result_.locations) {
+      if (other.where == Where::kArena && other.index == location.index) {
+        other.where = Where::kOutput;
+        other.index = output;
+      }
+    }
+    return true;
+  }
 
-  const Graph& graph_;
   FactsTable& facts_;
   const LifetimeOptions& options_;
+  TransientMemory& memory_;
   const bool is_root_;
   Lifetimes result_;
-  std::unordered_map<uint32_t, int64_t> last_use_;  // by edge id: position of the last node that reads it
-  std::unordered_map<uint32_t, int64_t> position_;  // by node id
-  std::unordered_map<uint32_t, int64_t> step_of_;   // by node id
-  std::unordered_map<uint32_t, std::vector<Alias>> aliases_;  // by node id
-  struct Claim {
-    const Edge* whole;
-    Dim offset;
-  };
-  std::unordered_map<uint32_t, Claim> claims_;            // by edge id of the piece
-  std::unordered_map<uint32_t, uint32_t> whole_buffers_;  // by edge id of the whole
-  std::vector<int64_t> buffer_last_use_;                  // by buffer, as a node position
+  ScheduledValues& values_;
+  NodeAliases& aliases_;
+  Pieces pieces_;
+  std::pmr::vector<bool> placed_;              // by value
+  std::pmr::vector<int64_t> buffer_last_use_;  // by buffer, as a turn
 };
 
 }  // namespace
 
-Lifetimes analyze(const Graph& graph, FactsTable& facts, const LifetimeOptions& options, bool is_root) {
-  return Analysis(graph, facts, options, is_root).run();
+Lifetimes analyze(const Graph& root, FactsTable& facts, Schedule schedule, const LifetimeOptions& options,
+                  TransientMemory& memory) {
+  NodeAliases aliases(root, facts, memory);
+  return Analysis(root, facts, std::move(schedule), options, aliases, memory, true).run();
 }
 
 }  // namespace plimsoll

@@ -1,4 +1,4 @@
-// From a graph with facts to steps, buffers and lifetimes: what must be in memory, and when.
+// From a schedule with facts to steps, buffers and lifetimes: what must be in memory, and when.
 //
 // The analysis works on dimensions as expressions: with symbolic facts it gives the formula, with
 // concrete facts the problem that a placer solves. It neither allocates tensor memory nor runs.
@@ -8,18 +8,19 @@
 #include <unordered_map>
 #include <vector>
 
-#include "graph/infer.h"
 #include "plan/placement.h"
+#include "prepare/schedule.h"
+#include "prepare/value_facts.h"
 
 namespace plimsoll {
 
 // Where the bytes of a value are.
 enum class Where : uint8_t {
   kArena,     // in the planned arena: buffer `index`, at `offset`
-  kConstant,  // known before the run: the data of edge `index`, at `offset`
+  kConstant,  // known before the run: the data of value `index`, at `offset`
   kInput,     // in input `index` of the graph, at `offset`
   kOutput,    // in output `index` of the graph, at `offset`
-  kOuter,     // in the enclosing graph: its edge `index`, at `offset`
+  kOuter,     // in the enclosing graph: the value of edge `index`, at `offset`
   kDynamic,   // in memory taken during the run
 };
 
@@ -30,41 +31,61 @@ struct Location {
 };
 
 struct BufferInfo {
+  enum class Kind : uint8_t { kValues, kScratch, kBodies };
   Dim size = 0;
   int64_t lower = 0, upper = 0;  // half-open range of steps
-  const Edge* edge = nullptr;    // the value that gives it its size; null: memory of bodies without results
-  bool live = true;              // false once merged into another buffer or moved to an output
+  Kind kind = Kind::kValues;
+  const Edge* edge = nullptr;  // the value that gives it its size, if any
+  bool live = true;            // false once moved to an output
 };
 
-// A node that runs. Nodes that are views or whose results are constants do not.
+enum class StepKind : uint8_t {
+  kRun,   // a node's turn. Turns of nodes that are views, or whose results are constants, are no steps
+  kCopy,  // an output of the graph, from where it was made to the caller's memory
+  kDrop,  // a value of dynamic size that nobody needs any more
+};
+
 struct StepInfo {
-  const Node* node = nullptr;
-  bool dynamic = false;  // its shapes are inferred during the run
-  Dim scratch_bytes = 0;
-  uint32_t nested = kNone;  // buffer for the memory of its bodies
+  StepKind kind = StepKind::kRun;
+  uint32_t turn = 0;         // kRun
+  uint32_t value = 0;        // kCopy, kDrop
+  uint32_t output = 0;       // kCopy: which one
+  bool dynamic = false;      // its shapes are inferred during the run
+  uint32_t scratch = kNone;  // buffer for its working memory
+  uint32_t nested = kNone;   // buffer for its workspace and the memory of its bodies
   static constexpr uint32_t kNone = ~0u;
 };
 
-struct Lifetimes {
-  std::vector<StepInfo> steps;
-  std::vector<BufferInfo> buffers;
-  std::unordered_map<uint32_t, Location> locations;  // by edge id
-  std::vector<bool> output_copied;                   // graph output i is copied from its value at the end
-  // One analysis per body, in the order of bodies_of(node), by node id; null where it is never taken.
-  std::unordered_map<uint32_t, std::vector<std::unique_ptr<Lifetimes>>> bodies;
-  bool depends_on_data = false;
+struct Lifetimes;
 
-  // What all steps need at their worst: live bytes at each step.
-  std::vector<Dim> live_bytes() const;
-  Dim scratch_bytes() const;  // over all steps, bodies included
-  // What a placer has to solve. Sizes must be constants.
-  plan::Problem problem() const;
-  // Memory for all buffers: the placed peak where sizes are constants, the most live bytes otherwise.
-  Dim arena_bytes(bool naive) const;
+// What a step with bodies has in its `nested` buffer: the pieces of its workspace, then the bodies, which
+// take turns.
+struct NestedMemory {
+  std::vector<Dim> workspace;  // offsets of the pieces
+  Dim bodies_offset = 0;
+  std::vector<std::unique_ptr<Lifetimes>>
+      bodies;  // in the order of bodies_of(node); null where it is never taken
 };
 
-// Offsets by the placer of our choice. Never fails: capacity is unlimited.
-plan::Placement place(const plan::Problem& problem, bool naive);
+struct Lifetimes {
+  Lifetimes(const Graph& graph, Schedule turns, TransientMemory& memory);
+
+  const Graph* graph;
+  Schedule schedule;
+  ScheduledValues values;
+  std::pmr::vector<StepInfo> steps;
+  std::pmr::vector<BufferInfo> buffers;
+  std::pmr::vector<Location> locations;               // by value
+  std::unordered_map<uint32_t, NestedMemory> nested;  // by turn
+  std::optional<plan::Placement> placement;           // of a body with sizes that are constants, made once
+  bool depends_on_data = false;
+
+  const Node& node(const StepInfo& step) const { return *schedule[step.turn].node; }
+  // What all steps need at their worst: live bytes at each step.
+  std::pmr::vector<Dim> live_bytes() const;
+  // What a placer has to solve: the buffers that are live. Sizes must be constants.
+  plan::Problem problem() const;
+};
 
 struct LifetimeOptions {
   int threads = 1;
@@ -75,15 +96,11 @@ struct LifetimeOptions {
   std::function<bool(const Node&, size_t input)> is_packed;
 };
 
-// `is_root`: the graph's outputs are memory of the caller.
-Lifetimes analyze(const Graph& graph, FactsTable& facts, const LifetimeOptions& options, bool is_root = true);
+// Of the root of a model, whose outputs are memory of the caller.
+Lifetimes analyze(const Graph& root, FactsTable& facts, Schedule schedule, const LifetimeOptions& options,
+                  TransientMemory& memory);
 
-// Bytes of a value with these facts.
-Dim value_bytes(const Facts& facts);
-// Its shape does not depend on data.
-bool is_static(const Facts& facts);
-// Every element is known and they are few, so that nothing need be computed.
-inline constexpr int64_t kMaxKnownBytes = 64 << 10;
-bool is_known(const Facts& facts);
+// Offsets by the placer of our choice. Never fails: capacity is unlimited.
+plan::Placement place(const plan::Problem& problem, bool naive);
 
 }  // namespace plimsoll

@@ -14,17 +14,21 @@ void drop_defaulted_inputs(Graph& graph) {
 }
 
 PreparedModel::PreparedModel(const std::string& path, const PrepareOptions& options, Budget& budget)
-    : options_(options), budget_(budget), arena_(budget), dims_(arena_), graph_(arena_, dims_) {
+    : options_(options),
+      budget_("model", 0, &budget),
+      source_charge_(budget_, Account::kWeights, 0),
+      arena_(budget_),
+      dims_(arena_),
+      graph_(arena_, dims_) {
   LoadOptions load;
   load.access = options.read_into_memory ? MappedFile::Access::kRead : MappedFile::Access::kMap;
+  load.admit = [this](int64_t bytes) { source_charge_.grow(bytes); };
   read_model(path, graph_, source_, load);
-  prepare();
 }
 
 PreparedModel::PreparedModel(std::span<const std::byte> bytes, const PrepareOptions& options, Budget& budget)
-    : options_(options), budget_(budget), arena_(budget), dims_(arena_), graph_(arena_, dims_) {
+    : options_(options), budget_("model", 0, &budget), arena_(budget_), dims_(arena_), graph_(arena_, dims_) {
   read_model(bytes, graph_, {});
-  prepare();
 }
 
 void PreparedModel::prepare() {
@@ -43,6 +47,7 @@ void PreparedModel::prepare() {
   optimize(graph_, optimization);
   infer_graph(graph_);
   weights_ = std::make_unique<Weights>(graph_);
+  prepare_peak_ = budget_.report()[Account::kSession].peak_bytes;
 }
 
 void PreparedModel::load_weights() {

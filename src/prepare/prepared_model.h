@@ -22,15 +22,19 @@ struct PrepareOptions {
   bool read_into_memory = false;
 };
 
-// Movable only by pointer. The budget must outlive it. Read-only after construction but for
-// load_weights.
+// Read, then prepare(), then load_weights(), each once; read-only afterwards. Movable only by pointer. The
+// budget must outlive it.
 class PreparedModel {
  public:
+  // Reads: the graph is as in the file.
   PreparedModel(const std::string& path, const PrepareOptions& options, Budget& budget);
   // From bytes that outlive it.
   PreparedModel(std::span<const std::byte> bytes, const PrepareOptions& options, Budget& budget);
   PreparedModel(const PreparedModel&) = delete;
 
+  // Lowers, infers and optimizes the graph, and decides what becomes of the weights.
+  void prepare();
+  bool is_prepared() const { return weights_ != nullptr; }
   void load_weights();
 
   Graph& graph() { return graph_; }
@@ -38,12 +42,16 @@ class PreparedModel {
   const Weights& weights() const { return *weights_; }
   const PrepareOptions& options() const { return options_; }
   int64_t memory_bytes() const { return arena_.mapped_bytes(); }
+  // The graph and the tables that made it, at their most.
+  int64_t prepare_peak_bytes() const { return prepare_peak_; }
+  // Files that were read into memory, not mapped.
+  int64_t source_bytes() const { return source_charge_.bytes(); }
 
  private:
-  void prepare();
-
   PrepareOptions options_;
-  Budget& budget_;
+  Budget budget_;
+  Charge source_charge_;
+  int64_t prepare_peak_ = 0;
   BumpArena arena_;
   DimPool dims_;
   Graph graph_;
@@ -54,13 +62,13 @@ class PreparedModel {
 // An input that is also an initializer is a constant for us: removes it from the graph's inputs.
 void drop_defaulted_inputs(Graph& graph);
 
-// The most live bytes of one run as an expression in the symbolic dimensions, over planned, scratch
-// and bound memory.
+// What a session holds at its most, as an expression in the symbolic dimensions: live bytes, not placed ones.
+// Pure.
 struct Formula {
-  Dim run_bytes = 0;
+  std::string text;
   std::vector<std::string> symbols;
   bool depends_on_data = false;
 };
-Formula make_formula(PreparedModel& model);
+Formula make_formula(const PreparedModel& model);
 
 }  // namespace plimsoll

@@ -1,4 +1,5 @@
-// Program: one graph for one concrete shape, ready for the executor. Plain arrays in an arena.
+// Program: one graph for one concrete shape, ready for the executor. Plain arrays in an arena, without
+// addresses: what a run needs is at an offset from the base of a space.
 #pragma once
 
 #include "graph/op_def.h"
@@ -6,33 +7,52 @@
 
 namespace plimsoll {
 
-struct ProgramValue {
-  const Edge* edge = nullptr;
-  Where where = Where::kDynamic;
-  bool is_static = true;      // dims and bytes are known
-  uint32_t index = 0;         // kInput, kOutput: of the graph; kOuter: of the enclosing program's values
-  int64_t offset = 0;         // into the arena, input or output
-  std::byte* data = nullptr;  // kConstant
-  TensorView view;            // everything but the address
-  int64_t bytes = 0;
+enum class Space : uint8_t {
+  kArena,    // the planned memory of the run
+  kInput,    // input `index` of the graph
+  kOutput,   // output `index` of the graph
+  kOuter,    // value `index` of the enclosing program
+  kDynamic,  // memory taken during the run
+  kWeight,   // the data of the value's edge, in the file or in a copy
+  kPacked,   // packed weights
+  kKnown,    // entry `index` of what the plan itself knows
 };
 
-inline constexpr uint32_t kNoValue = ~0u;
+struct Address {
+  Space space = Space::kDynamic;
+  uint32_t index = 0;
+  int64_t offset = 0;
+};
+
+inline bool is_constant(Space space) {
+  return space == Space::kWeight || space == Space::kPacked || space == Space::kKnown;
+}
+
+struct ProgramValue {
+  const Edge* edge = nullptr;  // of kWeight: the one that has the data
+  Address address;
+  bool is_static = true;  // dims and bytes are known; otherwise dims are -1 where they are not
+  TensorView view;        // everything but the address
+  int64_t bytes = 0;
+};
 
 struct Program;
 
 struct Step {
-  const Node* node = nullptr;
+  StepKind kind = StepKind::kRun;
+  bool dynamic = false;
+  uint32_t output = 0;               // kCopy: of the graph
+  const Node* node = nullptr;        // kRun; otherwise whose value it is about, or null
   std::span<const uint32_t> inputs;  // indices of values; kNoValue where absent
   std::span<const uint32_t> outputs;
-  std::span<Program* const> bodies;  // null where a body is never taken
+  std::span<Program* const> bodies;    // null where a body is never taken
+  std::span<const int64_t> workspace;  // arena offsets of the pieces
+  int64_t bodies_offset = 0;           // arena offset for the memory of its bodies
+  int64_t scratch_offset = 0;          // arena offset of its scratch, if it has any
   const void* bound = nullptr;
-  bool dynamic = false;
-  int64_t nested_offset = 0;        // arena offset for the memory of its bodies
-  uint32_t first_body = 0;          // in the frame's array of bodies
-  uint32_t first_argument = 0;      // inputs then outputs, in the frame's array of arguments
-  int64_t operations = 0;           // arithmetic, where the operator tells it
-  std::span<const uint32_t> frees;  // dynamic values that nobody needs after this step
+  uint32_t first_body = 0;      // in the frame's array of bodies
+  uint32_t first_argument = 0;  // inputs then outputs, in the frame's array of arguments
+  int64_t operations = 0;       // arithmetic, where the operator tells it
 };
 
 // A range of the arena that is dead after a step; the poison mode fills it.
@@ -43,11 +63,9 @@ struct DeadRange {
 struct Program {
   const Graph* graph = nullptr;
   std::span<Step> steps;
-  std::span<ProgramValue> values;
-  std::span<const uint32_t> outputs;         // indices of values
-  std::span<const bool> output_copied;       // copied to the caller's memory at the end
-  std::span<const DeadRange> dead;           // sorted by step
-  std::span<const int64_t> carried_offsets;  // of a Loop's body: from nested_offset, two per carried value
+  std::span<ProgramValue> values;     // those of the graph's inputs first
+  std::span<const uint32_t> outputs;  // indices of values
+  std::span<const DeadRange> dead;    // sorted by step
   uint32_t argument_count = 0;
   uint32_t body_count = 0;
   int64_t arena_bytes = 0;
@@ -59,7 +77,7 @@ struct Frame {
   std::span<TensorView> values;     // one per ProgramValue
   std::span<TensorView> arguments;  // the steps' inputs and outputs, one after the other
   std::span<Frame*> bodies;         // null where a body is never taken
-  // Of a Loop's body: what one iteration is given, and the carried values that it makes.
+  // Of a body: room for what its operator hands to it and takes from it.
   std::span<TensorView> given, made;
 };
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "ops/control_flow.h"
+#include "graph/bodies.h"
 
 namespace plimsoll {
 
@@ -36,45 +36,47 @@ TensorView materialize(const Facts& facts, BumpArena& arena) {
   return view;
 }
 
+namespace {
+
 class ProgramBuilder {
  public:
-  ProgramBuilder(const Graph& graph, FactsTable& facts, const Lifetimes& lifetimes,
-                 const plan::Placement& placement, const PreparedModel& model, const Program* outer,
-                 BumpArena& arena)
-      : graph_(graph),
-        facts_(facts),
+  using Known = std::pmr::vector<std::byte*>;
+  using OuterValues = std::unordered_map<uint32_t, uint32_t>;  // edge id -> value of the enclosing program
+
+  ProgramBuilder(FactsTable& facts, const Lifetimes& lifetimes, const plan::Placement& placement,
+                 const PreparedModel& model, BumpArena& arena, TransientMemory& memory, Known& known)
+      : facts_(facts),
         lifetimes_(lifetimes),
         placement_(placement),
         model_(model),
-        outer_(outer),
-        arena_(arena) {}
+        arena_(arena),
+        memory_(memory),
+        known_(known),
+        offsets_(memory.resource()),
+        values_(memory.resource()),
+        index_(lifetimes.values.size(), kNoValue, memory.resource()),
+        known_index_(memory.resource()) {}
 
-  Program* build() {
+  Program* build(const Program* outer, const OuterValues& outer_values) {
+    outer_ = outer;
+    outer_values_ = &outer_values;
     program_ = arena_.make<Program>();
-    program_->graph = &graph_;
+    program_->graph = lifetimes_.graph;
     program_->arena_bytes = placement_.peak.empty() ? 0 : placement_.peak[0];
     find_offsets();
     program_->steps = arena_.array<Step>(lifetimes_.steps.size());
     // Bodies refer to values of this program by index, so every value comes before any body.
-    for (const Edge* edge : graph_.inputs) value_of(edge);
+    for (uint32_t v : lifetimes_.values.inputs()) value_of(v);
     for (size_t s = 0; s < program_->steps.size(); ++s) fill_step(s);
-    std::span<uint32_t> outputs = arena_.array<uint32_t>(graph_.outputs.size());
-    std::span<bool> copied = arena_.array<bool>(graph_.outputs.size());
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      outputs[i] = value_of(graph_.outputs[i]);
-      copied[i] = lifetimes_.output_copied[i];
-    }
-    program_->outputs = outputs;
-    program_->output_copied = copied;
-    program_->values = arena_.copy(values_);
-    find_frees();
+    program_->outputs = indices(lifetimes_.values.outputs());
+    program_->values = arena_.copy(std::span<const ProgramValue>(values_));
     find_dead_ranges();
     for (size_t s = 0; s < program_->steps.size(); ++s) build_bodies(s);
     return program_;
   }
 
  private:
-  // Offsets by buffer; merged buffers have none.
+  // Offsets by buffer; those moved to an output have none.
   void find_offsets() {
     size_t next = 0;
     offsets_.assign(lifetimes_.buffers.size(), 0);
@@ -83,109 +85,116 @@ class ProgramBuilder {
     }
   }
 
-  uint32_t value_of(const Edge* edge) {
-    if (edge == nullptr) return kNoValue;
-    const auto found = index_.find(edge->id);
-    if (found != index_.end()) return found->second;
+  std::span<const uint32_t> indices(std::span<const uint32_t> scheduled) {
+    std::span<uint32_t> result = arena_.array<uint32_t>(scheduled.size());
+    for (size_t i = 0; i < result.size(); ++i) result[i] = value_of(scheduled[i]);
+    return result;
+  }
+
+  uint32_t value_of(uint32_t scheduled) {
+    if (scheduled == kNoValue) return kNoValue;
+    if (index_[scheduled] != kNoValue) return index_[scheduled];
     ProgramValue value;
-    value.edge = edge;
-    const Facts& facts = facts_[edge];
+    value.edge = lifetimes_.values[scheduled].edge;
+    const Facts& facts = facts_[value.edge];
     value.is_static = is_static(facts);
     value.view.type = facts.type.type;
-    if (value.is_static) {
-      std::span<int64_t> dims = arena_.array<int64_t>(facts.type.rank());
-      for (size_t i = 0; i < dims.size(); ++i) dims[i] = facts.type.dims[i].value();
-      value.view.dims = dims;
-      value.bytes = value.view.bytes();
-    }
-    locate(edge, value);
-    const auto index = static_cast<uint32_t>(values_.size());
+    std::span<int64_t> dims = arena_.array<int64_t>(facts.type.rank());
+    for (size_t i = 0; i < dims.size(); ++i) dims[i] = facts.type.dims[i].constant().value_or(-1);
+    value.view.dims = dims;
+    if (value.is_static) value.bytes = value.view.bytes();
+    locate(lifetimes_.locations[scheduled], value);
+    index_[scheduled] = static_cast<uint32_t>(values_.size());
     values_.push_back(value);
-    index_[edge->id] = index;
-    return index;
+    return index_[scheduled];
   }
 
-  void locate(const Edge* edge, ProgramValue& value) {
-    const Location location = lifetimes_.locations.at(edge->id);
-    value.where = location.where;
+  void locate(const Location& location, ProgramValue& value) {
+    const int64_t offset = location.offset.value();
     switch (location.where) {
       case Where::kArena:
-        value.offset = offsets_[location.index] + location.offset.value();
+        value.address = {Space::kArena, 0, offsets_[location.index] + offset};
         break;
       case Where::kInput:
+        value.address = {Space::kInput, location.index, offset};
+        break;
       case Where::kOutput:
-        value.index = location.index;
-        value.offset = location.offset.value();
+        value.address = {Space::kOutput, location.index, offset};
         break;
       case Where::kConstant:
-        value.data = constant_data(edge, location);
+        locate_constant(location.index, offset, value);
         break;
       case Where::kOuter:
-        value.index = outer_value(location.index);
-        value.offset = location.offset.value();
-        // A constant of an enclosing graph is a constant here.
-        if (const ProgramValue& source = outer_->values[value.index]; source.where == Where::kConstant) {
-          value.where = Where::kConstant;
-          value.data = source.data == nullptr ? nullptr : source.data + value.offset;
-        }
+        locate_outer(location.index, offset, value);
         break;
       case Where::kDynamic:
+        value.address = {Space::kDynamic, 0, 0};
         break;
     }
   }
 
-  // Data of the edge that the location names; `edge` itself or a view of it.
-  std::byte* constant_data(const Edge* edge, const Location& location) {
-    const Edge* root = edge;
-    while (root->id != location.index) root = root->producer->inputs[0];
-    if (root->data != nullptr) {
-      std::byte* raw = model_.weights().raw(*root);
-      return raw == nullptr ? nullptr : raw + location.offset.value();
+  void locate_constant(uint32_t scheduled, int64_t offset, ProgramValue& value) {
+    const Edge* source = lifetimes_.values[scheduled].edge;
+    if (source->data != nullptr) {
+      value.edge = source;
+      value.address = {Space::kWeight, 0, offset};
+      return;
     }
-    auto [entry, added] = constants_.try_emplace(root->id, nullptr);
-    if (added) entry->second = materialize(facts_[root], arena_).data;
-    return entry->second + location.offset.value();
+    auto [entry, added] = known_index_.try_emplace(scheduled, static_cast<uint32_t>(known_.size()));
+    if (added) known_.push_back(materialize(facts_[source], arena_).data);
+    value.address = {Space::kKnown, entry->second, offset};
   }
 
-  uint32_t outer_value(uint32_t edge_id) const {
-    for (uint32_t i = 0; i < outer_->values.size(); ++i) {
-      if (outer_->values[i].edge->id == edge_id && !outer_->values[i].view.packed) return i;
+  void locate_outer(uint32_t edge_id, int64_t offset, ProgramValue& value) {
+    const uint32_t index = outer_values_->at(edge_id);
+    const ProgramValue& source = outer_->values[index];
+    value.address = {Space::kOuter, index, offset};
+    // A constant of an enclosing graph is a constant here.
+    if (is_constant(source.address.space)) {
+      value.edge = source.edge;
+      value.address = source.address;
+      value.address.offset += offset;
     }
-    return kNoValue;
   }
 
   uint32_t packed_value(const Node& node, size_t input) {
     ProgramValue value;
     value.edge = node.inputs[input];
-    value.where = Where::kConstant;
+    value.address = {Space::kPacked, 0, model_.weights().packed_offset(node, input)};
     value.view = value.edge->data->view();
     value.view.packed = true;
     value.view.data = nullptr;
-    value.data = model_.weights().packed(node, input);
     values_.push_back(value);
     return static_cast<uint32_t>(values_.size() - 1);
   }
 
   void fill_step(size_t s) {
     const StepInfo& info = lifetimes_.steps[s];
-    const Node& node = *info.node;
     Step& step = program_->steps[s];
+    step.kind = info.kind;
+    if (info.kind == StepKind::kRun) return fill_run(info, step);
+    step.node = lifetimes_.values[info.value].edge->producer;
+    step.inputs = indices({&info.value, 1});
+    step.output = info.output;
+  }
+
+  void fill_run(const StepInfo& info, Step& step) {
+    const Node& node = lifetimes_.node(info);
     step.node = &node;
     step.dynamic = info.dynamic;
-    if (info.nested != StepInfo::kNone) step.nested_offset = offsets_[info.nested];
-    std::span<uint32_t> inputs = arena_.array<uint32_t>(node.inputs.size());
+    if (info.scratch != StepInfo::kNone) step.scratch_offset = offsets_[info.scratch];
+    const std::span<const uint32_t> reads = lifetimes_.values.reads(info.turn);
+    std::span<uint32_t> inputs = arena_.array<uint32_t>(reads.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const bool packed = node.inputs[i] != nullptr && model_.weights().is_packed(node, i);
-      inputs[i] = packed ? packed_value(node, i) : value_of(node.inputs[i]);
+      const bool packed = reads[i] != kNoValue && model_.weights().is_packed(node, i);
+      inputs[i] = packed ? packed_value(node, i) : value_of(reads[i]);
     }
-    std::span<uint32_t> outputs = arena_.array<uint32_t>(node.outputs.size());
-    for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = value_of(node.outputs[i]);
     step.inputs = inputs;
-    step.outputs = outputs;
+    step.outputs = indices(lifetimes_.values.makes(info.turn));
     step.first_argument = program_->argument_count;
-    program_->argument_count += static_cast<uint32_t>(inputs.size() + outputs.size());
+    program_->argument_count += static_cast<uint32_t>(step.inputs.size() + step.outputs.size());
     if (node.op->control_flow) {
-      for (const Edge* edge : captured_edges(node)) value_of(edge);
+      for (uint32_t v : lifetimes_.values.captures(info.turn)) value_of(v);
       step.first_body = program_->body_count;
       program_->body_count += static_cast<uint32_t>(bodies_of(node).size());
     }
@@ -207,35 +216,12 @@ class ProgramBuilder {
     if (node.op->cost != nullptr) step.operations = node.op->cost(NodeContext(node, inputs, outputs));
   }
 
-  // A dynamic value is freed after the last step that reads it.
-  void find_frees() {
-    std::unordered_map<uint32_t, size_t> last;
-    for (size_t s = 0; s < program_->steps.size(); ++s) {
-      const Step& step = program_->steps[s];
-      for (uint32_t i : step.inputs) last[i] = s;
-      for (uint32_t i : step.outputs) last[i] = s;
-      if (step.node->op->control_flow) {
-        for (const Edge* edge : captured_edges(*step.node)) {
-          if (const auto found = index_.find(edge->id); found != index_.end()) last[found->second] = s;
-        }
-      }
-    }
-    std::vector<std::vector<uint32_t>> frees(program_->steps.size());
-    for (const auto& [index, step] : last) {
-      if (index == kNoValue || program_->values[index].where != Where::kDynamic) continue;
-      const bool is_output =
-          std::find(program_->outputs.begin(), program_->outputs.end(), index) != program_->outputs.end();
-      if (!is_output) frees[step].push_back(index);
-    }
-    for (size_t s = 0; s < frees.size(); ++s) program_->steps[s].frees = arena_.copy(frees[s]);
-  }
-
   void find_dead_ranges() {
     if (!model_.options().check_plans) return;
     std::vector<DeadRange> dead;
     for (size_t b = 0; b < lifetimes_.buffers.size(); ++b) {
       const BufferInfo& buffer = lifetimes_.buffers[b];
-      // What lives to the end may be an output that is copied after the last step.
+      // What lives to the end may be an output that is read after the last step.
       const bool to_the_end = buffer.upper == static_cast<int64_t>(lifetimes_.steps.size());
       if (buffer.live && !to_the_end) dead.push_back({buffer.upper - 1, offsets_[b], buffer.size.value()});
     }
@@ -245,48 +231,55 @@ class ProgramBuilder {
   }
 
   void build_bodies(size_t s) {
+    const StepInfo& info = lifetimes_.steps[s];
+    const auto found = lifetimes_.nested.find(info.turn);
+    if (info.kind != StepKind::kRun || found == lifetimes_.nested.end()) return;
+    const NestedMemory& nested = found->second;
     Step& step = program_->steps[s];
-    const auto found = lifetimes_.bodies.find(step.node->id);
-    if (found == lifetimes_.bodies.end()) return;
-    const std::vector<Graph*> graphs = bodies_of(*step.node);
-    std::span<Program*> bodies = arena_.array<Program*>(graphs.size());
-    for (size_t b = 0; b < graphs.size(); ++b) {
-      if (found->second[b] == nullptr) continue;
-      const Lifetimes& body = *found->second[b];
-      const plan::Placement placement = place(body.problem(), model_.options().naive);
-      bodies[b] = build_program(*graphs[b], facts_, body, placement, model_, program_, arena_);
+    const int64_t base = info.nested == StepInfo::kNone ? 0 : offsets_[info.nested];
+    std::span<int64_t> workspace = arena_.array<int64_t>(nested.workspace.size());
+    for (size_t i = 0; i < workspace.size(); ++i) workspace[i] = base + nested.workspace[i].value();
+    step.workspace = workspace;
+    step.bodies_offset = base + nested.bodies_offset.value();
+    OuterValues visible;
+    for (uint32_t v : lifetimes_.values.captures(info.turn))
+      visible[lifetimes_.values[v].edge->id] = index_[v];
+    std::span<Program*> bodies = arena_.array<Program*>(nested.bodies.size());
+    for (size_t b = 0; b < bodies.size(); ++b) {
+      if (nested.bodies[b] == nullptr) continue;
+      const Lifetimes& body = *nested.bodies[b];
+      bodies[b] = ProgramBuilder(facts_, body, *body.placement, model_, arena_, memory_, known_)
+                      .build(program_, visible);
     }
     step.bodies = bodies;
-    if (step.node->op_type == "Loop") place_carried(step);
   }
 
-  // Two copies of each carried value of known size, behind the body's own memory.
-  void place_carried(Step& step) {
-    Program* body = step.bodies[0];
-    const size_t carried = step.node->inputs.size() - 2;
-    std::span<int64_t> offsets = arena_.array<int64_t>(carried * 2);
-    int64_t next = round_up(body->arena_bytes, 64);
-    for (size_t i = 0; i < carried; ++i) {
-      const Facts& facts = facts_[body->graph->inputs[i + 2]];
-      const int64_t bytes = is_static(facts) ? round_up(value_bytes(facts).value(), 64) : 0;
-      for (size_t copy = 0; copy < 2; ++copy, next += bytes) offsets[i * 2 + copy] = next;
-    }
-    body->carried_offsets = offsets;
-  }
-
-  const Graph& graph_;
   FactsTable& facts_;
   const Lifetimes& lifetimes_;
   const plan::Placement& placement_;
   const PreparedModel& model_;
-  const Program* outer_;
+  const Program* outer_ = nullptr;
+  const OuterValues* outer_values_ = nullptr;
   BumpArena& arena_;
+  TransientMemory& memory_;
+  Known& known_;
   Program* program_ = nullptr;
-  std::vector<int64_t> offsets_;
-  std::vector<ProgramValue> values_;
-  std::unordered_map<uint32_t, uint32_t> index_;        // edge id -> value
-  std::unordered_map<uint32_t, std::byte*> constants_;  // materialized, by edge id
+  std::pmr::vector<int64_t> offsets_;
+  std::pmr::vector<ProgramValue> values_;
+  std::pmr::vector<uint32_t> index_;                         // scheduled value -> value
+  std::pmr::unordered_map<uint32_t, uint32_t> known_index_;  // scheduled value -> entry of known_
 };
+
+}  // namespace
+
+BuiltProgram build_program(FactsTable& facts, const Lifetimes& lifetimes, const plan::Placement& placement,
+                           const PreparedModel& model, BumpArena& arena, TransientMemory& memory) {
+  ProgramBuilder::Known known(memory.resource());
+  BuiltProgram built;
+  built.program = ProgramBuilder(facts, lifetimes, placement, model, arena, memory, known).build(nullptr, {});
+  built.known = arena.copy(std::span<std::byte* const>(known));
+  return built;
+}
 
 Frame* make_frame(const Program& program, BumpArena& arena) {
   Frame* frame = arena.make<Frame>();
@@ -306,10 +299,20 @@ Frame* make_frame(const Program& program, BumpArena& arena) {
   return frame;
 }
 
-Program* build_program(const Graph& graph, FactsTable& facts, const Lifetimes& lifetimes,
-                       const plan::Placement& placement, const PreparedModel& model, const Program* outer,
-                       BumpArena& arena) {
-  return ProgramBuilder(graph, facts, lifetimes, placement, model, outer, arena).build();
+void bind_constants(Frame& frame, const Weights& weights, std::span<std::byte* const> known) {
+  for (size_t i = 0; i < frame.values.size(); ++i) {
+    const ProgramValue& value = frame.program->values[i];
+    const Address& address = value.address;
+    if (!is_constant(address.space)) continue;
+    frame.values[i] = value.view;
+    std::byte* base = address.space == Space::kKnown    ? known[address.index]
+                      : address.space == Space::kPacked ? weights.packed_base()
+                                                        : weights.raw(*value.edge);
+    frame.values[i].data = base + address.offset;
+  }
+  for (Frame* body : frame.bodies) {
+    if (body != nullptr) bind_constants(*body, weights, known);
+  }
 }
 
 }  // namespace plimsoll

@@ -6,7 +6,6 @@
 
 #include "base/checked.h"
 #include "ops/invoke.h"
-#include "plan/check.h"
 #include "prepare/program_builder.h"
 
 namespace plimsoll {
@@ -97,70 +96,44 @@ GraphInferrer::Hook fold_small(BumpArena& arena, DimPool& pool) {
   };
 }
 
-int64_t most_live(const Lifetimes& lifetimes, size_t* at) {
-  int64_t most = 0;
-  const std::vector<Dim> live = lifetimes.live_bytes();
-  for (size_t s = 0; s < live.size(); ++s) {
-    if (live[s].value() > most) {
-      most = live[s].value();
-      if (at != nullptr) *at = s;
-    }
-  }
-  return most;
-}
-
-// Writing pieces of a Concat in place saves a copy but keeps the whole alive for longer: the smaller
-// peak decides.
-Lifetimes choose_lifetimes(const Graph& graph, FactsTable& facts, LifetimeOptions options) {
-  Lifetimes with = analyze(graph, facts, options);
-  if (!options.reuse) return with;
-  options.pieces = false;
-  Lifetimes without = analyze(graph, facts, options);
-  return most_live(with, nullptr) <= most_live(without, nullptr) ? std::move(with) : std::move(without);
-}
-
-}  // namespace
-
-ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget)
-    : shapes_(std::move(shapes)), arena_(budget) {
-  const auto start = std::chrono::steady_clock::now();
-  // What only planning needs leaves with this function.
-  Budget planning("planning", 0);
-  BumpArena transient(planning);
-  DimPool pool(transient);
-  const Graph& graph = model.graph();
-  FactsTable facts(graph, transient);
-  bind_inputs(graph, shapes_, facts, transient);
-  try {
-    GraphInferrer(facts, transient, pool, fold_small(transient, pool)).infer(graph);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kInvalidModel || !leaves_shapes_open(graph)) throw;
-    blame_shapes(graph, shapes_, error);
-  }
-
+LifetimeOptions lifetime_options(const PreparedModel& model) {
   LifetimeOptions options;
   options.threads = model.options().threads;
   options.naive = model.options().naive;
   options.reuse = !options.naive;
   options.is_packed = [&](const Node& node, size_t input) { return model.weights().is_packed(node, input); };
-  const Lifetimes lifetimes = choose_lifetimes(graph, facts, options);
-  depends_on_data_ = lifetimes.depends_on_data;
+  return options;
+}
 
-  const plan::Problem problem = lifetimes.problem();
-  const plan::Placement placement = place(problem, options.naive);
-  if (model.options().check_plans) {
-    const std::vector<std::string> violations = plan::check(problem, placement);
-    if (!violations.empty())
-      fail(ErrorCode::kInvalidModel, "the plan is wrong (a bug in Plimsoll): {}", violations[0]);
+}  // namespace
+
+ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget,
+                     Effort effort)
+    : shapes_(std::move(shapes)), budget_("plan", 0, &budget), arena_(budget_) {
+  const auto start = std::chrono::steady_clock::now();
+  planned_after_load_ = model.weights().is_loaded();
+  // What only planning needs leaves with this function.
+  TransientMemory transient(budget_);
+  DimPool pool(transient.arena());
+  const Graph& graph = model.graph();
+  FactsTable facts(graph, transient.arena());
+  bind_inputs(graph, shapes_, facts, transient.arena());
+  try {
+    GraphInferrer(facts, transient.arena(), pool, fold_small(transient.arena(), pool)).infer(graph);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidModel || !leaves_shapes_open(graph)) throw;
+    blame_shapes(graph, shapes_, error);
   }
-  program_ = build_program(graph, facts, lifetimes, placement, model, nullptr, arena_);
+
+  const Proposal proposal =
+      best_proposal(graph, facts, lifetime_options(model), effort, model.options().check_plans, transient);
+  const BuiltProgram built =
+      build_program(facts, proposal.lifetimes, proposal.placement, model, arena_, transient);
+  program_ = built.program;
+  known_ = built.known;
   frames_ = arena_.array<Frame*>(static_cast<size_t>(model.options().concurrent_runs));
   for (Frame*& frame : frames_) frame = make_frame(*program_, arena_);
-  size_t peak_step = 0;
-  lower_bound_bytes_ = most_live(lifetimes, &peak_step);
-  if (!lifetimes.steps.empty()) node_at_peak_ = lifetimes.steps[peak_step].node->name;
-  planned_bytes_ = round_up(program_->arena_bytes, page_bytes());
-  scratch_bytes_ = round_up(lifetimes.scratch_bytes().value(), page_bytes());
+  if (planned_after_load_) bind_weights(model.weights());
   auto add_bound = [&](const Edge* edge) {
     bound_bytes_ = checked_add(bound_bytes_, value_bytes(facts[edge]).value());
   };
@@ -168,15 +141,34 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   for (const Edge* edge : graph.outputs) {
     if (facts[edge].is_concrete()) add_bound(edge);
   }
+  describe(proposal);
+  planning_peak_bytes_ = budget_.report().peak_bytes;
+  prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+void ShapePlan::bind_weights(const Weights& weights) {
+  for (Frame* frame : frames_) bind_constants(*frame, weights, known_);
+}
+
+void ShapePlan::describe(const Proposal& proposal) {
+  const Lifetimes& lifetimes = proposal.lifetimes;
+  depends_on_data_ = lifetimes.depends_on_data;
+  most_live_bytes_ = proposal.most_live_bytes;
+  planned_bytes_ = round_up(program_->arena_bytes, page_bytes());
+  const auto name_of = [&](size_t step) {
+    const Node* node = program_->steps[step].node;
+    return node == nullptr ? std::string() : std::string(node->name);
+  };
+  if (!lifetimes.steps.empty()) node_at_peak_ = name_of(proposal.peak_step);
   size_t next = 0;
   for (const BufferInfo& buffer : lifetimes.buffers) {
     if (!buffer.live) continue;
-    const Node* producer = lifetimes.steps[static_cast<size_t>(buffer.lower)].node;
-    const std::string_view name = buffer.edge != nullptr ? buffer.edge->name : producer->name;
-    buffers_.push_back({std::string(name), std::string(producer->name), placement.offsets[next++],
-                        buffer.size.value(), buffer.lower, buffer.upper});
+    const std::string node = name_of(static_cast<size_t>(buffer.lower));
+    const bool scratch = buffer.kind == BufferInfo::Kind::kScratch;
+    buffers_.push_back({buffer.edge != nullptr ? std::string(buffer.edge->name) : node, node,
+                        proposal.placement.offsets[next++], buffer.size.value(), buffer.lower, buffer.upper,
+                        scratch});
   }
-  prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace plimsoll

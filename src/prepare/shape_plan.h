@@ -8,6 +8,7 @@
 #include "plimsoll/plan.h"
 #include "prepare/prepared_model.h"
 #include "prepare/program.h"
+#include "prepare/proposals.h"
 
 namespace plimsoll {
 
@@ -15,29 +16,40 @@ namespace plimsoll {
 class ShapePlan {
  public:
   // `shapes`: one per input of the model. Throws kInvalidArgument if they do not fit the model.
-  ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget);
+  ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget,
+            Effort effort = Effort::kQuick);
   ShapePlan(const ShapePlan&) = delete;
 
   const std::vector<std::vector<int64_t>>& shapes() const { return shapes_; }
   const Program& program() const { return *program_; }
   Frame& frame(size_t run) const { return *frames_[run]; }  // one per concurrent run
+  // Gives the frames the addresses of weights, which are loaded now. Once, before the first run.
+  void bind_weights(const Weights& weights);
   int64_t planned_bytes() const { return planned_bytes_; }  // whole pages
-  int64_t scratch_bytes() const { return scratch_bytes_; }  // whole pages
   int64_t bound_bytes() const { return bound_bytes_; }      // inputs and outputs whose shape is known
-  int64_t lower_bound_bytes() const { return lower_bound_bytes_; }
+  int64_t most_live_bytes() const { return most_live_bytes_; }
+  // What the plan and the tables that made it took together.
+  int64_t planning_peak_bytes() const { return planning_peak_bytes_; }
+  bool planned_after_load() const { return planned_after_load_; }  // beside the weights
+  // For plans that only tell what a session would hold.
+  void assume_planned_after_load(bool after) { planned_after_load_ = after; }
   bool depends_on_data() const { return depends_on_data_; }
   const std::string& node_at_peak() const { return node_at_peak_; }
   const std::vector<PlannedBuffer>& buffers() const { return buffers_; }
-  BumpArena& arena() { return arena_; }
   int64_t memory_bytes() const { return arena_.mapped_bytes(); }
   double prepare_ms() const { return prepare_ms_; }
 
  private:
+  void describe(const Proposal& proposal);
+
   std::vector<std::vector<int64_t>> shapes_;
+  Budget budget_;
   BumpArena arena_;
   Program* program_ = nullptr;
+  std::span<std::byte* const> known_;
   std::span<Frame*> frames_;
-  int64_t planned_bytes_ = 0, scratch_bytes_ = 0, bound_bytes_ = 0, lower_bound_bytes_ = 0;
+  int64_t planned_bytes_ = 0, bound_bytes_ = 0, most_live_bytes_ = 0, planning_peak_bytes_ = 0;
+  bool planned_after_load_ = false;
   bool depends_on_data_ = false;
   std::string node_at_peak_;
   std::vector<PlannedBuffer> buffers_;

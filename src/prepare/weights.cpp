@@ -105,18 +105,13 @@ void Weights::load(Budget& budget, const Drop& drop) {
     node.op->pack(context, item.input, *edge.constant, packed_arena_.data() + item.offset);
     if (edge.data->in_file) drop(edge.data->bytes);
   }
-}
-
-std::byte* Weights::packed(const Node& node, size_t input) const {
-  return packed_arena_.data() == nullptr
-             ? nullptr
-             : packed_arena_.data() + packed_[packed_at_.at(key(node, input))].offset;
+  loaded_ = true;
 }
 
 std::byte* Weights::raw(const Edge& edge) const {
   const auto copied = copied_at_.find(edge.id);
   if (copied == copied_at_.end()) return const_cast<std::byte*>(edge.data->bytes.data());
-  return copied_arena_.data() == nullptr ? nullptr : copied_arena_.data() + copied->second;
+  return copied_arena_.data() + copied->second;
 }
 
 }  // namespace plimsoll

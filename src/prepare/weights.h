@@ -25,8 +25,13 @@ class Weights {
   void load(Budget& budget, const Drop& drop);
 
   bool is_packed(const Node& node, size_t input) const { return packed_at_.count(key(node, input)) > 0; }
+  // Where its packed form is, from packed_base().
+  int64_t packed_offset(const Node& node, size_t input) const {
+    return packed_[packed_at_.at(key(node, input))].offset;
+  }
+  bool is_loaded() const { return loaded_; }
   // Valid after load.
-  std::byte* packed(const Node& node, size_t input) const;
+  std::byte* packed_base() const { return packed_arena_.data(); }
   std::byte* raw(const Edge& edge) const;
 
   int64_t packed_bytes() const { return packed_bytes_; }  // of the arena, whole pages
@@ -51,6 +56,7 @@ class Weights {
   int64_t packed_bytes_ = 0, mapped_bytes_ = 0, copied_bytes_ = 0, largest_raw_ = 0;
   Arena packed_arena_, copied_arena_;
   Charge mapped_charge_;
+  bool loaded_ = false;
 };
 
 }  // namespace plimsoll

@@ -87,48 +87,36 @@ ModelInfo describe_model(Graph& graph) {
   return info;
 }
 
-Requirement requirement(const PreparedModel& model, const ShapePlan& shape) {
-  Requirement need;
-  const int64_t runs = model.options().concurrent_runs;
-  auto account = [&](Account a) -> int64_t& { return need.accounts[static_cast<size_t>(a)]; };
-  account(Account::kSession) = model.memory_bytes() + shape.memory_bytes();
-  account(Account::kWeights) = model.weights().weights_bytes();
-  account(Account::kPacked) = model.weights().packed_bytes();
-  account(Account::kPlanned) = checked_mul(runs, shape.planned_bytes());
-  account(Account::kScratch) = checked_mul(runs, shape.scratch_bytes());
-  account(Account::kBound) = checked_mul(runs, shape.bound_bytes());
-  for (int64_t bytes : need.accounts) need.run_peak_bytes = checked_add(need.run_peak_bytes, bytes);
-  need.load_peak_bytes = model.memory_bytes() + model.weights().weights_bytes() +
-                         model.weights().packed_bytes() + model.weights().largest_raw_bytes();
-  return need;
+namespace {
+
+std::string step_name(const Step& step) {
+  const std::string_view node = step.node == nullptr ? std::string_view() : step.node->name;
+  switch (step.kind) {
+    case StepKind::kCopy:
+      return fmt::format("copy of {} to output {}", node, step.output);
+    case StepKind::kDrop:
+      return fmt::format("drop of {}", node);
+    default:
+      return std::string(node);
+  }
 }
 
-void check_fits(const PreparedModel& model, const ShapePlan& shape, int64_t limit_bytes) {
-  const Requirement need = requirement(model, shape);
-  if (limit_bytes == 0 || need.peak_bytes() <= limit_bytes) return;
-  fail(ErrorCode::kBudgetExceeded,
-       "the limit of {} bytes is too small: these shapes need {} bytes, most of the activations at node "
-       "'{}'; the "
-       "smallest limit that would do is {}",
-       limit_bytes, need.peak_bytes(), shape.node_at_peak(), need.peak_bytes());
-}
+}  // namespace
 
 Plan describe_plan(const PreparedModel& model, const ShapePlan& shape) {
   const Requirement need = requirement(model, shape);
   Plan plan;
   plan.concrete = true;
   plan.depends_on_data = shape.depends_on_data();
-  plan.peak_bytes = need.peak_bytes();
-  plan.minimum_limit_bytes = plan.peak_bytes;
-  const int64_t runs = model.options().concurrent_runs;
-  const int64_t live = need.run_peak_bytes - runs * (shape.planned_bytes() - shape.lower_bound_bytes());
-  plan.lower_bound_bytes = std::max(need.load_peak_bytes, live);
+  plan.peak_bytes = need.peak_bytes;
+  plan.minimum_limit_bytes = plan.depends_on_data ? 0 : plan.peak_bytes;
+  plan.lower_bound_bytes = lower_bound_bytes(model, shape);
   plan.node_at_peak = shape.node_at_peak();
   plan.threads = model.options().threads;
   plan.instruction_set = Env::GetInstructionSet();
   plan.accounts = need.accounts;
   plan.buffers = shape.buffers();
-  for (const Step& step : shape.program().steps) plan.steps.emplace_back(step.node->name);
+  for (const Step& step : shape.program().steps) plan.steps.push_back(step_name(step));
   plan.prepare_ms = shape.prepare_ms();
   return plan;
 }

@@ -7,6 +7,7 @@
 
 #include "memory/budget.h"
 #include "plimsoll/env.h"
+#include "plimsoll/error.h"
 
 namespace plimsoll {
 
@@ -34,6 +35,18 @@ class IdleMemory {
   std::mutex mutex_;
   std::list<Release> sessions_;
 };
+
+// Tries again once with what `make_room` gives up, if the line was in the way.
+template <typename Take, typename MakeRoom>
+auto take_with_room(Take&& take, MakeRoom&& make_room) {
+  try {
+    return take();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBudgetExceeded) throw;
+  }
+  make_room();
+  return take();
+}
 
 struct Env::Impl {
   explicit Impl(int64_t limit_bytes) : budget("process", limit_bytes) {}

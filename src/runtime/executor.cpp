@@ -12,32 +12,31 @@ void Executor::bind(Frame& frame, std::byte* arena, std::span<const TensorView> 
   const Program& program = *frame.program;
   for (size_t i = 0; i < program.values.size(); ++i) {
     const ProgramValue& value = program.values[i];
+    const Address& address = value.address;
+    if (is_constant(address.space)) continue;
     TensorView& view = frame.values[i];
     view = value.view;
-    switch (value.where) {
-      case Where::kArena:
-        view.data = arena + value.offset;
+    switch (address.space) {
+      case Space::kArena:
+        view.data = arena + address.offset;
         break;
-      case Where::kConstant:
-        view.data = value.data;
+      case Space::kInput:
+        if (!value.is_static) view = inputs[address.index];
+        view.data = inputs[address.index].data + address.offset;
         break;
-      case Where::kInput:
-        if (!value.is_static) view = inputs[value.index];
-        view.data = inputs[value.index].data + value.offset;
+      case Space::kOutput:
+        view.data = outputs[address.index].data + address.offset;
         break;
-      case Where::kOutput:
-        view.data = outputs[value.index].data + value.offset;
+      case Space::kOuter:
+        if (!value.is_static) view = outer->values[address.index];
+        view.data = outer->values[address.index].data + address.offset;
         break;
-      case Where::kOuter:
-        if (!value.is_static) view = outer->values[value.index];
-        view.data = outer->values[value.index].data + value.offset;
-        break;
-      case Where::kDynamic:
+      default:
         break;
     }
   }
   for (const Step& step : program.steps) {
-    if (!step.dynamic) refresh_arguments(frame, step);
+    if (step.kind == StepKind::kRun && !step.dynamic) refresh_arguments(frame, step);
   }
 }
 
@@ -62,30 +61,43 @@ void Executor::run(Frame& frame, std::byte* arena, std::span<const TensorView> i
   for (size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = program.steps[s];
     check_stop();
-    if (context_.profile == nullptr) {
-      run_step(frame, step, arena);
-    } else {
-      const auto start = std::chrono::steady_clock::now();
-      run_step(frame, step, arena);
-      Profile::Entry& entry = context_.profile->entries[step.node->id];
-      entry.node = step.node;
-      entry.count += 1;
-      entry.operations += step.operations;
-      entry.nanoseconds += (std::chrono::steady_clock::now() - start).count();
+    switch (step.kind) {
+      case StepKind::kRun:
+        run_step(frame, step, arena);
+        break;
+      case StepKind::kCopy: {
+        const TensorView& value = frame.values[step.inputs[0]];
+        if (const int64_t bytes = value.bytes(); bytes > 0)
+          std::memmove(outputs[step.output].data, value.data, static_cast<size_t>(bytes));
+        break;
+      }
+      case StepKind::kDrop:
+        context_.dynamic->free_tensor(frame.values[step.inputs[0]]);
+        break;
     }
-    for (uint32_t i : step.frees) context_.dynamic->free_tensor(frame.values[i]);
     if (context_.poison) poison_dead(program, s, next_dead, arena);
   }
 }
 
 void Executor::run_step(Frame& frame, const Step& step, std::byte* arena) {
-  if (step.node->op->control_flow) return run_control_flow(frame, step, arena);
+  if (context_.profile == nullptr) return run_node(frame, step, arena);
+  const auto start = std::chrono::steady_clock::now();
+  run_node(frame, step, arena);
+  Profile::Entry& entry = context_.profile->entries[step.node->id];
+  entry.node = step.node;
+  entry.count += 1;
+  entry.operations += step.operations;
+  entry.nanoseconds += (std::chrono::steady_clock::now() - start).count();
+}
+
+void Executor::run_node(Frame& frame, const Step& step, std::byte* arena) {
+  if (step.node->op->control_flow) return run_bodies(frame, step, arena);
   if (step.dynamic) return run_dynamic(frame, step);
   RunContext run;
   run.node = step.node;
   run.inputs = frame.arguments.subspan(step.first_argument, step.inputs.size());
   run.outputs = frame.arguments.subspan(step.first_argument + step.inputs.size(), step.outputs.size());
-  run.scratch = context_.scratch;
+  run.scratch = arena + step.scratch_offset;
   run.bound = step.bound;
   run.threads = context_.threads;
   run.text = context_.dynamic;
@@ -95,7 +107,7 @@ void Executor::run_step(Frame& frame, const Step& step, std::byte* arena) {
 // Shapes are inferred from the data at hand, then memory is taken for exactly that.
 void Executor::run_dynamic(Frame& frame, const Step& step) {
   const Node& node = *step.node;
-  BumpArena temporary(*context_.budget, Account::kDynamic);
+  BumpArena temporary(*context_.budget, Account::kScratch);
   DimPool pool(temporary);
   refresh_arguments(frame, step);
   const std::span<TensorView> inputs = frame.arguments.subspan(step.first_argument, step.inputs.size());
@@ -117,7 +129,7 @@ void Executor::run_dynamic(Frame& frame, const Step& step) {
     std::vector<int64_t> dims;
     for (Dim d : results[i].type.dims) dims.push_back(d.value());
     TensorView& value = frame.values[step.outputs[i]];
-    if (frame.program->values[step.outputs[i]].where == Where::kDynamic) {
+    if (frame.program->values[step.outputs[i]].address.space == Space::kDynamic) {
       value = context_.dynamic->allocate_tensor(results[i].type.type, dims);
     } else if (!std::equal(dims.begin(), dims.end(), value.dims.begin(), value.dims.end())) {
       fail(ErrorCode::kInvalidModel, "{}: output {}: expected shape {}, found {}", node.label(), i,

@@ -29,7 +29,6 @@ void check_stop(const RunOptions& options);
 class Executor {
  public:
   struct Context {
-    std::byte* scratch = nullptr;
     int threads = 1;
     const RunOptions* options = nullptr;
     DynamicMemory* dynamic = nullptr;
@@ -39,8 +38,9 @@ class Executor {
   };
   explicit Executor(const Context& context) : context_(context) {}
 
-  // Runs a frame's program in `arena`. `outputs` are the memory of outputs that are not copied;
-  // afterwards values of the outputs are in frame.values. `outer` is the enclosing frame of a body.
+  // Runs a frame's program in `arena`; constants of the frame are bound. `outputs` are the memory of outputs
+  // of known shape; afterwards the values of the others are in frame.values. `outer` is the enclosing frame
+  // of a body.
   void run(Frame& frame, std::byte* arena, std::span<const TensorView> inputs,
            std::span<const TensorView> outputs, const Frame* outer = nullptr);
 
@@ -49,17 +49,12 @@ class Executor {
             std::span<const TensorView> outputs, const Frame* outer);
   void check_stop() const { plimsoll::check_stop(*context_.options); }
   void run_step(Frame& frame, const Step& step, std::byte* arena);
+  void run_node(Frame& frame, const Step& step, std::byte* arena);
   void run_dynamic(Frame& frame, const Step& step);
   void refresh_arguments(Frame& frame, const Step& step);
-  void set_result(Frame& frame, const Step& step, size_t output, const TensorView& source);
   void poison_dead(const Program& program, size_t step, size_t& next, std::byte* arena);
-
-  // control_flow.cpp
-  void run_control_flow(Frame& frame, const Step& step, std::byte* arena);
-  void run_if(Frame& frame, const Step& step, std::byte* arena);
-  void run_loop(Frame& frame, const Step& step, std::byte* arena);
-  void free_outputs(Frame& body);
-  friend class LoopRun;
+  friend class FrameBodyRun;  // control_flow.cpp
+  void run_bodies(Frame& frame, const Step& step, std::byte* arena);
 
   Context context_;
 };

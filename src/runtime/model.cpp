@@ -12,25 +12,19 @@ struct Model::Impl {
         path(model_path),
         options(session_options),
         budget("model", 0, &env->budget) {
-    // Described as it is in the file, before anything is rewritten.
-    BumpArena arena(budget);
-    DimPool dims(arena);
-    Graph graph(arena, dims);
-    ModelSource source;
-    read_model(path, graph, source);
-    info = describe_model(graph);
+    model = std::make_unique<PreparedModel>(path, prepare_options(options), budget);
+    info = describe_model(model->graph());  // as it is in the file, before anything is rewritten
   }
   PreparedModel& prepared() {
-    if (model == nullptr) model = std::make_unique<PreparedModel>(path, prepare_options(options), budget);
+    if (!model->is_prepared()) model->prepare();
     return *model;
   }
   std::shared_ptr<Env::Impl> env;
   std::string path;
   SessionOptions options;
   Budget budget;
-  ModelInfo info;
   std::unique_ptr<PreparedModel> model;
-  std::string formula;
+  ModelInfo info;
 };
 
 Model::Model(const Env& env, const std::string& path, const SessionOptions& options)
@@ -48,19 +42,21 @@ Plan Model::MakePlan(const Shapes& shapes) const {
   const auto complete = complete_shapes(model.graph(), shapes, true);
   Plan plan;
   if (!complete.empty() || model.graph().inputs.empty()) {
-    ShapePlan shape(model, complete, impl_->budget);
-    check_fits(model, shape, impl_->options.memory_limit_bytes);
-    plan = describe_plan(model, shape);
+    // As a session does: shapes that the model fixes are planned before its weights are loaded.
+    const bool after_load = complete_shapes(model.graph(), {}, true).empty() && !model.graph().inputs.empty();
+    const auto shape =
+        plan_within<ShapePlan>(model, complete, impl_->budget, impl_->options.memory_limit_bytes);
+    shape->assume_planned_after_load(after_load);
+    check_fits(model, *shape, impl_->options.memory_limit_bytes);
+    plan = describe_plan(model, *shape);
+    if (plan.minimum_limit_bytes > 0) {
+      ShapePlan smallest(model, complete, impl_->budget, Effort::kThorough);
+      smallest.assume_planned_after_load(after_load);
+      plan.minimum_limit_bytes = std::min(plan.peak_bytes, requirement(model, smallest).peak_bytes);
+    }
   }
-  // The formula's expressions grow the graph's own memory, so they come from a copy of the model.
-  Budget planning("planning", 0);
-  PreparedModel copy(impl_->path, prepare_options(impl_->options), planning);
-  const Formula formula = make_formula(copy);
-  const int64_t fixed =
-      model.memory_bytes() + model.weights().weights_bytes() + model.weights().packed_bytes();
-  // Small shapes need less than loading does.
-  const Dim run_bytes = formula.run_bytes * Dim(model.options().concurrent_runs) + Dim(fixed);
-  plan.formula = max(run_bytes, Dim(fixed + model.weights().largest_raw_bytes())).to_string();
+  const Formula formula = make_formula(model);
+  plan.formula = formula.text;
   plan.symbols = formula.symbols;
   if (!plan.concrete) plan.depends_on_data = formula.depends_on_data;
   plan.threads = model.options().threads;
@@ -72,7 +68,9 @@ void Model::Save(const std::string& path) const {
   PrepareOptions options = prepare_options(impl_->options);
   options.keep_opset = true;
   Budget saving("saving", 0, &impl_->env->budget);
-  write_model(PreparedModel(impl_->path, options, saving).graph(), path);
+  PreparedModel model(impl_->path, options, saving);
+  model.prepare();
+  write_model(model.graph(), path);
 }
 
 }  // namespace plimsoll

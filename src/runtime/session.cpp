@@ -9,22 +9,20 @@ namespace {
 
 // Under a line that sessions share, what others keep for their next run makes room for a new one.
 template <typename Source>
-std::unique_ptr<Session::Impl> open(const Env& env, const Source& source, const SessionOptions& options) {
-  try {
-    return std::make_unique<Session::Impl>(env, source, options);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kBudgetExceeded || env.impl()->budget.limit_bytes() == 0) throw;
-  }
-  env.impl()->idle.release_all();
-  return std::make_unique<Session::Impl>(env, source, options);
+std::unique_ptr<Session::Impl> open(const Env& env, const Source& source, const SessionOptions& options,
+                                    const ShapesForInputs& shapes) {
+  const auto take = [&] { return std::make_unique<Session::Impl>(env, source, options, shapes); };
+  if (env.impl()->budget.limit_bytes() == 0) return take();
+  return take_with_room(take, [&] { env.impl()->idle.release_all(); });
 }
 
 }  // namespace
 
-Session::Session(const Env& env, const std::string& path, const SessionOptions& options)
-    : impl_(open(env, path, options)) {}
+Session::Session(const Env& env, const std::string& path, const SessionOptions& options,
+                 const ShapesForInputs& shapes)
+    : impl_(open(env, path, options, shapes)) {}
 Session::Session(const Env& env, const void* model, size_t size, const SessionOptions& options)
-    : impl_(open(env, std::span(static_cast<const std::byte*>(model), size), options)) {}
+    : impl_(open(env, std::span(static_cast<const std::byte*>(model), size), options, {})) {}
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;

@@ -6,41 +6,43 @@
 
 namespace plimsoll {
 
-Session::Impl::Impl(const Env& environment, const std::string& path, const SessionOptions& session_options)
+Session::Impl::Impl(const Env& environment, const std::string& path, const SessionOptions& session_options,
+                    const ShapesForInputs& shapes)
     : env(environment.impl()),
       options(session_options),
       budget("session", session_options.memory_limit_bytes, &env->budget),
       model(std::make_unique<PreparedModel>(path, prepare_options(session_options), budget)) {
-  initialize();
+  initialize(shapes);
 }
 
 Session::Impl::Impl(const Env& environment, std::span<const std::byte> bytes,
-                    const SessionOptions& session_options)
+                    const SessionOptions& session_options, const ShapesForInputs& shapes)
     : env(environment.impl()),
       options(session_options),
       budget("session", session_options.memory_limit_bytes, &env->budget),
       model(std::make_unique<PreparedModel>(bytes, prepare_options(session_options), budget)) {
-  initialize();
+  initialize(shapes);
 }
 
-void Session::Impl::initialize() {
+void Session::Impl::initialize(const ShapesForInputs& shapes_for) {
+  model->prepare();
   const Graph& graph = model->graph();
   for (const Edge* edge : graph.inputs) inputs.push_back(describe_edge(*edge));
   for (const Edge* edge : graph.outputs) outputs.push_back(describe_edge(*edge));
-  // A model whose shapes are all fixed is refused before the first weight is touched.
-  if (options.memory_limit_bytes > 0) {
-    const auto shapes = complete_shapes(graph, {}, true);
-    if (!shapes.empty() || graph.inputs.empty()) {
-      const ShapePlan plan(*model, shapes, budget);
-      check_fits(*model, plan, options.memory_limit_bytes);
-    }
+  plans_.store(std::make_shared<const PlanTable>());
+  // What cannot fit is refused before the first weight is touched.
+  const auto shapes = complete_shapes(graph, shapes_for ? shapes_for(inputs) : Shapes(), !shapes_for);
+  std::shared_ptr<CachedPlan> first;
+  if (!shapes.empty() || graph.inputs.empty()) {
+    first = plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes);
+    remember(first);
   }
   model->load_weights();
+  if (first != nullptr) first->bind_weights(model->weights());
   for (int i = 0; i < options.max_concurrent_runs; ++i) {
     idle_.push_back(std::make_unique<RunSlot>());
     idle_.back()->index = static_cast<size_t>(i);
   }
-  plans_.store(std::make_shared<const PlanTable>());
   idle_entry_ = env->idle.add([this] { release_memory(); });
 }
 
@@ -79,25 +81,32 @@ std::shared_ptr<ShapePlan> Session::Impl::prepare(const std::vector<std::vector<
   const std::lock_guard lock(prepare_mutex_);
   if (auto known = find_plan(shapes)) return known;
   const std::shared_ptr<CachedPlan> plan = make_plan(shapes);
-  check_fits(*model, *plan, options.memory_limit_bytes);
+  remember(plan);
+  return plan;
+}
+
+void Session::Impl::remember(const std::shared_ptr<CachedPlan>& plan) {
   auto table = std::make_shared<PlanTable>(*plans_.load());
   table->push_back(plan);
   plan->last_use = ++uses_;
   evict(*table, *plan);
   plans_.store(std::move(table));
-  return plan;
 }
 
 // What other shapes and other sessions left behind makes room if there is too little.
 std::shared_ptr<CachedPlan> Session::Impl::make_plan(const std::vector<std::vector<int64_t>>& shapes) {
-  try {
-    return std::make_shared<CachedPlan>(*model, shapes, budget);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kBudgetExceeded) throw;
-  }
-  env->idle.release_all();
-  plans_.store(std::make_shared<const PlanTable>());
-  return std::make_shared<CachedPlan>(*model, shapes, budget);
+  return take_with_room(
+      [&] { return plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes); },
+      [&] {
+        env->idle.release_all();
+        forget_plans_but(nullptr);
+      });
+}
+
+void Session::Impl::forget_plans_but(const ShapePlan* plan) {
+  auto table = std::make_shared<PlanTable>(*plans_.load());
+  std::erase_if(*table, [&](const auto& entry) { return entry.get() != plan; });
+  plans_.store(std::move(table));
 }
 
 // The least recently used go first; `keep` stays. With a limit, only what fits beside it stays.
@@ -105,7 +114,7 @@ void Session::Impl::evict(PlanTable& table, const CachedPlan& keep) const {
   int64_t others = 0;
   for (const auto& entry : table) others += entry->memory_bytes();
   others -= keep.memory_bytes();
-  const int64_t peak = requirement(*model, keep).peak_bytes();
+  const int64_t peak = requirement(*model, keep).peak_bytes;
   auto too_many = [&] {
     return others + keep.memory_bytes() > options.plan_cache_bytes ||
            (options.memory_limit_bytes > 0 && peak + others > options.memory_limit_bytes);
@@ -151,44 +160,29 @@ class Session::Impl::Slot {
   std::unique_ptr<RunSlot> slot_;
 };
 
-void Session::Impl::map_arenas(RunSlot& slot, const ShapePlan& plan) {
+void Session::Impl::map_arena(RunSlot& slot, const ShapePlan& plan) {
   if (slot.planned.size() < plan.planned_bytes()) {
     slot.planned = Arena();
     slot.planned = Arena(budget, Account::kPlanned, plan.planned_bytes(), options.guard_pages);
   }
-  if (slot.scratch.size() < plan.scratch_bytes()) {
-    slot.scratch = Arena();
-    slot.scratch = Arena(budget, Account::kScratch, plan.scratch_bytes(), options.guard_pages);
-  }
-  if (options.poison) {
-    if (slot.planned.size() > 0)
-      std::memset(slot.planned.data(), 0xff, static_cast<size_t>(slot.planned.size()));
-    if (slot.scratch.size() > 0)
-      std::memset(slot.scratch.data(), 0xff, static_cast<size_t>(slot.scratch.size()));
-  }
+  if (options.poison && slot.planned.size() > 0)
+    std::memset(slot.planned.data(), 0xff, static_cast<size_t>(slot.planned.size()));
 }
 
-// The arenas and the charge for inputs and outputs. What other shapes and other sessions left behind makes
+// The arena and the charge for inputs and outputs. What other shapes and other sessions left behind makes
 // room if there is too little.
 Charge Session::Impl::take_memory(RunSlot& slot, const std::shared_ptr<ShapePlan>& plan, Budget& run_budget) {
-  try {
-    map_arenas(slot, *plan);
-    return Charge(run_budget, Account::kBound, plan->bound_bytes());
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kBudgetExceeded) throw;
-  }
-  slot.release();
-  env->idle.release_all();
-  {
-    const std::lock_guard lock(prepare_mutex_);
-    auto table = std::make_shared<PlanTable>(*plans_.load());
-    table->erase(
-        std::remove_if(table->begin(), table->end(), [&](const auto& entry) { return entry != plan; }),
-        table->end());
-    plans_.store(std::move(table));
-  }
-  map_arenas(slot, *plan);
-  return Charge(run_budget, Account::kBound, plan->bound_bytes());
+  return take_with_room(
+      [&] {
+        map_arena(slot, *plan);
+        return Charge(run_budget, Account::kBound, plan->bound_bytes());
+      },
+      [&] {
+        slot.release();
+        env->idle.release_all();
+        const std::lock_guard lock(prepare_mutex_);
+        forget_plans_but(plan.get());
+      });
 }
 
 void Session::Impl::check_inputs(std::span<const Value> values) const {
@@ -239,7 +233,7 @@ void Session::Impl::make_outputs(const ShapePlan& plan, std::span<Value> values,
   }
 }
 
-// Outputs that could not be written in place, and those whose shape only the run could tell.
+// Strings, whose characters come now, and outputs whose shape only the run could tell.
 void Session::Impl::finish_outputs(const Frame& frame, std::span<Value> results, Charge& bound_charge) {
   const Program& program = *frame.program;
   auto copy = [&](const TensorView& value) {
@@ -263,8 +257,6 @@ void Session::Impl::finish_outputs(const Frame& frame, std::span<Value> results,
         fail(ErrorCode::kInvalidArgument, "output '{}': bound to shape {}, the run made {}", outputs[i].name,
              to_string(bound.GetShape()), to_string(value.dims));
       if (value.bytes() > 0) std::memcpy(bound.impl()->data, value.data, static_cast<size_t>(value.bytes()));
-    } else if (program.output_copied[i] && value.bytes() > 0) {
-      std::memmove(results[i].impl()->data, value.data, static_cast<size_t>(value.bytes()));
     }
   }
 }
@@ -277,11 +269,11 @@ void Session::Impl::run(const RunOptions& run_options, const Io& io) {
   Budget run_budget("run", 0, &budget);
   const int64_t run_limit = run_options.memory_limit_bytes();
   if (run_limit > 0) {
-    const int64_t fixed = plan->planned_bytes() + plan->scratch_bytes() + plan->bound_bytes();
+    const int64_t fixed = plan->planned_bytes() + plan->bound_bytes();
     if (fixed > run_limit)
       fail(ErrorCode::kBudgetExceeded, "the run's limit of {} bytes is too small: these shapes need {} bytes",
            run_limit, fixed);
-    run_budget.set_limit_bytes(run_limit - plan->planned_bytes() - plan->scratch_bytes());
+    run_budget.set_limit_bytes(run_limit - plan->planned_bytes());
   }
   Charge bound = take_memory(*slot, plan, run_budget);
   std::vector<TensorView>& input_views = (*slot).inputs;
@@ -293,7 +285,6 @@ void Session::Impl::run(const RunOptions& run_options, const Io& io) {
 
   DynamicMemory dynamic(run_budget);
   Executor::Context context;
-  context.scratch = (*slot).scratch.data();
   const bool has_team = model->options().threads > 1 && !env->team_busy.exchange(true);
   context.threads = has_team ? model->options().threads : 1;
   struct ReleaseTeam {

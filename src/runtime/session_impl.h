@@ -19,13 +19,10 @@ namespace plimsoll {
 // Memory of one of the concurrent runs. The vectors keep their storage between runs.
 struct RunSlot {
   size_t index = 0;
-  Arena planned, scratch;
+  Arena planned;
   std::vector<TensorView> inputs, outputs;
 
-  void release() {
-    planned = Arena();
-    scratch = Arena();
-  }
+  void release() { planned = Arena(); }
 };
 
 // A prepared shape and when it was last asked for.
@@ -54,8 +51,9 @@ class SharedCell {
 };
 
 struct Session::Impl {
-  Impl(const Env& env, const std::string& path, const SessionOptions& options);
-  Impl(const Env& env, std::span<const std::byte> bytes, const SessionOptions& options);
+  Impl(const Env& env, const std::string& path, const SessionOptions& options, const ShapesForInputs& shapes);
+  Impl(const Env& env, std::span<const std::byte> bytes, const SessionOptions& options,
+       const ShapesForInputs& shapes);
   ~Impl() { env->idle.remove(idle_entry_); }
 
   // Values for the inputs and outputs of one run, in the graph's order. An output that is empty is
@@ -82,13 +80,15 @@ struct Session::Impl {
  private:
   using PlanTable = std::vector<std::shared_ptr<CachedPlan>>;
   class Slot;
-  void initialize();
+  void initialize(const ShapesForInputs& shapes);
   std::shared_ptr<ShapePlan> find_plan(const std::vector<std::vector<int64_t>>& shapes) const;
   std::shared_ptr<ShapePlan> plan_for(std::span<const Value> values);
   void check_inputs(std::span<const Value> values) const;
   std::shared_ptr<CachedPlan> make_plan(const std::vector<std::vector<int64_t>>& shapes);
+  void remember(const std::shared_ptr<CachedPlan>& plan);
+  void forget_plans_but(const ShapePlan* plan);
   void evict(PlanTable& table, const CachedPlan& keep) const;
-  void map_arenas(RunSlot& slot, const ShapePlan& plan);
+  void map_arena(RunSlot& slot, const ShapePlan& plan);
   Charge take_memory(RunSlot& slot, const std::shared_ptr<ShapePlan>& plan, Budget& run_budget);
   void add_to_profile(const Profile& run);
   void make_outputs(const ShapePlan& plan, std::span<Value> values, std::vector<TensorView>& views);

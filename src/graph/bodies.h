@@ -1,18 +1,11 @@
-// What the runtime needs to know of the operators that have bodies.
+// Nodes with bodies: the graphs inside them, and what those use from outside.
 #pragma once
+
+#include <vector>
 
 #include "graph/graph.h"
 
 namespace plimsoll {
-
-struct IfAttrs {
-  Graph* then_branch = nullptr;
-  Graph* else_branch = nullptr;
-};
-
-struct LoopAttrs {
-  Graph* body = nullptr;
-};
 
 // The bodies of a node, in the order of their attributes.
 std::vector<Graph*> bodies_of(const Node& node);

@@ -1,6 +1,6 @@
-#include "ops/control_flow.h"
+#include "graph/bodies.h"
 
-#include <algorithm>
+#include <unordered_set>
 
 namespace plimsoll {
 
@@ -26,14 +26,17 @@ bool is_inside(const Graph* graph, const Graph* body) {
 
 std::vector<Edge*> captured_edges(const Node& node) {
   std::vector<Edge*> captured;
+  std::unordered_set<const Edge*> seen;
   for (Graph* body : bodies_of(node)) {
     auto add = [&](Edge* edge) {
       if (edge == nullptr || is_inside(edge->graph, body)) return;
-      if (std::find(captured.begin(), captured.end(), edge) == captured.end()) captured.push_back(edge);
+      if (seen.insert(edge).second) captured.push_back(edge);
     };
     body->for_each_graph([&](Graph& inner) {
-      for (Node* n : inner.nodes) std::for_each(n->inputs.begin(), n->inputs.end(), add);
-      std::for_each(inner.outputs.begin(), inner.outputs.end(), add);
+      for (Node* n : inner.nodes) {
+        for (Edge* edge : n->inputs) add(edge);
+      }
+      for (Edge* edge : inner.outputs) add(edge);
     });
   }
   return captured;

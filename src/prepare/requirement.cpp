@@ -1,0 +1,99 @@
+#include "prepare/requirement.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+
+namespace plimsoll {
+namespace {
+
+using Accounts = std::array<int64_t, kAccounts>;
+
+int64_t& of(Accounts& accounts, Account account) {
+  return accounts[static_cast<size_t>(account)];
+}
+
+int64_t total(const Accounts& accounts) {
+  int64_t sum = 0;
+  for (int64_t bytes : accounts) sum = checked_add(sum, bytes);
+  return sum;
+}
+
+Accounts loaded(const PreparedModel& model) {
+  Accounts accounts{};
+  of(accounts, Account::kSession) = model.memory_bytes();
+  of(accounts, Account::kWeights) = model.weights().weights_bytes() + model.source_bytes();
+  of(accounts, Account::kPacked) = model.weights().packed_bytes();
+  return accounts;
+}
+
+Accounts preparing(const PreparedModel& model) {
+  Accounts accounts{};
+  of(accounts, Account::kSession) = model.prepare_peak_bytes();
+  of(accounts, Account::kWeights) = model.source_bytes();
+  return accounts;
+}
+
+Accounts loading(const PreparedModel& model, const ShapePlan& shape) {
+  Accounts accounts = loaded(model);
+  if (!shape.planned_after_load()) of(accounts, Account::kSession) += shape.memory_bytes();
+  of(accounts, Account::kWeights) += model.weights().largest_raw_bytes();
+  return accounts;
+}
+
+Accounts planning(const PreparedModel& model, const ShapePlan& shape) {
+  Accounts accounts{};
+  if (shape.planned_after_load()) {
+    accounts = loaded(model);
+  } else {
+    of(accounts, Account::kSession) = model.memory_bytes();
+    of(accounts, Account::kWeights) = model.source_bytes();
+  }
+  of(accounts, Account::kSession) += shape.planning_peak_bytes();
+  return accounts;
+}
+
+Accounts running(const PreparedModel& model, const ShapePlan& shape, int64_t planned) {
+  Accounts accounts = loaded(model);
+  const int64_t runs = model.options().concurrent_runs;
+  of(accounts, Account::kSession) += shape.memory_bytes();
+  of(accounts, Account::kPlanned) = checked_mul(runs, planned);
+  of(accounts, Account::kBound) = checked_mul(runs, shape.bound_bytes());
+  return accounts;
+}
+
+Requirement worst(std::initializer_list<Accounts> moments) {
+  Requirement need;
+  for (const Accounts& accounts : moments) {
+    const int64_t bytes = total(accounts);
+    if (bytes > need.peak_bytes) need = {accounts, bytes};
+  }
+  return need;
+}
+
+}  // namespace
+
+Requirement requirement(const PreparedModel& model, const ShapePlan& shape) {
+  return worst({running(model, shape, shape.planned_bytes()), planning(model, shape), loading(model, shape),
+                preparing(model)});
+}
+
+int64_t lower_bound_bytes(const PreparedModel& model, const ShapePlan& shape) {
+  return worst({running(model, shape, shape.most_live_bytes()), planning(model, shape), loading(model, shape),
+                preparing(model)})
+      .peak_bytes;
+}
+
+void check_fits(const PreparedModel& model, const ShapePlan& shape, int64_t limit_bytes) {
+  const int64_t needed = requirement(model, shape).peak_bytes;
+  if (limit_bytes == 0 || needed <= limit_bytes) return;
+  const std::string at_least =
+      shape.depends_on_data() ? "; values whose shape depends on data come on top" : "";
+  fail(ErrorCode::kBudgetExceeded,
+       "the limit of {} bytes is too small: these shapes need {} bytes, most of the activations at node "
+       "'{}'; the "
+       "smallest limit that would do is {}{}",
+       limit_bytes, needed, shape.node_at_peak(), needed, at_least);
+}
+
+}  // namespace plimsoll
