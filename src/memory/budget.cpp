@@ -30,11 +30,14 @@ bool Budget::try_charge(Account account, int64_t bytes) noexcept {
   do {
     if (limit > 0 && bytes > limit - now) return false;
   } while (!total_.now.compare_exchange_weak(now, now + bytes, std::memory_order_relaxed));
-  int64_t seen = total_.peak.load(std::memory_order_relaxed);
-  while (now + bytes > seen &&
-         !total_.peak.compare_exchange_weak(seen, now + bytes, std::memory_order_relaxed)) {
-  }
   accounts_[static_cast<size_t>(account)].add(bytes);
+  int64_t seen = total_.peak.load(std::memory_order_relaxed);
+  while (now + bytes > seen) {
+    if (!total_.peak.compare_exchange_weak(seen, now + bytes, std::memory_order_relaxed)) continue;
+    for (size_t i = 0; i < kAccounts; ++i)
+      at_peak_[i].store(accounts_[i].now.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    break;
+  }
   return true;
 }
 
@@ -71,7 +74,8 @@ MemoryReport Budget::report() const {
   MemoryReport report;
   for (size_t i = 0; i < kAccounts; ++i) {
     report.accounts[i] = {accounts_[i].now.load(std::memory_order_relaxed),
-                          accounts_[i].peak.load(std::memory_order_relaxed)};
+                          accounts_[i].peak.load(std::memory_order_relaxed),
+                          at_peak_[i].load(std::memory_order_relaxed)};
   }
   report.now_bytes = total_.now.load(std::memory_order_relaxed);
   report.peak_bytes = total_.peak.load(std::memory_order_relaxed);

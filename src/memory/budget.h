@@ -40,6 +40,7 @@ class Budget {
   Budget* parent_;
   Counter total_;
   std::array<Counter, kAccounts> accounts_;
+  std::array<std::atomic<int64_t>, kAccounts> at_peak_{};  // of each account, when the total was highest
 };
 
 // A charge that is released when it goes out of scope. Movable.
