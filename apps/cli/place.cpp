@@ -2,6 +2,7 @@
 #include <plimsoll/plan.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "files.h"

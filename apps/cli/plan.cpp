@@ -3,6 +3,7 @@
 #include <plimsoll/model.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "files.h"

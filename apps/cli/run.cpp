@@ -2,6 +2,7 @@
 #include <plimsoll/session.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "inputs.h"
