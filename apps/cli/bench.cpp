@@ -2,6 +2,7 @@
 #include <plimsoll/session.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "inputs.h"
@@ -126,20 +127,20 @@ int bench(const BenchOptions& options) {
 
 }  // namespace
 
-Command bench_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("bench", "Measure load, latency, peak RSS and the ledger");
+Command bench_command(Arguments parent) {
+  Arguments arguments = parent.add_command("bench", "Measure load, latency, peak RSS and the ledger");
   auto options = std::make_shared<BenchOptions>();
-  add_model_option(*app, options->model);
-  add_data_options(*app, options->inputs);
-  add_shape_options(*app, options->inputs);
-  add_limit_option(*app, options->engine);
-  app->add_option("--seconds", options->seconds, "how long to repeat the run (2), at least five times")
-      ->check(CLI::Range(0.0, 86400.0));
-  app->add_flag("--profile", options->profile, "time by operator and by node");
-  add_engine_options(*app, options->engine);
-  add_json_option(*app, options->json);
-  app->footer("Example: plimsoll bench model.onnx --shape x=1,3,224,224 --threads 1 --profile");
-  return {app, [options] { return bench(*options); }};
+  add_model_option(arguments, options->model);
+  add_data_options(arguments, options->inputs);
+  add_shape_options(arguments, options->inputs);
+  add_limit_option(arguments, options->engine);
+  arguments.add_option("--seconds", options->seconds, "how long to repeat the run (2), at least five times")
+      .range(0.0, 86400.0);
+  arguments.add_flag("--profile", options->profile, "time by operator and by node");
+  add_engine_options(arguments, options->engine);
+  add_json_option(arguments, options->json);
+  arguments.footer("Example: plimsoll bench model.onnx --shape x=1,3,224,224 --threads 1 --profile");
+  return {arguments, [options] { return bench(*options); }};
 }
 
 }  // namespace plimsoll::cli

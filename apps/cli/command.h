@@ -2,11 +2,12 @@
 // code; whatever goes wrong is thrown.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "arguments.h"
 
 namespace plimsoll::cli {
 
@@ -17,20 +18,20 @@ class UsageError : public std::runtime_error {
 };
 
 struct Command {
-  CLI::App* app;
+  Arguments arguments;
   std::function<int()> run;
 };
 
-Command inspect_command(CLI::App& parent);
-Command plan_command(CLI::App& parent);
-Command run_command(CLI::App& parent);
-Command verify_command(CLI::App& parent);
-Command bench_command(CLI::App& parent);
-Command optimize_command(CLI::App& parent);
-Command place_command(CLI::App& parent);
-Command lab_command(CLI::App& parent);
+Command inspect_command(Arguments parent);
+Command plan_command(Arguments parent);
+Command run_command(Arguments parent);
+Command verify_command(Arguments parent);
+Command bench_command(Arguments parent);
+Command optimize_command(Arguments parent);
+Command place_command(Arguments parent);
+Command lab_command(Arguments parent);
 // `rest` is what stands behind `--`.
-Command watch_command(CLI::App& parent, const std::vector<std::string>& rest);
-Command exec_command(CLI::App& parent, const std::vector<std::string>& rest);
+Command watch_command(Arguments parent, const std::vector<std::string>& rest);
+Command exec_command(Arguments parent, const std::vector<std::string>& rest);
 
 }  // namespace plimsoll::cli

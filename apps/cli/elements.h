@@ -3,7 +3,7 @@
 
 #include <plimsoll/value.h>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 namespace plimsoll::cli {

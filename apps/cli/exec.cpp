@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "command.h"
@@ -201,53 +202,57 @@ int run(const ExecOptions& options) {
   }
 }
 
-void add_options(CLI::App& app, ExecOptions& options) {
-  app.add_option("--limit", options.limit, "memory of the whole group, such as 256MiB")
-      ->check(check_not_empty);
-  app.add_option("--timeout", options.timeout, "wall time, such as 30s")->check(check_not_empty);
-  app.add_option("--cpu-time", options.cpu_time, "user and system time of the whole group, such as 10s")
-      ->check(check_not_empty);
-  app.add_option("--processes", options.processes, "processes and threads alive at the same time")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 22));
-  app.add_option("--output-limit", options.output_limit, "stdout and stderr together, such as 10MB")
-      ->check(check_not_empty);
-  app.add_option("--grace", options.grace, "between TERM and KILL")->capture_default_str();
-  app.add_option("--env", options.assignments, "NAME=VALUE for the command's environment")
-      ->allow_extra_args(false);
-  app.add_flag("--clear-env", options.clear_environment, "start with an empty environment");
-  app.add_option("--directory", options.directory, "where the command starts")->check(check_not_empty);
-  CLI::Option* sandbox =
-      app.add_flag("--sandbox{best-effort}", options.sandbox,
-                   "for commands from strangers; --sandbox=strict refuses where a layer is missing")
-          ->check(CLI::IsMember({"best-effort", "strict"}));
-  app.add_option("--readable", options.sandbox_options.readable, "a path that the sandbox shows read-only")
-      ->allow_extra_args(false)
-      ->needs(sandbox);
-  app.add_option("--writable", options.sandbox_options.writable, "a path that the sandbox lets change")
-      ->allow_extra_args(false)
-      ->needs(sandbox);
-  app.add_flag("--network", options.sandbox_options.network, "the sandbox leaves the network open")
-      ->needs(sandbox);
-  app.add_option("--receipt", options.receipt_file, "write the receipt as JSON to a file")
-      ->check(check_not_empty);
-  app.add_flag("--quiet", options.quiet, "no receipt on stderr");
-  app.add_flag("--json", options.json,
-               "print the receipt as one JSON object on stdout; the command's own stdout goes to stderr");
+void add_options(Arguments arguments, ExecOptions& options) {
+  arguments.add_option("--limit", options.limit, "memory of the whole group, such as 256MiB")
+      .check(check_not_empty);
+  arguments.add_option("--timeout", options.timeout, "wall time, such as 30s").check(check_not_empty);
+  arguments.add_option("--cpu-time", options.cpu_time, "user and system time of the whole group, such as 10s")
+      .check(check_not_empty);
+  arguments.add_option("--processes", options.processes, "processes and threads alive at the same time")
+      .range(1, 1 << 22);
+  arguments.add_option("--output-limit", options.output_limit, "stdout and stderr together, such as 10MB")
+      .check(check_not_empty);
+  arguments.add_option("--grace", options.grace, "between TERM and KILL").show_default();
+  arguments.add_option("--env", options.assignments, "NAME=VALUE for the command's environment")
+      .one_value_each();
+  arguments.add_flag("--clear-env", options.clear_environment, "start with an empty environment");
+  arguments.add_option("--directory", options.directory, "where the command starts").check(check_not_empty);
+  const Option sandbox =
+      arguments
+          .add_flag("--sandbox{best-effort}", options.sandbox,
+                    "for commands from strangers; --sandbox=strict refuses where a layer is missing")
+          .one_of({"best-effort", "strict"});
+  arguments
+      .add_option("--readable", options.sandbox_options.readable, "a path that the sandbox shows read-only")
+      .one_value_each()
+      .needs(sandbox);
+  arguments.add_option("--writable", options.sandbox_options.writable, "a path that the sandbox lets change")
+      .one_value_each()
+      .needs(sandbox);
+  arguments.add_flag("--network", options.sandbox_options.network, "the sandbox leaves the network open")
+      .needs(sandbox);
+  arguments.add_option("--receipt", options.receipt_file, "write the receipt as JSON to a file")
+      .check(check_not_empty);
+  arguments.add_flag("--quiet", options.quiet, "no receipt on stderr");
+  arguments.add_flag(
+      "--json", options.json,
+      "print the receipt as one JSON object on stdout; the command's own stdout goes to stderr");
 }
 
 }  // namespace
 
-Command exec_command(CLI::App& parent, const std::vector<std::string>& rest) {
-  CLI::App* app = parent.add_subcommand("exec", "Run a command in a clean process under limits: a receipt");
+Command exec_command(Arguments parent, const std::vector<std::string>& rest) {
+  Arguments arguments =
+      parent.add_command("exec", "Run a command in a clean process under limits: a receipt");
   auto options = std::make_shared<ExecOptions>();
   options->command = rest;
-  add_options(*app, *options);
-  app->footer(
+  add_options(arguments, *options);
+  arguments.footer(
       "Example: plimsoll exec --limit 256MiB --timeout 30s -- python3 job.py\n"
       "Exit code: the command's own (128 + N if signal N ended it); 124 out of time, 125 our own failure or "
       "too\n"
       "much output, 126 not executable, 127 not found, 137 at the memory limit.");
-  return {app, [options] { return run(*options); }};
+  return {arguments, [options] { return run(*options); }};
 }
 
 }  // namespace plimsoll::cli

@@ -62,17 +62,19 @@ std::string example_shape(const ValueInfo& info) {
 
 }  // namespace
 
-void add_shape_options(CLI::App& app, InputOptions& options) {
-  app.add_option("--shape", options.shapes, "NAME=SIZES, such as x=1,3,224,224; repeatable")
-      ->allow_extra_args(false);
-  app.add_option("--dim", options.dims, "SYMBOL=SIZE, such as batch=8, in all inputs; repeatable")
-      ->allow_extra_args(false);
+void add_shape_options(Arguments arguments, InputOptions& options) {
+  arguments.add_option("--shape", options.shapes, "NAME=SIZES, such as x=1,3,224,224; repeatable")
+      .one_value_each();
+  arguments.add_option("--dim", options.dims, "SYMBOL=SIZE, such as batch=8, in all inputs; repeatable")
+      .one_value_each();
 }
 
-void add_data_options(CLI::App& app, InputOptions& options) {
-  app.add_option("--input", options.files, "NAME=FILE.npy or NAME=FILE.pb; repeatable (without: random data)")
-      ->allow_extra_args(false);
-  app.add_option("--seed", options.seed, "seed of the random data (0)");
+void add_data_options(Arguments arguments, InputOptions& options) {
+  arguments
+      .add_option("--input", options.files,
+                  "NAME=FILE.npy or NAME=FILE.pb; repeatable (without: random data)")
+      .one_value_each();
+  arguments.add_option("--seed", options.seed, "seed of the random data (0)");
 }
 
 Inputs::Inputs(const InputOptions& options) : seed_(options.seed) {

@@ -4,8 +4,11 @@
 #include <plimsoll/model.h>
 #include <plimsoll/session.h>
 
-#include <CLI/CLI.hpp>
 #include <map>
+#include <string>
+#include <vector>
+
+#include "arguments.h"
 
 namespace plimsoll::cli {
 
@@ -13,8 +16,8 @@ struct InputOptions {
   std::vector<std::string> shapes, dims, files;
   uint64_t seed = 0;
 };
-void add_shape_options(CLI::App& app, InputOptions& options);  // --shape, --dim
-void add_data_options(CLI::App& app, InputOptions& options);   // --input, --seed
+void add_shape_options(Arguments arguments, InputOptions& options);  // --shape, --dim
+void add_data_options(Arguments arguments, InputOptions& options);   // --input, --seed
 
 class Inputs {
  public:

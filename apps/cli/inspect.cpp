@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "options.h"
@@ -85,13 +86,14 @@ int inspect(const InspectOptions& options) {
 
 }  // namespace
 
-Command inspect_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("inspect", "Show inputs, outputs, operators and weights of a model");
+Command inspect_command(Arguments parent) {
+  Arguments arguments =
+      parent.add_command("inspect", "Show inputs, outputs, operators and weights of a model");
   auto options = std::make_shared<InspectOptions>();
-  add_model_option(*app, options->model);
-  add_json_option(*app, options->json);
-  app->footer("Example: plimsoll inspect model.onnx");
-  return {app, [options] { return inspect(*options); }};
+  add_model_option(arguments, options->model);
+  add_json_option(arguments, options->json);
+  arguments.footer("Example: plimsoll inspect model.onnx");
+  return {arguments, [options] { return inspect(*options); }};
 }
 
 }  // namespace plimsoll::cli

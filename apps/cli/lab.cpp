@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <system_error>
@@ -277,21 +278,21 @@ int fork_vs_spawn(const LabOptions& options) {
 
 }  // namespace
 
-Command lab_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("lab", "Experiments on this machine");
-  app->require_subcommand(1);
-  app->footer("Example: plimsoll lab fork-vs-spawn");
+Command lab_command(Arguments parent) {
+  Arguments arguments = parent.add_command("lab", "Experiments on this machine");
+  arguments.require_command();
+  arguments.footer("Example: plimsoll lab fork-vs-spawn");
   auto options = std::make_shared<LabOptions>();
-  CLI::App* experiment = app->add_subcommand(
+  Arguments experiment = arguments.add_command(
       "fork-vs-spawn", "Where a job's memory goes: in process, forked, spawned, and spawned with reclaim");
-  experiment->add_option("--python", options->python, "the interpreter")->capture_default_str();
-  experiment->add_option("--snippet", options->snippet,
-                         "a Python file of your own instead of the built-in one");
-  experiment->add_flag("--stand-in", options->stand_in, "do not use torch even if it is there");
-  experiment->add_option("--svg", options->svg, "write a chart")->check(check_not_empty);
-  add_json_option(*experiment, options->json);
-  experiment->footer("Example: plimsoll lab fork-vs-spawn --svg fork-vs-spawn.svg");
-  return {app, [options] { return fork_vs_spawn(*options); }};
+  experiment.add_option("--python", options->python, "the interpreter").show_default();
+  experiment.add_option("--snippet", options->snippet,
+                        "a Python file of your own instead of the built-in one");
+  experiment.add_flag("--stand-in", options->stand_in, "do not use torch even if it is there");
+  experiment.add_option("--svg", options->svg, "write a chart").check(check_not_empty);
+  add_json_option(experiment, options->json);
+  experiment.footer("Example: plimsoll lab fork-vs-spawn --svg fork-vs-spawn.svg");
+  return {arguments, [options] { return fork_vs_spawn(*options); }};
 }
 
 }  // namespace plimsoll::cli

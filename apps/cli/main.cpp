@@ -51,32 +51,28 @@ void occupy_standard_descriptors() {
 
 int dispatch(int argc, char** argv) {
   const std::vector<std::string> rest = take_rest(argc, argv);
-  CLI::App app("Runs ONNX models inside a memory budget.", "plimsoll");
-  app.set_version_flag("--version", "plimsoll " PLIMSOLL_VERSION);
-  app.require_subcommand(1);
-  app.failure_message(CLI::FailureMessage::simple);
-  app.footer(
+  CommandLine line("plimsoll", "Runs ONNX models inside a memory budget.", "plimsoll " PLIMSOLL_VERSION);
+  Arguments all = line.arguments();
+  all.require_command();
+  all.footer(
       "Example: plimsoll run model.onnx --shape x=1,3,224,224 --limit 64MiB\n"
       "Help on one command: plimsoll COMMAND --help");
-  const Command commands[] = {inspect_command(app), plan_command(app),        run_command(app),
-                              verify_command(app),  bench_command(app),       optimize_command(app),
-                              place_command(app),   watch_command(app, rest), exec_command(app, rest),
-                              lab_command(app)};
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::string message = error.what();
-    if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && app.get_subcommands().empty())
-      message = argc > 1 ? fmt::format("there is no command '{}'; plimsoll --help lists them", argv[1])
-                         : "no command is given; plimsoll --help lists them";
-    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && runs_another(argc, argv))
-      message +=
-          fmt::format("; a command to run stands behind --: plimsoll {} [options] -- COMMAND...", argv[1]);
-    return complain(message.c_str(), kWrongUsage);
-  }
+  const Command commands[] = {inspect_command(all), plan_command(all),        run_command(all),
+                              verify_command(all),  bench_command(all),       optimize_command(all),
+                              place_command(all),   watch_command(all, rest), exec_command(all, rest),
+                              lab_command(all)};
+  std::string message;
+  const CommandLine::Outcome outcome = line.parse(argc, argv, message);
+  if (outcome == CommandLine::Outcome::kAnswered) return 0;
+  if (outcome == CommandLine::Outcome::kNoCommand)
+    message = argc > 1 ? fmt::format("there is no command '{}'; plimsoll --help lists them", argv[1])
+                       : "no command is given; plimsoll --help lists them";
+  if (outcome == CommandLine::Outcome::kUnexpected && runs_another(argc, argv))
+    message +=
+        fmt::format("; a command to run stands behind --: plimsoll {} [options] -- COMMAND...", argv[1]);
+  if (outcome != CommandLine::Outcome::kParsed) return complain(message.c_str(), kWrongUsage);
   for (const Command& command : commands) {
-    if (command.app->parsed()) return command.run();
+    if (command.arguments.is_given()) return command.run();
   }
   return kWrongUsage;
 }

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "options.h"
@@ -37,18 +38,18 @@ int optimize(const OptimizeOptions& options) {
 
 }  // namespace
 
-Command optimize_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("optimize", "Write the optimized model, still ONNX");
+Command optimize_command(Arguments parent) {
+  Arguments arguments = parent.add_command("optimize", "Write the optimized model, still ONNX");
   auto options = std::make_shared<OptimizeOptions>();
-  app->add_option("IN", options->model, "an ONNX file")->required();
-  app->add_option("OUT", options->output, "where the optimized model goes")->required();
-  app->add_option("--level", options->engine.level, "none, basic, extended or all")
-      ->check(CLI::IsMember({"none", "basic", "extended", "all"}));
-  app->add_option("--stop-after", options->engine.stop_after, "run only the first N passes")
-      ->check(CLI::Range(0, 1 << 20));
-  add_json_option(*app, options->json);
-  app->footer("Example: plimsoll optimize model.onnx smaller.onnx --level extended");
-  return {app, [options] { return optimize(*options); }};
+  arguments.add_option("IN", options->model, "an ONNX file").required();
+  arguments.add_option("OUT", options->output, "where the optimized model goes").required();
+  arguments.add_option("--level", options->engine.level, "none, basic, extended or all")
+      .one_of({"none", "basic", "extended", "all"});
+  arguments.add_option("--stop-after", options->engine.stop_after, "run only the first N passes")
+      .range(0, 1 << 20);
+  add_json_option(arguments, options->json);
+  arguments.footer("Example: plimsoll optimize model.onnx smaller.onnx --level extended");
+  return {arguments, [options] { return optimize(*options); }};
 }
 
 }  // namespace plimsoll::cli

@@ -92,36 +92,35 @@ Env EngineOptions::make_env() const {
   return Env(options);
 }
 
-void add_engine_options(CLI::App& app, EngineOptions& options) {
-  app.add_option("--threads", options.threads, "threads of one run (0: one per CPU)")
-      ->check(CLI::Range(0, 1024));
-  app.add_option("--level,--optimize", options.level, "optimization: none, basic, extended or all")
-      ->check(CLI::IsMember({"none", "basic", "extended", "all"}));
-  app.add_option("--stop-after", options.stop_after, "run only the first N optimization passes")
-      ->check(CLI::Range(0, 1 << 20));
-  app.add_option("--placer", options.placer, "how memory is shared: greedy, or naive (not at all)")
-      ->check(CLI::IsMember({"naive", "greedy"}));
-  app.add_flag("--poison", options.poison, "fill memory with NaN before use and after the last use");
-  app.add_option("--isa", options.isa, "the most that kernels may use: sse4, avx2 or avx512")
-      ->check(CLI::IsMember({"sse4", "avx2", "avx512"}));
-  app.add_option("--concurrent", options.concurrent, "runs at once that memory is planned for")
-      ->check(CLI::Range(1, 1024));
+void add_engine_options(Arguments arguments, EngineOptions& options) {
+  arguments.add_option("--threads", options.threads, "threads of one run (0: one per CPU)").range(0, 1024);
+  arguments.add_option("--level,--optimize", options.level, "optimization: none, basic, extended or all")
+      .one_of({"none", "basic", "extended", "all"});
+  arguments.add_option("--stop-after", options.stop_after, "run only the first N optimization passes")
+      .range(0, 1 << 20);
+  arguments.add_option("--placer", options.placer, "how memory is shared: greedy, or naive (not at all)")
+      .one_of({"naive", "greedy"});
+  arguments.add_flag("--poison", options.poison, "fill memory with NaN before use and after the last use");
+  arguments.add_option("--isa", options.isa, "the most that kernels may use: sse4, avx2 or avx512")
+      .one_of({"sse4", "avx2", "avx512"});
+  arguments.add_option("--concurrent", options.concurrent, "runs at once that memory is planned for")
+      .range(1, 1024);
 }
 
-void add_limit_option(CLI::App& app, EngineOptions& options) {
-  app.add_option("--limit", options.limit, "a hard line over all memory of the session, such as 64MiB");
+void add_limit_option(Arguments arguments, EngineOptions& options) {
+  arguments.add_option("--limit", options.limit, "a hard line over all memory of the session, such as 64MiB");
 }
 
 std::string check_not_empty(const std::string& text) {
   return text.empty() ? "has an empty value; give one, or leave the option out" : "";
 }
 
-void add_json_option(CLI::App& app, bool& json) {
-  app.add_flag("--json", json, "print one JSON object and nothing else");
+void add_json_option(Arguments arguments, bool& json) {
+  arguments.add_flag("--json", json, "print one JSON object and nothing else");
 }
 
-void add_model_option(CLI::App& app, std::string& path) {
-  app.add_option("MODEL", path, "an ONNX file")->required();
+void add_model_option(Arguments arguments, std::string& path) {
+  arguments.add_option("MODEL", path, "an ONNX file").required();
 }
 
 }  // namespace plimsoll::cli

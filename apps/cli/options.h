@@ -5,10 +5,11 @@
 #include <plimsoll/plan.h>
 #include <plimsoll/session_options.h>
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "arguments.h"
 
 namespace plimsoll::cli {
 
@@ -36,9 +37,9 @@ struct EngineOptions {
   SessionOptions session_options() const;
   Env make_env() const;
 };
-void add_engine_options(CLI::App& app, EngineOptions& options);
-void add_limit_option(CLI::App& app, EngineOptions& options);
-void add_json_option(CLI::App& app, bool& json);
-void add_model_option(CLI::App& app, std::string& path);
+void add_engine_options(Arguments arguments, EngineOptions& options);
+void add_limit_option(Arguments arguments, EngineOptions& options);
+void add_json_option(Arguments arguments, bool& json);
+void add_model_option(Arguments arguments, std::string& path);
 
 }  // namespace plimsoll::cli

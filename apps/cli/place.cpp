@@ -2,6 +2,7 @@
 #include <plimsoll/plan.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "files.h"
@@ -54,23 +55,24 @@ int place(const PlaceCommand& command) {
 
 }  // namespace
 
-Command place_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("place", "Give buffers with known lifetimes their offsets");
+Command place_command(Arguments parent) {
+  Arguments arguments = parent.add_command("place", "Give buffers with known lifetimes their offsets");
   auto command = std::make_shared<PlaceCommand>();
-  app->add_option(
-         "PROBLEM.csv", command->problem,
-         "rows of id,lower,upper,size under that header; lifetimes are half-open; alignment and offset (a "
-         "pin) may follow")
-      ->required();
-  app->add_option(
+  arguments
+      .add_option(
+          "PROBLEM.csv", command->problem,
+          "rows of id,lower,upper,size under that header; lifetimes are half-open; alignment and offset (a "
+          "pin) may follow")
+      .required();
+  arguments.add_option(
       "--capacity", command->capacity,
       "bytes, such as 1048576 or 1MiB: stop at the first placement that fits; exit code 1 if none does");
-  app->add_option("--seconds", command->seconds, "look for a better placement no longer than this (10)")
-      ->check(CLI::Range(0.0, 1e6));
-  app->add_option("--output", command->output, "where the rows go, each with its offset");
-  add_json_option(*app, command->json);
-  app->footer("Example: plimsoll place problem.csv --capacity 1MiB --seconds 5 --output placed.csv");
-  return {app, [command] { return place(*command); }};
+  arguments.add_option("--seconds", command->seconds, "look for a better placement no longer than this (10)")
+      .range(0.0, 1e6);
+  arguments.add_option("--output", command->output, "where the rows go, each with its offset");
+  add_json_option(arguments, command->json);
+  arguments.footer("Example: plimsoll place problem.csv --capacity 1MiB --seconds 5 --output placed.csv");
+  return {arguments, [command] { return place(*command); }};
 }
 
 }  // namespace plimsoll::cli

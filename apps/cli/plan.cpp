@@ -3,6 +3,7 @@
 #include <plimsoll/model.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "files.h"
@@ -112,21 +113,21 @@ int plan(const PlanOptions& options) {
 
 }  // namespace
 
-Command plan_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("plan", "Tell the peak before anything is allocated");
+Command plan_command(Arguments parent) {
+  Arguments arguments = parent.add_command("plan", "Tell the peak before anything is allocated");
   auto options = std::make_shared<PlanOptions>();
-  add_model_option(*app, options->model);
-  add_shape_options(*app, options->inputs);
-  add_limit_option(*app, options->engine);
-  app->add_option("--solve", options->solve, "the largest size of this symbol that fits --limit");
-  app->add_option("--svg", options->svg, "write a picture of the lifetimes and offsets");
-  app->add_option("--html", options->html, "the same as a page");
-  add_engine_options(*app, options->engine);
-  add_json_option(*app, options->json);
-  app->footer(
+  add_model_option(arguments, options->model);
+  add_shape_options(arguments, options->inputs);
+  add_limit_option(arguments, options->engine);
+  arguments.add_option("--solve", options->solve, "the largest size of this symbol that fits --limit");
+  arguments.add_option("--svg", options->svg, "write a picture of the lifetimes and offsets");
+  arguments.add_option("--html", options->html, "the same as a page");
+  add_engine_options(arguments, options->engine);
+  add_json_option(arguments, options->json);
+  arguments.footer(
       "Example: plimsoll plan model.onnx --shape x=1,3,224,224 --svg plan.svg\n"
       "         plimsoll plan model.onnx --solve batch --limit 256MiB");
-  return {app, [options] { return plan(*options); }};
+  return {arguments, [options] { return plan(*options); }};
 }
 
 }  // namespace plimsoll::cli

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <string.h>
 
+#include <nlohmann/json.hpp>
+
 namespace plimsoll::cli {
 namespace {
 

@@ -5,7 +5,7 @@
 #include <plimsoll/plan.h>
 #include <plimsoll/value.h>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 

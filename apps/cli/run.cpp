@@ -2,6 +2,7 @@
 #include <plimsoll/session.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "inputs.h"
@@ -130,21 +131,21 @@ int run(const RunCommandOptions& options) {
 
 }  // namespace
 
-Command run_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("run", "Run a model: outputs, time, told and measured bytes");
+Command run_command(Arguments parent) {
+  Arguments arguments = parent.add_command("run", "Run a model: outputs, time, told and measured bytes");
   auto options = std::make_shared<RunCommandOptions>();
-  add_model_option(*app, options->model);
-  add_data_options(*app, options->inputs);
-  add_shape_options(*app, options->inputs);
-  add_limit_option(*app, options->engine);
-  app->add_option("--repeat", options->repeat, "run N times")->check(CLI::Range(1, 1000000));
-  app->add_option("--output", options->output, "a directory for the outputs: 0.npy, 1.npy, ...");
-  add_engine_options(*app, options->engine);
-  add_json_option(*app, options->json);
-  app->footer(
+  add_model_option(arguments, options->model);
+  add_data_options(arguments, options->inputs);
+  add_shape_options(arguments, options->inputs);
+  add_limit_option(arguments, options->engine);
+  arguments.add_option("--repeat", options->repeat, "run N times").range(1, 1000000);
+  arguments.add_option("--output", options->output, "a directory for the outputs: 0.npy, 1.npy, ...");
+  add_engine_options(arguments, options->engine);
+  add_json_option(arguments, options->json);
+  arguments.footer(
       "Example: plimsoll run model.onnx --input x=image.npy --limit 64MiB --output answers\n"
       "Without --input, reproducible random data of the shapes that --shape and --dim give.");
-  return {app, [options] { return run(*options); }};
+  return {arguments, [options] { return run(*options); }};
 }
 
 }  // namespace plimsoll::cli

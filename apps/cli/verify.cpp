@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "case_verifier.h"
 #include "command.h"
@@ -130,24 +131,23 @@ int verify(const VerifyOptions& options) {
 
 }  // namespace
 
-Command verify_command(CLI::App& parent) {
-  CLI::App* app = parent.add_subcommand("verify", "Run ONNX test directories and compare the outputs");
+Command verify_command(Arguments parent) {
+  Arguments arguments = parent.add_command("verify", "Run ONNX test directories and compare the outputs");
   auto options = std::make_shared<VerifyOptions>();
-  app->add_option("DIR", options->directories,
+  arguments
+      .add_option("DIR", options->directories,
                   "directories with model.onnx and test_data_set_*, or parents of such")
-      ->required();
-  app->add_option("--rtol", options->tolerance.relative, "relative tolerance (0.001)")
-      ->check(CLI::NonNegativeNumber);
-  app->add_option("--atol", options->tolerance.absolute, "absolute tolerance (1e-7)")
-      ->check(CLI::NonNegativeNumber);
-  app->add_option("--repeat", options->repeat, "run every data set N times")->check(CLI::Range(1, 1000000));
-  add_engine_options(*app, options->engine);
-  add_json_option(*app, options->json);
-  app->footer(
+      .required();
+  arguments.add_option("--rtol", options->tolerance.relative, "relative tolerance (0.001)").not_negative();
+  arguments.add_option("--atol", options->tolerance.absolute, "absolute tolerance (1e-7)").not_negative();
+  arguments.add_option("--repeat", options->repeat, "run every data set N times").range(1, 1000000);
+  add_engine_options(arguments, options->engine);
+  add_json_option(arguments, options->json);
+  arguments.footer(
       "Example: plimsoll verify /usr/share/libonnx-testdata/data/node/test_conv*\n"
       "The last line is `N passed, M failed`; what needs operators that are not implemented is counted "
       "apart.");
-  return {app, [options] { return verify(*options); }};
+  return {arguments, [options] { return verify(*options); }};
 }
 
 }  // namespace plimsoll::cli

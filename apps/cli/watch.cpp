@@ -52,50 +52,55 @@ int watch(const WatchOptions& options) {
   }
 }
 
-void add_target_options(CLI::App& app, WatchOptions& options) {
-  app.add_option("--pid", options.pid, "the process to watch, with its descendants")
-      ->check(CLI::Range(1, 1 << 30));
-  app.add_option("--replay", options.replay, "show a recording instead of a process")->check(check_not_empty);
-  app.add_flag("--only-process", options.only_process, "leave its descendants out");
-  app.add_option("--iterations-from-stdout", options.pattern,
-                 "each line of the command's stdout that matches this regular expression is an iteration")
-      ->check(check_not_empty);
-  app.add_option("--iterations-fd", options.iterations_fd,
-                 "the command writes one line per iteration to this descriptor of its own")
-      ->check(CLI::Range(3, 63));
+void add_target_options(Arguments arguments, WatchOptions& options) {
+  arguments.add_option("--pid", options.pid, "the process to watch, with its descendants").range(1, 1 << 30);
+  arguments.add_option("--replay", options.replay, "show a recording instead of a process")
+      .check(check_not_empty);
+  arguments.add_flag("--only-process", options.only_process, "leave its descendants out");
+  arguments
+      .add_option("--iterations-from-stdout", options.pattern,
+                  "each line of the command's stdout that matches this regular expression is an iteration")
+      .check(check_not_empty);
+  arguments
+      .add_option("--iterations-fd", options.iterations_fd,
+                  "the command writes one line per iteration to this descriptor of its own")
+      .range(3, 63);
 }
 
-void add_result_options(CLI::App& app, WatchOptions& options) {
-  app.add_option("--record", options.record, "write every sample to this file, as lines of JSON")
-      ->check(check_not_empty);
-  app.add_option("--html", options.html, "write a page with charts to this file")->check(check_not_empty);
-  app.add_flag("--trim", options.trim, "at the end: malloc_trim in the process, by ptrace; measured");
-  app.add_flag("--reclaim", options.reclaim, "at the end: reclaim the command's own cgroup; measured");
-  app.add_flag("--restart", options.restart, "at the end: start the command anew; measured");
-  app.add_flag("--json", options.json, "print one JSON object per sample, the last with the verdict");
+void add_result_options(Arguments arguments, WatchOptions& options) {
+  arguments.add_option("--record", options.record, "write every sample to this file, as lines of JSON")
+      .check(check_not_empty);
+  arguments.add_option("--html", options.html, "write a page with charts to this file")
+      .check(check_not_empty);
+  arguments.add_flag("--trim", options.trim, "at the end: malloc_trim in the process, by ptrace; measured");
+  arguments.add_flag("--reclaim", options.reclaim, "at the end: reclaim the command's own cgroup; measured");
+  arguments.add_flag("--restart", options.restart, "at the end: start the command anew; measured");
+  arguments.add_flag("--json", options.json, "print one JSON object per sample, the last with the verdict");
 }
 
 }  // namespace
 
-Command watch_command(CLI::App& parent, const std::vector<std::string>& rest) {
-  CLI::App* app = parent.add_subcommand("watch", "Explain any process's memory, and judge whether it leaks");
+Command watch_command(Arguments parent, const std::vector<std::string>& rest) {
+  Arguments arguments =
+      parent.add_command("watch", "Explain any process's memory, and judge whether it leaks");
   auto options = std::make_shared<WatchOptions>();
   struct Times {
     std::string interval = "1s", duration;
   };
   auto times = std::make_shared<Times>();
-  add_target_options(*app, *options);
-  app->add_option("--interval", times->interval, "between two samples, such as 500ms (1s)")
-      ->check(check_not_empty);
-  app->add_option("--duration", times->duration,
+  add_target_options(arguments, *options);
+  arguments.add_option("--interval", times->interval, "between two samples, such as 500ms (1s)")
+      .check(check_not_empty);
+  arguments
+      .add_option("--duration", times->duration,
                   "how long, such as 30s or 5m; otherwise until the process ends or Ctrl-C")
-      ->check(check_not_empty);
-  add_result_options(*app, *options);
-  app->footer(
+      .check(check_not_empty);
+  add_result_options(arguments, *options);
+  arguments.footer(
       "A command that watch starts goes behind -- and ends with it. Exit code 1: a leak.\n"
       "Example: plimsoll watch --duration 60s --html watch.html -- python3 service.py\n"
       "         plimsoll watch --pid 4242");
-  return {app, [options, times, rest] {
+  return {arguments, [options, times, rest] {
             options->command = rest;
             options->interval_seconds = parse_seconds("--interval", times->interval);
             if (!times->duration.empty())

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <clocale>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "watch_json.h"

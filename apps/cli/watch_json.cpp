@@ -1,6 +1,7 @@
 #include "watch_json.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "watch_parts.h"
 
