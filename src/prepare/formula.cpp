@@ -37,7 +37,7 @@ Formula make_formula(PreparedModel& model) {
   options.naive = model.options().naive;
   options.reuse = !options.naive;
   options.pieces = false;
-  options.is_packed = [&](const Node& node, size_t input) { return model.weights().is_packed(node, input); };
+  options.packs = &model.weights();
   const Lifetimes lifetimes = analyze(graph, facts, options);
 
   Formula formula;

@@ -239,11 +239,9 @@ class Analysis {
   Dim select_scratch(const Node& node) {
     const std::vector<Facts> inputs = gather(node.inputs);
     std::vector<Facts> outputs = gather(node.outputs);
-    std::unique_ptr<bool[]> packed = std::make_unique<bool[]>(inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) packed[i] = options_.is_packed && options_.is_packed(node, i);
-    SelectContext context(node, inputs, outputs, {packed.get(), inputs.size()}, options_.threads);
+    SelectContext context(node, inputs, outputs, options_.packs, options_.threads, choices_);
     node.op->select(context);
-    return context.scratch_bytes;
+    return context.scratch_bytes();
   }
 
   // Inputs of a Concat that their producers can write straight into its output. Later nodes claim
@@ -409,6 +407,8 @@ class Analysis {
   FactsTable& facts_;
   const LifetimeOptions& options_;
   const bool is_root_;
+  Budget planning_{"planning", 0};
+  BumpArena choices_{planning_};  // only their scratch counts here
   Lifetimes result_;
   std::unordered_map<uint32_t, int64_t> last_use_;  // by edge id: position of the last node that reads it
   std::unordered_map<uint32_t, int64_t> position_;  // by node id

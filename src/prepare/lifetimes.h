@@ -68,11 +68,10 @@ plan::Placement place(const plan::Problem& problem, bool naive);
 
 struct LifetimeOptions {
   int threads = 1;
-  bool naive = false;  // no memory is used twice
-  bool reuse = true;   // outputs may overwrite inputs that nobody needs any more
-  bool pieces = true;  // the inputs of a Concat may be written straight into its output
-  // Whether input `input` of `node` will have been packed.
-  std::function<bool(const Node&, size_t input)> is_packed;
+  bool naive = false;                 // no memory is used twice
+  bool reuse = true;                  // outputs may overwrite inputs that nobody needs any more
+  bool pieces = true;                 // the inputs of a Concat may be written straight into its output
+  const PackPolicy* packs = nullptr;  // null: no weight is packed
 };
 
 // `is_root`: the graph's outputs are memory of the caller.

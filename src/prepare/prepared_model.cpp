@@ -42,7 +42,7 @@ void PreparedModel::prepare() {
   optimization.keep_opset = options_.keep_opset;
   optimize(graph_, optimization);
   infer_graph(graph_);
-  weights_ = std::make_unique<Weights>(graph_);
+  weights_ = std::make_unique<Weights>(graph_, options_.threads);
 }
 
 void PreparedModel::load_weights() {

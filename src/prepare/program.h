@@ -26,6 +26,7 @@ struct Step {
   std::span<const uint32_t> inputs;  // indices of values; kNoValue where absent
   std::span<const uint32_t> outputs;
   std::span<Program* const> bodies;  // null where a body is never taken
+  const void* choice = nullptr;
   const void* bound = nullptr;
   bool dynamic = false;
   int64_t nested_offset = 0;        // arena offset for the memory of its bodies

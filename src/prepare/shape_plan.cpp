@@ -142,7 +142,7 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   options.threads = model.options().threads;
   options.naive = model.options().naive;
   options.reuse = !options.naive;
-  options.is_packed = [&](const Node& node, size_t input) { return model.weights().is_packed(node, input); };
+  options.packs = &model.weights();
   const Lifetimes lifetimes = choose_lifetimes(graph, facts, options);
   depends_on_data_ = lifetimes.depends_on_data;
 
