@@ -30,7 +30,8 @@ Json to_json(const Plan& plan) {
   const auto known = [&](Json value) { return plan.concrete ? std::move(value) : Json(); };
   json["peak_bytes"] = known(plan.peak_bytes);
   json["lower_bound_bytes"] = known(plan.lower_bound_bytes);
-  json["minimum_limit_bytes"] = known(plan.minimum_limit_bytes);
+  // Nor is a limit that is sure to do, where shapes depend on data.
+  json["minimum_limit_bytes"] = known(plan.depends_on_data ? Json() : Json(plan.minimum_limit_bytes));
   json["node_at_peak"] = known(plan.node_at_peak);
   json["accounts"] = known(accounts_json(plan));
   json["prepare_ms"] = known(plan.prepare_ms);
@@ -49,7 +50,8 @@ void print_plan(const Plan& plan) {
     text +=
         fmt::format("  {:<16}{:>16}  (gap {}, {:.2f} %)\n", "lower bound", grouped(plan.lower_bound_bytes),
                     grouped(gap), 100.0 * static_cast<double>(gap) / static_cast<double>(plan.peak_bytes));
-    text += fmt::format("  {:<16}{:>16}\n", "smallest limit", grouped(plan.minimum_limit_bytes));
+    text += fmt::format("  {:<16}{:>16}\n", "smallest limit",
+                        plan.depends_on_data ? "not known before" : grouped(plan.minimum_limit_bytes));
     text += fmt::format("node at the peak: {}\n", plan.node_at_peak);
   }
   // Detectors have pages of it.

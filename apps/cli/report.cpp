@@ -33,7 +33,7 @@ void JsonOutput::finish(const Json& object) {
 Json accounts_json(const MemoryReport& report) {
   Json accounts;
   for (size_t i = 0; i < kAccounts; ++i)
-    accounts[account_name(static_cast<Account>(i))] = report.accounts[i].peak_bytes;
+    accounts[account_name(static_cast<Account>(i))] = report.accounts[i].at_peak_bytes;
   return accounts;
 }
 

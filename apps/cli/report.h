@@ -27,7 +27,7 @@ class JsonOutput {
   bool begun_ = false;
 };
 
-Json accounts_json(const MemoryReport& report);  // the peak of each
+Json accounts_json(const MemoryReport& report);  // at the moment of the peak: they add up to it
 Json accounts_json(const Plan& plan);
 // Name, type, shape and the first values.
 Json value_json(const std::string& name, const Value& value);

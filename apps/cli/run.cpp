@@ -50,13 +50,11 @@ RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput&
   const SessionOptions session_options = options.engine.session_options();
   const Inputs inputs(options.inputs);
   if (!options.output.empty()) make_directory(options.output);
-  if (session_options.memory_limit_bytes > 0) {
-    // What cannot fit is refused here, before any tensor memory is taken.
-    const Model model(env, options.model, session_options);
-    model.MakePlan(inputs.complete_shapes(model.GetInfo().inputs));
-  }
-  Session session(env, options.model, session_options);
-  const Shapes shapes = inputs.complete_shapes(session.GetInputs());
+  // Shapes are known before the weights are loaded: what cannot fit is refused before any tensor memory is taken.
+  Shapes shapes;
+  Session session(env, options.model, session_options, [&](const std::vector<ValueInfo>& infos) {
+    return shapes = inputs.complete_shapes(infos);
+  });
   const std::vector<Value> values = inputs.values(session.GetInputs(), shapes);
   const Plan plan = session.Prepare(shapes);
   RunOutcome outcome;

@@ -22,11 +22,15 @@ class Trial {
     inputs_.set_dim(symbol_, size);
     return model_.MakePlan(inputs_.complete_shapes(model_.GetInfo().inputs));
   }
+  // Where shapes depend on data, what is known of it.
+  static int64_t needed(const Plan& plan) {
+    return plan.depends_on_data ? plan.peak_bytes : plan.minimum_limit_bytes;
+  }
   // A size that the model itself refuses (not a multiple of its stride, overflowing) does not fit either.
   bool fits(int64_t size) {
     check_interrupted();
     try {
-      return plan(size).minimum_limit_bytes <= limit_bytes_;
+      return needed(plan(size)) <= limit_bytes_;
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kInvalidArgument || error.code() == ErrorCode::kInvalidModel)
         return false;
@@ -46,10 +50,10 @@ class Trial {
 int64_t largest_dim(const Model& model, Inputs inputs, const std::string& symbol, int64_t limit_bytes) {
   Trial trial(model, std::move(inputs), symbol, limit_bytes);
   const Plan smallest = trial.plan(1);
-  if (smallest.minimum_limit_bytes > limit_bytes)
+  if (Trial::needed(smallest) > limit_bytes)
     throw Error(ErrorCode::kBudgetExceeded,
                 fmt::format("not even {}=1 fits {} bytes: it needs {}", symbol, grouped(limit_bytes),
-                            grouped(smallest.minimum_limit_bytes)));
+                            grouped(Trial::needed(smallest))));
   int64_t fits = 1, too_large = 2;
   while (too_large <= kLargest && trial.fits(too_large)) fits = too_large, too_large *= 2;
   while (too_large - fits > 1) {

@@ -34,14 +34,14 @@ struct Plan {
   // True when some values' shapes depend on data; they are not in the peak.
   bool depends_on_data = false;
   int64_t peak_bytes = 0;           // all accounts together, at the worst moment of load or run
-  int64_t lower_bound_bytes = 0;    // the same with activations at their live bytes: no plan can be below
-  int64_t minimum_limit_bytes = 0;  // the smallest limit that is accepted
+  int64_t lower_bound_bytes = 0;    // the same with activations at their live bytes: no placement of them can be below
+  int64_t minimum_limit_bytes = 0;  // the smallest limit that is accepted; 0 where that depends on data
   std::string formula;              // the lower bound as an expression in the symbolic dimensions
   std::vector<std::string> symbols;
   std::string node_at_peak;
   int threads = 0;
   std::string instruction_set;
-  std::array<int64_t, kAccounts> accounts{};  // bytes at the end of preparation plus one run's needs
+  std::array<int64_t, kAccounts> accounts{};  // at the worst moment: they add up to peak_bytes
   std::vector<PlannedBuffer> buffers;
   std::vector<std::string> steps;  // the nodes in their order
   double prepare_ms = 0;

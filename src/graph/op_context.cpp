@@ -209,4 +209,16 @@ std::vector<Dim> InferContext::broadcast(std::span<const Dim> a, std::span<const
   return result;
 }
 
+// ---- SelectContext ------------------------------------------------------------------------------
+
+bool SelectContext::is_concrete() const {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (has_input(i) && !inputs_[i].is_concrete()) return false;
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (has_output(i) && !outputs_[i].is_concrete()) return false;
+  }
+  return true;
+}
+
 }  // namespace plimsoll

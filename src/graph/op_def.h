@@ -6,14 +6,19 @@
 //   infer   types and shapes, on symbolic dimensions at load, on constants for each prepared shape,
 //           and during a run, with the data at hand, for shapes that depend on data.
 //   alias   what the outputs may share with the inputs.
-//   packs   which constant inputs the operator wants in its own format, and how many bytes each takes.
-//   pack    writes that format, once per weight, straight into its final place.
-//   select  which kernel, and how many bytes of scratch: pure, so that planning needs no memory.
-//   bind    what can be computed ahead for a concrete shape.
+//   select  the Choice: which kernel, which weights in which format, which pieces of scratch. Pure, so that
+//           planning needs no memory. Called at load on symbolic dimensions (weights and attributes decide
+//           the formats), then for each concrete shape, and during a run where shapes depend on data.
+//   pack    writes one weight in the format that the Choice names, straight into its final place; once for
+//           all nodes that name the same format of the same tensor.
+//   bind    what can be computed ahead for a concrete shape, beyond the Choice.
 //   run     the work: never allocates, never checks again what infer proved.
 //   cost    arithmetic operations, for profiles.
+// pack, bind and run are handed the Choice and decide nothing again. An operator also works on weights
+// that are not packed, because training changes them: then it packs into scratch, or needs no packing.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
@@ -102,7 +107,7 @@ class BodyInferrer {
   virtual std::vector<Facts> infer(const Graph& body, std::span<const Facts> inputs) = 0;
 };
 
-// What infer, alias, packs, select, bind and cost know of a node: facts of what goes in and comes out.
+// What infer, alias, select, pack, bind and cost know of a node: facts of what goes in and comes out.
 class NodeContext {
  public:
   NodeContext(const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs)
@@ -217,41 +222,101 @@ class AliasContext : public NodeContext {
   }
 };
 
-// ---- pack, select, bind -------------------------------------------------------------------------
+// ---- select, pack, bind -------------------------------------------------------------------------
 
-// Asked once, with symbolic facts: the format may depend on weights and machine, not on the shape of
-// the activations.
-class PackContext : public NodeContext {
- public:
-  using NodeContext::NodeContext;
-  void request(size_t input, int64_t bytes) { requests.push_back({static_cast<uint32_t>(input), bytes}); }
-  struct Request {
-    uint32_t input;
-    int64_t bytes;
-  };
-  std::vector<Request> requests;
+// A format of weights: together with the raw tensor it determines every packed byte, so that nodes that name
+// the same format of the same tensor share one copy. It may depend on weights, attributes and machine, never
+// on the shape of the activations.
+struct PackFormat {
+  std::string_view kind;             // a literal: "gemm_b", "conv", ...
+  std::array<int64_t, 8> numbers{};  // the kind's own: groups, transposition, columns of a panel, ...
+  const Edge* also_reads = nullptr;  // another weight that goes into the bytes, such as a scale
+  friend bool operator==(const PackFormat&, const PackFormat&) = default;
 };
 
+// Whoever calls select decides what is packed.
+class PackPolicy {
+ public:
+  virtual ~PackPolicy() = default;
+  // Whether run will be given input `input` of `node` in this format, which takes so many bytes.
+  virtual bool pack(const Node& node, size_t input, const PackFormat& format, int64_t bytes) const = 0;
+};
+
+// What select asks for and decides. Without a policy every weight stays raw.
 class SelectContext : public NodeContext {
  public:
   SelectContext(const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs,
-                std::span<const bool> packed, int thread_count)
-      : NodeContext(node, inputs, outputs), threads(thread_count), packed_(packed) {}
-  // The input was packed by this operator's pack().
-  bool packed(size_t i) const { return i < packed_.size() && packed_[i]; }
+                const PackPolicy* policy, int thread_count, BumpArena& arena)
+      : NodeContext(node, inputs, outputs), threads(thread_count), policy_(policy), arena_(arena) {}
+
+  // Asks for an input, whose shape must be concrete, in a format of the operator's own. False: run will be
+  // given the raw tensor, because a node makes it, or training changes it, or the caller keeps raw weights.
+  // Asked for every shape alike: whether the data is at hand makes no difference.
+  bool pack(size_t input, const PackFormat& format, int64_t bytes) const {
+    return policy_ != nullptr && has_input(input) && policy_->pack(node_, input, format, bytes);
+  }
+  // Adds a piece of scratch, which all threads of the run share, and returns its offset, a multiple of 64;
+  // 0 if a size so far is symbolic: that Choice will not run.
+  int64_t scratch(Dim bytes) {
+    const Dim offset = ceil_div(scratch_bytes_, Dim(kScratchAlignment)) * Dim(kScratchAlignment);
+    scratch_bytes_ = offset + bytes;
+    return offset.is_constant() ? offset.value() : 0;
+  }
+  Dim scratch_bytes() const { return scratch_bytes_; }
+
+  // Memory for the Choice, as long-lived as the Choice itself.
+  template <typename T, typename... Args>
+  T* make(Args&&... args) {
+    return arena_.make<T>(std::forward<Args>(args)...);
+  }
+  template <typename T>
+  std::span<T> array(size_t count) {
+    return arena_.array<T>(count);
+  }
+  // Everything that goes in and comes out has a concrete shape: the Choice will run.
+  bool is_concrete() const;
+
+  static constexpr int64_t kScratchAlignment = 64;
   const int threads;
-  Dim scratch_bytes = 0;  // 64-byte aligned, shared by all threads of the run
 
  private:
-  std::span<const bool> packed_;
+  const PackPolicy* policy_;
+  BumpArena& arena_;
+  Dim scratch_bytes_ = 0;
+};
+
+// Facts are those of load: weights are concrete and their data is at hand, the rest may be symbolic.
+class PackContext : public NodeContext {
+ public:
+  PackContext(const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs, const void* choice,
+              size_t input_index, const TensorView& raw_tensor, std::byte* packed_bytes)
+      : NodeContext(node, inputs, outputs),
+        input_to_pack(input_index),
+        raw(raw_tensor),
+        destination(packed_bytes),
+        choice_(choice) {}
+  template <typename T>
+  const T& choice() const {
+    return *static_cast<const T*>(choice_);
+  }
+  const size_t input_to_pack;
+  const TensorView& raw;         // at any alignment
+  std::byte* const destination;  // aligned to 64; as many bytes as select named
+
+ private:
+  const void* choice_;
 };
 
 // Facts are concrete. What make() returns lives as long as the prepared shape, in its arena.
 class BindContext : public NodeContext {
  public:
-  BindContext(const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs, int thread_count,
-              BumpArena& arena)
-      : NodeContext(node, inputs, outputs), threads(thread_count), arena_(arena) {}
+  BindContext(const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs, const void* choice,
+              int thread_count, BumpArena& arena)
+      : NodeContext(node, inputs, outputs), threads(thread_count), choice_(choice), arena_(arena) {}
+  template <typename T>
+  const T& choice() const {
+    return *static_cast<const T*>(choice_);
+  }
   template <typename T, typename... Args>
   T* make(Args&&... args) {
     return arena_.make<T>(std::forward<Args>(args)...);
@@ -263,6 +328,7 @@ class BindContext : public NodeContext {
   const int threads;
 
  private:
+  const void* choice_;
   BumpArena& arena_;
 };
 
@@ -279,9 +345,10 @@ struct RunContext {
   const Node* node = nullptr;
   std::span<const TensorView> inputs;   // absent ones convert to false
   std::span<const TensorView> outputs;  // likewise
-  std::byte* scratch = nullptr;
+  std::byte* scratch = nullptr;         // exactly what select declared; its contents are left from others
+  const void* choice_made = nullptr;    // by select, on these very shapes
   const void* bound = nullptr;
-  int threads = 1;
+  int threads = 1;  // as select was told
   TextMemory* text = nullptr;
 
   template <typename T>
@@ -289,8 +356,16 @@ struct RunContext {
     return *static_cast<const T*>(node->attrs);
   }
   template <typename T>
+  const T& choice() const {
+    return *static_cast<const T*>(choice_made);
+  }
+  template <typename T>
   const T& bound_as() const {
     return *static_cast<const T*>(bound);
+  }
+  template <typename T>
+  T* scratch_as(int64_t offset) const {
+    return reinterpret_cast<T*>(scratch + offset);
   }
   bool has_input(size_t i) const { return i < inputs.size() && inputs[i]; }
   bool has_output(size_t i) const { return i < outputs.size() && outputs[i]; }
@@ -377,9 +452,8 @@ struct OpDef {
   const void* (*attrs)(AttrContext&) = nullptr;
   void (*infer)(InferContext&) = nullptr;
   void (*alias)(AliasContext&) = nullptr;
-  void (*packs)(PackContext&) = nullptr;
-  void (*pack)(const NodeContext&, size_t input, const TensorView& raw, std::byte* destination) = nullptr;
-  void (*select)(SelectContext&) = nullptr;
+  const void* (*select)(SelectContext&) = nullptr;
+  void (*pack)(const PackContext&) = nullptr;
   const void* (*bind)(BindContext&) = nullptr;
   void (*run)(const RunContext&) = nullptr;
   int64_t (*cost)(const NodeContext&) = nullptr;  // arithmetic operations; facts are concrete

@@ -45,7 +45,7 @@ struct ConvEpilogue {
   Activation activation;          // of product + bias + addend
 };
 
-// Bytes of the packed weights; depends on kernel, channels, groups and dilation only.
+// Bytes of the packed weights; the format depends on kernel, channels and groups only.
 size_t conv_packed_bytes(const ConvShape& shape);
 void conv_pack(const ConvShape& shape, const ConvWeights& weights, void* packed);
 

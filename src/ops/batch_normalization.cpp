@@ -63,8 +63,9 @@ void alias(AliasContext& c) {
 }
 
 // A factor and a term per channel.
-void select(SelectContext& c) {
-  c.scratch_bytes = product(c.dims(1)) * Dim(2 * sizeof(float));
+const void* select(SelectContext& c) {
+  c.scratch(product(c.dims(1)) * Dim(2 * sizeof(float)));
+  return nullptr;
 }
 
 // [outer, channels, inner]

@@ -16,9 +16,8 @@ extern const OpDef op_conv = {
     .inputs = {2, 3},
     .attrs = attrs,
     .infer = infer_conv,
-    .packs = packs_conv,
-    .pack = pack_conv,
     .select = select_conv,
+    .pack = pack_conv,
     .run = run_conv,
     .cost = cost_conv,
 };

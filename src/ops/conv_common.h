@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/activation.h"
+#include "kernels/conv.h"
 #include "ops/window.h"
 
 namespace plimsoll {
@@ -15,13 +16,38 @@ struct ConvAttrs {
 // Inputs by position.
 inline constexpr size_t kConvX = 0, kConvW = 1, kConvBias = 2, kConvAddend = 3, kConvScale = 4;
 
+enum class ConvKernel : uint8_t {
+  kReference,  // by the definition: any float type, any rank
+  kDense,      // f32; groups of any number of channels
+  kDepthwise,  // f32; as many groups as channels
+};
+
+// A convolution of rank 3 is a sum of plane convolutions over its depth; one of rank 1 is a plane of
+// height 1.
+struct ConvChoice {
+  ConvKernel kernel = ConvKernel::kReference;
+  bool packed = false;        // W comes in the kernel's format; otherwise it is packed into scratch
+  bool channels_last = true;  // otherwise X and Y are copied
+  kernels::ConvShape shape;   // of one plane
+  int64_t depth = 1;          // kernel planes
+  int64_t plane_bytes = 0;    // packed weights of one of them
+  int64_t in_pixels = 0, out_pixels = 0;
+  const Window* window = nullptr;                             // of the reference, and where there is depth
+  int64_t packed_at = 0, x_at = 0, y_at = 0, working_at = 0;  // offsets in scratch
+};
+
 void read_conv(AttrContext& c, ConvAttrs& attrs);
 void infer_conv(InferContext& c);
 void alias_conv(AliasContext& c);
-void packs_conv(PackContext& c);
-void pack_conv(const NodeContext& c, size_t input, const TensorView& raw, std::byte* destination);
-void select_conv(SelectContext& c);
+const void* select_conv(SelectContext& c);
+void pack_conv(const PackContext& c);
 void run_conv(const RunContext& c);
 int64_t cost_conv(const NodeContext& c);
+
+// Writes W, times one factor per output channel if `scale` is not null, in the kernel's format.
+void pack_conv_weights(const ConvChoice& choice, const void* raw, const float* scale, std::byte* destination);
+
+// The dimensions, where they are all constants.
+std::optional<std::vector<int64_t>> constant_dims(const Facts& facts);
 
 }  // namespace plimsoll

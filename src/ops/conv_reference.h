@@ -38,12 +38,6 @@ inline int64_t offset_of(size_t rank, const Spatial& strides, const Spatial& at)
   return offset;
 }
 
-inline int64_t volume(size_t rank, const Spatial& sizes) {
-  int64_t count = 1;
-  for (size_t i = 0; i < rank; ++i) count *= sizes[i];
-  return count;
-}
-
 // Calls f(output channel, position) for every output element of image n, in parallel over channels.
 template <typename F>
 void for_each_output(const Window& w, int64_t channels, int threads, F&& f) {

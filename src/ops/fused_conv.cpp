@@ -22,9 +22,8 @@ extern const OpDef op_fused_conv = {
     .attrs = attrs,
     .infer = infer_conv,
     .alias = alias_conv,
-    .packs = packs_conv,
-    .pack = pack_conv,
     .select = select_conv,
+    .pack = pack_conv,
     .run = run_conv,
     .cost = cost_conv,
 };

@@ -47,10 +47,8 @@ extern const OpDef op_fused_matmul = {
     .attrs = attrs,
     .infer = infer,
     .alias = alias_matmul,
-    .packs = packs_matmul,
-    .pack = pack_matmul,
     .select = select_matmul,
-    .bind = bind_matmul,
+    .pack = pack_matmul,
     .run = run_matmul,
     .cost = cost_matmul,
 };

@@ -34,10 +34,8 @@ extern const OpDef op_gemm = {
     .inputs = {2, 3},
     .attrs = attrs,
     .infer = infer,
-    .packs = packs_matmul,
-    .pack = pack_matmul,
     .select = select_matmul,
-    .bind = bind_matmul,
+    .pack = pack_matmul,
     .run = run_matmul,
     .cost = cost_matmul,
 };

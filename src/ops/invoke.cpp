@@ -53,13 +53,13 @@ std::vector<TensorView> invoke(const Node& node, std::span<const TensorView> inp
   run.outputs = outputs;
   run.threads = threads;
   if (node.op->select != nullptr) {
-    SelectContext select(node, facts, output_facts, {}, threads);
-    node.op->select(select);
+    SelectContext select(node, facts, output_facts, nullptr, threads, arena);
+    run.choice_made = node.op->select(select);
     run.scratch =
-        static_cast<std::byte*>(arena.allocate(static_cast<size_t>(select.scratch_bytes.value()) + 64, 64));
+        static_cast<std::byte*>(arena.allocate(static_cast<size_t>(select.scratch_bytes().value()), 64));
   }
   if (node.op->bind != nullptr) {
-    BindContext bind(node, facts, output_facts, threads, arena);
+    BindContext bind(node, facts, output_facts, run.choice_made, threads, arena);
     run.bound = node.op->bind(bind);
   }
   struct Text : TextMemory {

@@ -14,10 +14,8 @@ extern const OpDef op_mat_mul = {
     .inputs = {2, 2},
     .attrs = attrs,
     .infer = infer_matmul,
-    .packs = packs_matmul,
-    .pack = pack_matmul,
     .select = select_matmul,
-    .bind = bind_matmul,
+    .pack = pack_matmul,
     .run = run_matmul,
     .cost = cost_matmul,
 };

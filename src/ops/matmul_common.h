@@ -27,13 +27,31 @@ struct MatMulGeometry {
   int64_t batches = 1;
 };
 
+enum class MatMulKernel : uint8_t {
+  kReference,  // any type, by the definition
+  kGemm,       // f32
+};
+
+struct MatMulChoice {
+  MatMulKernel kernel = MatMulKernel::kReference;
+  bool packed = false;  // B comes in GEMM's format; otherwise it is packed into scratch, product by product
+  MatMulGeometry geometry;
+  // Batches are shared out among tasks if there are enough of them; otherwise, 1, each product is.
+  int tasks = 1;
+  int64_t task_scratch = 0;  // bytes; one task's after the other's
+};
+
 void infer_matmul(InferContext& c);
 void alias_matmul(AliasContext& c);
-void packs_matmul(PackContext& c);
-void pack_matmul(const NodeContext& c, size_t input, const TensorView& raw, std::byte* destination);
-void select_matmul(SelectContext& c);
-const void* bind_matmul(BindContext& c);
+const void* select_matmul(SelectContext& c);
+void pack_matmul(const PackContext& c);
 void run_matmul(const RunContext& c);
 int64_t cost_matmul(const NodeContext& c);
+
+// Shapes must be concrete; the arrays live as long as the Choice.
+MatMulGeometry make_geometry(SelectContext& c);
+// Dimensions as the product sees them: permuted, swapped, with a vector made a matrix.
+std::vector<Dim> seen_dims(std::span<const Dim> dims, std::span<const int64_t> perm, bool transposed,
+                           bool vector_is_row);
 
 }  // namespace plimsoll

@@ -46,7 +46,7 @@ void infer_global_pool(InferContext& c) {
 
 Window pool_window(const RunContext& c) {
   const WindowAttrs& w = c.attrs<PoolAttrs>().window;
-  return make_window(w, c.inputs[0], c.outputs[0], w.kernel);
+  return make_window(w, c.inputs[0].dims, c.outputs[0].dims, w.kernel);
 }
 
 bool is_plane_pool(const TensorView& x, const Window& w) {

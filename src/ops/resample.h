@@ -37,7 +37,7 @@ struct ResampleAttrs {
 };
 
 void infer_resample(InferContext& c);
-void select_resample(SelectContext& c);
+const void* select_resample(SelectContext& c);
 void run_resample(const RunContext& c);
 
 }  // namespace plimsoll

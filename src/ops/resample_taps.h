@@ -1,4 +1,4 @@
-// Where the elements of a resampled axis come from.
+// Which axes are resampled, how, and where the elements of such an axis come from.
 #pragma once
 
 #include "ops/resample.h"
@@ -17,6 +17,34 @@ struct ResampleAxis {
             (roi_start == 0 && roi_end == 1));
   }
 };
+
+struct MovingAxis {
+  size_t axis;
+  int64_t position;    // among the axes that the node names
+  ResampleAxis shape;  // but for the region of interest
+};
+
+enum class ResampleKernel : uint8_t {
+  kNearest,  // one or two axes, any type
+  kLinear,   // one or two axes, f32, any number of taps
+  kLookUp,   // nearest along more axes, any type
+  kSample,   // anything else, element by element
+};
+
+struct ResampleChoice {
+  ResampleKernel kernel = ResampleKernel::kSample;
+  std::span<const MovingAxis> axes;  // along which something may move, outermost first
+  int64_t taps_at = 0, rows_at = 0;  // offsets in scratch: tables of taps, blended rows
+};
+
+// The input is there; those that older opsets demand may be there and empty.
+bool is_given(const NodeContext& c, size_t input);
+// The axis that the i-th scale or size is about.
+size_t resampled_axis(const ResampleAttrs& a, size_t i, size_t rank);
+std::optional<std::vector<float>> known_scales(const NodeContext& c);
+// Where the aspect is kept, one scale for all axes: starts with the first, then takes every axis in.
+float first_scale(ResampleAttrs::Policy policy);
+float uniform_scale(ResampleAttrs::Policy policy, float so_far, int64_t size, int64_t dim);
 
 inline constexpr int32_t kOutside = -1;  // index of a position that shows the extrapolation value
 

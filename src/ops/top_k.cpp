@@ -53,11 +53,12 @@ void infer(InferContext& c) {
   c.set_output(1, ElementType::kInt64, dims);
 }
 
-void select(SelectContext& c) {
-  if (!c.ranked(0)) return;
+const void* select(SelectContext& c) {
+  if (!c.ranked(0)) return nullptr;
   const int64_t axis = c.attrs<Attrs>().axis;
   const auto at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(c.rank(0)) : axis);
-  c.scratch_bytes = c.dims(0)[at] * Dim(8);  // positions along the axis
+  c.scratch(c.dims(0)[at] * Dim(sizeof(int64_t)));  // positions along the axis
+  return nullptr;
 }
 
 // NaN counts as the largest number, so that there is an order; equal elements keep theirs.

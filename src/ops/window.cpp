@@ -67,16 +67,16 @@ int64_t window_begin(const WindowAttrs& w, size_t i, int64_t in, int64_t kernel,
   return w.auto_pad == AutoPad::kSameUpper ? total / 2 : total - total / 2;
 }
 
-Window make_window(const WindowAttrs& w, const TensorView& x, const TensorView& y,
+Window make_window(const WindowAttrs& w, std::span<const int64_t> x, std::span<const int64_t> y,
                    std::span<const int64_t> kernel) {
   Window window;
-  window.rank = x.rank() - 2;
+  window.rank = x.size() - 2;
   window.channels_last = w.channels_last;
-  window.batch = x.dims[0];
-  window.channels = x.dims[channel_axis(w, x.rank())];
+  window.batch = x[0];
+  window.channels = x[channel_axis(w, x.size())];
   for (size_t i = 0; i < window.rank; ++i) {
-    window.in[i] = x.dims[spatial_axis(w, i)];
-    window.out[i] = y.dims[spatial_axis(w, i)];
+    window.in[i] = x[spatial_axis(w, i)];
+    window.out[i] = y[spatial_axis(w, i)];
     window.kernel[i] = kernel[i];
     window.stride[i] = w.stride(i);
     window.dilation[i] = w.dilation(i);

@@ -53,8 +53,14 @@ struct Window {
   Spatial in{}, out{}, kernel{}, stride{}, dilation{}, begin{}, end{};  // end: padding behind
   bool channels_last = false;
 };
-Window make_window(const WindowAttrs& w, const TensorView& x, const TensorView& y,
+Window make_window(const WindowAttrs& w, std::span<const int64_t> x, std::span<const int64_t> y,
                    std::span<const int64_t> kernel);
+
+inline int64_t volume(size_t rank, const Spatial& sizes) {
+  int64_t count = 1;
+  for (size_t i = 0; i < rank; ++i) count *= sizes[i];
+  return count;
+}
 
 // Element strides of a tensor (N, channels, spatial...) in its layout.
 struct SpatialStrides {

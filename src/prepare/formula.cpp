@@ -50,7 +50,7 @@ Formula make_formula(const PreparedModel& model) {
   options.naive = model.options().naive;
   options.reuse = !options.naive;
   options.pieces = false;
-  options.is_packed = [&](const Node& node, size_t input) { return model.weights().is_packed(node, input); };
+  options.packs = &model.weights();
   const Lifetimes lifetimes = analyze(graph, facts, file_order(graph, memory), options, memory);
 
   Formula formula;

@@ -169,11 +169,9 @@ class Analysis {
   Dim select_scratch(const Node& node) {
     const std::vector<Facts> inputs = aliases_.gather(node.inputs);
     std::vector<Facts> outputs = aliases_.gather(node.outputs);
-    std::unique_ptr<bool[]> packed = std::make_unique<bool[]>(inputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) packed[i] = options_.is_packed && options_.is_packed(node, i);
-    SelectContext context(node, inputs, outputs, {packed.get(), inputs.size()}, options_.threads);
+    SelectContext context(node, inputs, outputs, options_.packs, options_.threads, memory_.arena());
     node.op->select(context);
-    return context.scratch_bytes;
+    return context.scratch_bytes();
   }
 
   // The buffer and offset that a value has because it is a piece of something, or holds pieces itself.

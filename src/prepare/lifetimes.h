@@ -89,11 +89,10 @@ struct Lifetimes {
 
 struct LifetimeOptions {
   int threads = 1;
-  bool naive = false;  // no memory is used twice
-  bool reuse = true;   // outputs may overwrite inputs that nobody needs any more
-  bool pieces = true;  // the inputs of a Concat may be written straight into its output
-  // Whether input `input` of `node` will have been packed.
-  std::function<bool(const Node&, size_t input)> is_packed;
+  bool naive = false;                 // no memory is used twice
+  bool reuse = true;                  // outputs may overwrite inputs that nobody needs any more
+  bool pieces = true;                 // the inputs of a Concat may be written straight into its output
+  const PackPolicy* packs = nullptr;  // null: no weight is packed
 };
 
 // Of the root of a model, whose outputs are memory of the caller.

@@ -46,7 +46,7 @@ void PreparedModel::prepare() {
   optimization.keep_opset = options_.keep_opset;
   optimize(graph_, optimization);
   infer_graph(graph_);
-  weights_ = std::make_unique<Weights>(graph_);
+  weights_ = std::make_unique<Weights>(graph_, options_.threads);
   prepare_peak_ = budget_.report()[Account::kSession].peak_bytes;
 }
 

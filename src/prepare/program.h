@@ -49,6 +49,7 @@ struct Step {
   std::span<const int64_t> workspace;  // arena offsets of the pieces
   int64_t bodies_offset = 0;           // arena offset for the memory of its bodies
   int64_t scratch_offset = 0;          // arena offset of its scratch, if it has any
+  const void* choice = nullptr;
   const void* bound = nullptr;
   uint32_t first_body = 0;      // in the frame's array of bodies
   uint32_t first_argument = 0;  // inputs then outputs, in the frame's array of arguments

@@ -209,8 +209,13 @@ class ProgramBuilder {
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (node.outputs[i] != nullptr) outputs[i] = facts_[node.outputs[i]];
     }
+    const int threads = model_.options().threads;
+    if (node.op->select != nullptr) {
+      SelectContext context(node, inputs, outputs, &model_.weights(), threads, arena_);
+      step.choice = node.op->select(context);
+    }
     if (node.op->bind != nullptr) {
-      BindContext context(node, inputs, outputs, model_.options().threads, arena_);
+      BindContext context(node, inputs, outputs, step.choice, threads, arena_);
       step.bound = node.op->bind(context);
     }
     if (node.op->cost != nullptr) step.operations = node.op->cost(NodeContext(node, inputs, outputs));

@@ -101,7 +101,7 @@ LifetimeOptions lifetime_options(const PreparedModel& model) {
   options.threads = model.options().threads;
   options.naive = model.options().naive;
   options.reuse = !options.naive;
-  options.is_packed = [&](const Node& node, size_t input) { return model.weights().is_packed(node, input); };
+  options.packs = &model.weights();
   return options;
 }
 

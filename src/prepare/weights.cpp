@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
 #include "base/checked.h"
 
@@ -26,29 +27,64 @@ bool is_aligned(const Edge& edge) {
 
 }  // namespace
 
-Weights::Weights(Graph& root) {
+// Records what the operators ask for.
+class Weights::Collector : public PackPolicy {
+ public:
+  explicit Collector(Weights& weights) : weights_(weights) {}
+  bool pack(const Node& node, size_t input, const PackFormat& format, int64_t bytes) const override {
+    return weights_.request(node, input, format, bytes);
+  }
+
+ private:
+  Weights& weights_;
+};
+
+Weights::Weights(Graph& root, int threads) : threads_(threads) {
+  Budget planning("planning", 0);
+  BumpArena choices(planning);
+  const Collector collector(*this);
   root.for_each_graph([&](Graph& graph) {
-    for (const Node* node : graph.nodes) collect_packed(*node);
+    for (const Node* node : graph.nodes) {
+      if (node->op->select == nullptr) continue;
+      const std::vector<Facts> inputs = facts_of_edges(node->inputs);
+      std::vector<Facts> outputs = facts_of_edges(node->outputs);
+      SelectContext context(*node, inputs, outputs, &collector, threads_, choices);
+      node->op->select(context);
+    }
   });
   packed_bytes_ = round_up(packed_bytes_, page_bytes());
   collect_raw(root);
 }
 
-void Weights::collect_packed(const Node& node) {
-  if (node.op->packs == nullptr) return;
-  const std::vector<Facts> inputs = facts_of_edges(node.inputs);
-  std::vector<Facts> outputs = facts_of_edges(node.outputs);
-  PackContext context(node, inputs, outputs);
-  node.op->packs(context);
-  for (const PackContext::Request& request : context.requests) {
-    // Known, but made by a node (a Constant that no pass folded): there is no weight to pack.
-    if (node.inputs[request.input]->data == nullptr) continue;
-    packed_at_[key(node, request.input)] = packed_.size();
-    packed_.push_back({&node, request.input, packed_bytes_});
-    packed_bytes_ = checked_add(packed_bytes_, round_up(request.bytes, kAlignment));
-    const TensorData& raw = *node.inputs[request.input]->data;
-    if (raw.in_file) largest_raw_ = std::max(largest_raw_, static_cast<int64_t>(raw.bytes.size()));
+bool Weights::request(const Node& node, size_t input, const PackFormat& format, int64_t bytes) {
+  const Edge& edge = *node.inputs[input];
+  // A value that a node makes, be it known or not, is no weight to pack.
+  if (edge.data == nullptr || (format.also_reads != nullptr && format.also_reads->data == nullptr))
+    return false;
+  std::vector<size_t>& formats = formats_of_[edge.id];
+  const auto known =
+      std::find_if(formats.begin(), formats.end(), [&](size_t i) { return packed_[i].format == format; });
+  if (known != formats.end()) {
+    packed_at_[key(node, input)] = *known;
+    return true;
   }
+  formats.push_back(packed_.size());
+  packed_at_[key(node, input)] = packed_.size();
+  packed_.push_back({&node, input, format, packed_bytes_, bytes});
+  packed_bytes_ = checked_add(packed_bytes_, round_up(bytes, kAlignment));
+  if (edge.data->in_file)
+    largest_raw_ = std::max(largest_raw_, static_cast<int64_t>(edge.data->bytes.size()));
+  return true;
+}
+
+bool Weights::pack(const Node& node, size_t input, const PackFormat& format, int64_t bytes) const {
+  const auto found = packed_at_.find(key(node, input));
+  if (found == packed_at_.end()) return false;
+  const Packed& item = packed_[found->second];
+  if (item.format != format || item.bytes != bytes)
+    throw std::logic_error(fmt::format("{}: input {} was packed as {}, is asked for as {}", node.label(),
+                                       input, item.format.kind, format.kind));
+  return true;
 }
 
 void Weights::collect_raw(Graph& root) {
@@ -96,13 +132,17 @@ void Weights::load(Budget& budget, const Drop& drop) {
     if (edge->data->in_file) drop(raw);
   }
   const Charge passing(budget, Account::kWeights, largest_raw_);
+  Budget planning("planning", 0);
+  BumpArena choices(planning);
   for (const Packed& item : packed_) {
     const Node& node = *item.node;
     const std::vector<Facts> inputs = facts_of_edges(node.inputs);
     std::vector<Facts> outputs = facts_of_edges(node.outputs);
-    const NodeContext context(node, inputs, outputs);
+    SelectContext select(node, inputs, outputs, this, threads_, choices);
+    const void* choice = node.op->select(select);
     const Edge& edge = *node.inputs[item.input];
-    node.op->pack(context, item.input, *edge.constant, packed_arena_.data() + item.offset);
+    node.op->pack(PackContext(node, inputs, outputs, choice, item.input, *edge.constant,
+                              packed_arena_.data() + item.offset));
     if (edge.data->in_file) drop(edge.data->bytes);
   }
   loaded_ = true;

@@ -1,8 +1,9 @@
 // Constants of a model in the form in which the run wants them.
 //
 // Planning: which weights are packed, which are used as they are in the file, which must be copied
-// because of their alignment; how many bytes each of these takes. Loading: does it, one tensor at a
-// time, and lets each raw range leave the process as soon as it is packed.
+// because of their alignment; how many bytes each of these takes. Nodes that name the same format of the same
+// tensor share what is packed. Loading: does it, one tensor at a time, and lets each raw range leave the
+// process as soon as it is packed.
 #pragma once
 
 #include <functional>
@@ -14,15 +15,19 @@
 
 namespace plimsoll {
 
-class Weights {
+// As a policy it answers select for a concrete shape as it was answered at load.
+class Weights : public PackPolicy {
  public:
   using Drop = std::function<void(std::span<const std::byte>)>;
 
   // Pure: decides and counts. The graph must be resolved, inferred, and final.
-  explicit Weights(Graph& root);
+  Weights(Graph& root, int threads);
 
   // Takes the memory and fills it. `drop` forgets pages of the mapped file.
   void load(Budget& budget, const Drop& drop);
+
+  // A format other than the one named at load is a bug of the operator: throws std::logic_error.
+  bool pack(const Node& node, size_t input, const PackFormat& format, int64_t bytes) const override;
 
   bool is_packed(const Node& node, size_t input) const { return packed_at_.count(key(node, input)) > 0; }
   // Where its packed form is, from packed_base().
@@ -40,18 +45,23 @@ class Weights {
   int64_t largest_raw_bytes() const { return largest_raw_; }
 
  private:
+  // One tensor in one format, packed by the first node that asked for it.
   struct Packed {
     const Node* node;
     size_t input;
-    int64_t offset;
+    PackFormat format;
+    int64_t offset, bytes;
   };
+  class Collector;
   static uint64_t key(const Node& node, size_t input) { return (uint64_t{node.id} << 32) | input; }
-  void collect_packed(const Node& node);
+  bool request(const Node& node, size_t input, const PackFormat& format, int64_t bytes);
   void collect_raw(Graph& root);
 
+  int threads_;
   std::vector<Packed> packed_;
-  std::unordered_map<uint64_t, size_t> packed_at_;   // index into packed_
-  std::unordered_map<uint32_t, int64_t> copied_at_;  // edge id -> offset in copied_arena_
+  std::unordered_map<uint64_t, size_t> packed_at_;                // by node and input: index into packed_
+  std::unordered_map<uint32_t, std::vector<size_t>> formats_of_;  // by edge id: likewise
+  std::unordered_map<uint32_t, int64_t> copied_at_;               // edge id -> offset in copied_arena_
   std::vector<const Edge*> copied_;
   int64_t packed_bytes_ = 0, mapped_bytes_ = 0, copied_bytes_ = 0, largest_raw_ = 0;
   Arena packed_arena_, copied_arena_;

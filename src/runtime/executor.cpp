@@ -98,11 +98,28 @@ void Executor::run_node(Frame& frame, const Step& step, std::byte* arena) {
   run.inputs = frame.arguments.subspan(step.first_argument, step.inputs.size());
   run.outputs = frame.arguments.subspan(step.first_argument + step.inputs.size(), step.outputs.size());
   run.scratch = arena + step.scratch_offset;
+  run.choice_made = step.choice;
   run.bound = step.bound;
   run.threads = context_.threads;
   run.text = context_.dynamic;
   step.node->op->run(run);
 }
+
+namespace {
+
+// The weights of a step are packed or not since load.
+class PackedViews : public PackPolicy {
+ public:
+  explicit PackedViews(std::span<const TensorView> inputs) : inputs_(inputs) {}
+  bool pack(const Node&, size_t input, const PackFormat&, int64_t) const override {
+    return inputs_[input].packed;
+  }
+
+ private:
+  std::span<const TensorView> inputs_;
+};
+
+}  // namespace
 
 // Shapes are inferred from the data at hand, then memory is taken for exactly that.
 void Executor::run_dynamic(Frame& frame, const Step& step) {
@@ -114,11 +131,9 @@ void Executor::run_dynamic(Frame& frame, const Step& step) {
   const std::span<TensorView> outputs =
       frame.arguments.subspan(step.first_argument + step.inputs.size(), step.outputs.size());
   std::vector<Facts> facts;
-  std::unique_ptr<bool[]> packed = std::make_unique<bool[]>(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    facts.push_back(facts_of(inputs[i], temporary));
-    packed[i] = inputs[i].packed;
-    if (packed[i]) facts.back().constant = nullptr;
+  for (const TensorView& view : inputs) {
+    facts.push_back(facts_of(view, temporary));
+    if (view.packed) facts.back().constant = nullptr;
   }
   std::vector<Facts> results = infer_node(node, facts, temporary, pool);
   for (size_t i = 0; i < results.size(); ++i) {
@@ -144,13 +159,14 @@ void Executor::run_dynamic(Frame& frame, const Step& step) {
   run.threads = context_.threads;
   run.text = context_.dynamic;
   if (node.op->select != nullptr) {
-    SelectContext select(node, facts, results, {packed.get(), inputs.size()}, context_.threads);
-    node.op->select(select);
+    const PackedViews packs(inputs);
+    SelectContext select(node, facts, results, &packs, context_.threads, temporary);
+    run.choice_made = node.op->select(select);
     run.scratch =
-        static_cast<std::byte*>(temporary.allocate(static_cast<size_t>(select.scratch_bytes.value()), 64));
+        static_cast<std::byte*>(temporary.allocate(static_cast<size_t>(select.scratch_bytes().value()), 64));
   }
   if (node.op->bind != nullptr) {
-    BindContext bind_context(node, facts, results, context_.threads, temporary);
+    BindContext bind_context(node, facts, results, run.choice_made, context_.threads, temporary);
     run.bound = node.op->bind(bind_context);
   }
   node.op->run(run);

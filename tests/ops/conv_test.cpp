@@ -356,23 +356,29 @@ TEST(FusedConv, PackedScaledAddedActivatedInPlaceAndInDeclaredScratch) {
     symbolic[3].type.ranked = false;
     std::vector<Facts> outputs = infer_node(*node, facts, p.arena, p.pool);
     std::vector<Facts> symbolic_outputs = infer_node(*node, symbolic, p.arena, p.pool);
-    PackContext packs(*node, facts, outputs);
-    node->op->packs(packs);
-    ASSERT_EQ(packs.requests.size(), 1u);
-    std::vector<std::byte> packed(static_cast<size_t>(packs.requests[0].bytes) + 64);
+    struct : PackPolicy {
+      bool pack(const Node&, size_t input, const PackFormat& format, int64_t bytes) const override {
+        EXPECT_EQ(input, 1u);
+        asked.push_back({format, bytes});
+        return true;
+      }
+      mutable std::vector<std::pair<PackFormat, int64_t>> asked;
+    } policy;
+    SelectContext formula(*node, symbolic, symbolic_outputs, &policy, threads, p.arena);
+    const void* at_load = node->op->select(formula);
+    SelectContext select(*node, facts, outputs, &policy, threads, p.arena);
+    const void* choice = node->op->select(select);
+    ASSERT_EQ(policy.asked.size(), 2u);
+    EXPECT_TRUE(policy.asked[0] == policy.asked[1]);
+    std::vector<std::byte> packed(static_cast<size_t>(policy.asked[0].second) + 64);
     auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(packed.data()) + 63) / 64 * 64);
-    node->op->pack(packs, 1, inputs[1], aligned);
+    node->op->pack(PackContext(*node, symbolic, symbolic_outputs, at_load, 1, inputs[1], aligned));
     inputs[1].data = aligned, inputs[1].packed = true;
-    const bool flags[] = {false, true, false, false, false};
-    SelectContext select(*node, facts, outputs, flags, threads);
-    node->op->select(select);
-    SelectContext formula(*node, symbolic, symbolic_outputs, flags, threads);
-    node->op->select(formula);
     const auto value = [&](std::string_view name) {
       return name == "batch" ? c.x[0] : c.x[static_cast<size_t>(name[1] - '0') + 2];
     };
-    const auto bytes = static_cast<size_t>(select.scratch_bytes.value());
-    EXPECT_EQ(formula.scratch_bytes.evaluate(value), select.scratch_bytes.value());
+    const auto bytes = static_cast<size_t>(select.scratch_bytes().value());
+    EXPECT_EQ(formula.scratch_bytes().evaluate(value), select.scratch_bytes().value());
 
     std::vector<std::byte> scratch(bytes + 128, std::byte{0x5A});
     auto* start = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
@@ -382,6 +388,7 @@ TEST(FusedConv, PackedScaledAddedActivatedInPlaceAndInDeclaredScratch) {
     std::vector<TensorView> results = {inputs[3]};
     RunContext run;
     run.node = node, run.inputs = inputs, run.outputs = results, run.scratch = start, run.threads = threads;
+    run.choice_made = choice;
     node->op->run(run);
     EXPECT_EQ(start[bytes], std::byte{0x5A});
     const std::vector<float> answer = data(to_floats(y), c.y);

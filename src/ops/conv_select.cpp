@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/depthwise.h"
+#include "kernels/gemm.h"
+#include "ops/conv_common.h"
+
+namespace plimsoll {
+namespace {
+
+using kernels::ConvShape;
+
+ConvKernel kernel_of(ElementType type, int64_t groups, std::span<const int64_t> w) {
+  if (type != ElementType::kFloat || w.size() - 2 > 3) return ConvKernel::kReference;
+  return groups > 1 && w[1] == 1 && w[0] == groups ? ConvKernel::kDepthwise : ConvKernel::kDense;
+}
+
+// Padding behind the image; for "same" padding, and for padding before it, the bound.
+struct Behind {
+  int64_t bottom = 0, right = 0;
+};
+
+// What weights and attributes alone tell of the plane convolution.
+Behind read_weights(const ConvAttrs& a, std::span<const int64_t> w, ConvChoice& choice) {
+  const size_t rank = w.size() - 2, last = rank - 1;
+  ConvShape& s = choice.shape;
+  Behind behind;
+  s.groups = a.groups;
+  s.in_c = checked_mul(w[1], a.groups);
+  s.out_c = w[0];
+  const auto begin = [&](size_t i) {
+    return a.window.is_same() ? (w[2 + i] - 1) * a.window.dilation(i) : a.window.pad_begin(i);
+  };
+  const auto end = [&](size_t i) {
+    return a.window.is_same() ? (w[2 + i] - 1) * a.window.dilation(i) : a.window.pad_end(i);
+  };
+  s.kernel_w = w[2 + last], s.stride_w = a.window.stride(last), s.dilation_w = a.window.dilation(last);
+  s.pad_left = begin(last), behind.right = end(last);
+  if (rank >= 2) {
+    const size_t row = rank - 2;
+    s.kernel_h = w[2 + row], s.stride_h = a.window.stride(row), s.dilation_h = a.window.dilation(row);
+    s.pad_top = begin(row), behind.bottom = end(row);
+  }
+  if (rank == 3) {
+    choice.depth = w[2];
+    // A plane that no kernel plane meets counts as padding from top to bottom.
+    behind.bottom = std::max<int64_t>(behind.bottom, 1);
+  }
+  choice.plane_bytes =
+      static_cast<int64_t>(choice.kernel == ConvKernel::kDepthwise ? kernels::depthwise_packed_bytes(s)
+                                                                   : kernels::conv_packed_bytes(s));
+  return behind;
+}
+
+PackFormat format_of(const SelectContext& c, const ConvChoice& choice) {
+  PackFormat format{choice.kernel == ConvKernel::kDepthwise ? "depthwise" : "conv",
+                    {kernels::packed_b_format(), choice.shape.groups}};
+  if (c.has_input(kConvScale)) format.also_reads = c.node().inputs[kConvScale];
+  return format;
+}
+
+Dim working_bytes(const ConvAttrs& a, const ConvChoice& choice, Behind behind, std::span<const Dim> x,
+                  std::span<const Dim> y, int threads) {
+  const ConvShape& s = choice.shape;
+  if (choice.kernel == ConvKernel::kDepthwise) return 0;
+  const kernels::ConvScratch need = kernels::conv_scratch(s, behind.bottom, behind.right);
+  const bool plain = s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 &&
+                     s.pad_top == 0 && s.pad_left == 0 && behind.bottom == 0 && behind.right == 0;
+  Dim rows = 1;
+  if (x.size() >= 4 && !plain) {
+    const size_t axis = spatial_axis(a.window, x.size() - 4);
+    rows = min(x[axis], (y[axis] - 1) * s.stride_h + (s.kernel_h - 1) * s.dilation_h + 1);
+  }
+  return min(Dim(need.limit_bytes), rows * need.bytes_per_row + need.base_bytes) * threads;
+}
+
+void set_sizes(const Window& w, ConvChoice& choice) {
+  ConvShape& s = choice.shape;
+  const size_t last = w.rank - 1;
+  s.batch = w.batch;
+  s.in_w = w.in[last], s.out_w = w.out[last], s.pad_left = w.begin[last];
+  if (w.rank >= 2) s.in_h = w.in[last - 1], s.out_h = w.out[last - 1], s.pad_top = w.begin[last - 1];
+  choice.in_pixels = volume(w.rank, w.in), choice.out_pixels = volume(w.rank, w.out);
+}
+
+}  // namespace
+
+std::optional<std::vector<int64_t>> constant_dims(const Facts& facts) {
+  if (!facts.is_concrete()) return std::nullopt;
+  std::vector<int64_t> dims;
+  for (Dim d : facts.type.dims) dims.push_back(d.value());
+  return dims;
+}
+
+const void* select_conv(SelectContext& c) {
+  const auto& a = c.attrs<ConvAttrs>();
+  auto* choice = c.make<ConvChoice>();
+  const auto w = constant_dims(c.input(kConvW));
+  if (!w) return choice;
+  choice->kernel = kernel_of(c.type(kConvW), a.groups, *w);
+  choice->channels_last = a.window.channels_last;
+  if (choice->kernel != ConvKernel::kReference) {
+    const Behind behind = read_weights(a, *w, *choice);
+    const int64_t packed_bytes = checked_mul(choice->depth, choice->plane_bytes);
+    choice->packed = c.pack(kConvW, format_of(c, *choice), packed_bytes);
+    if (!c.ranked(kConvX) || !c.output(0).type.ranked) return choice;
+    const std::span<const Dim> x = c.dims(kConvX), y = c.output(0).type.dims;
+    if (!choice->packed) choice->packed_at = c.scratch(packed_bytes);
+    if (!choice->channels_last) {
+      choice->x_at = c.scratch(product(x) * int64_t{sizeof(float)});
+      choice->y_at = c.scratch(product(y) * int64_t{sizeof(float)});
+    }
+    choice->working_at = c.scratch(working_bytes(a, *choice, behind, x, y, c.threads));
+  }
+  if (!c.is_concrete()) return choice;
+  const Window window = make_window(a.window, *constant_dims(c.input(kConvX)), *constant_dims(c.output(0)),
+                                    std::span<const int64_t>(*w).subspan(2));
+  set_sizes(window, *choice);
+  if (choice->kernel == ConvKernel::kReference || window.rank == 3) choice->window = c.make<Window>(window);
+  return choice;
+}
+
+void pack_conv_weights(const ConvChoice& choice, const void* raw, const float* scale,
+                       std::byte* destination) {
+  const ConvShape& s = choice.shape;
+  kernels::ConvWeights weights = kernels::oihw_weights(s, raw, scale);
+  weights.in_stride *= choice.depth;
+  weights.out_stride *= choice.depth;
+  const auto pack = choice.kernel == ConvKernel::kDepthwise ? kernels::depthwise_pack : kernels::conv_pack;
+  for (int64_t plane = 0; plane < choice.depth; ++plane) {
+    weights.data = static_cast<const char*>(raw) + plane * s.kernel_h * s.kernel_w * 4;
+    pack(s, weights, destination + plane * choice.plane_bytes);
+  }
+}
+
+void pack_conv(const PackContext& c) {
+  std::vector<float> scale;  // aligned
+  if (const TensorView* s = c.constant(kConvScale)) {
+    scale.resize(static_cast<size_t>(s->elements()));
+    if (!scale.empty()) std::memcpy(scale.data(), s->data, scale.size() * sizeof(float));
+  }
+  pack_conv_weights(c.choice<ConvChoice>(), c.raw.data, scale.empty() ? nullptr : scale.data(),
+                    c.destination);
+}
+
+}  // namespace plimsoll

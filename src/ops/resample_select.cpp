@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <cstring>
+
+#include "ops/resample_taps.h"
+
+namespace plimsoll {
+namespace {
+
+using Mode = ResampleAttrs::Mode;
+using Coordinates = ResampleAttrs::Coordinates;
+using Policy = ResampleAttrs::Policy;
+
+size_t named_axes(const NodeContext& c) {
+  const ResampleAttrs& a = c.attrs<ResampleAttrs>();
+  return a.axes.empty() ? c.rank(0) : a.axes.size();
+}
+
+// One scale for all axes, from sizes that infer knew too.
+float kept_aspect(const NodeContext& c) {
+  const ResampleAttrs& a = c.attrs<ResampleAttrs>();
+  const Facts& sizes = c.input(a.sizes_input);
+  float scale = first_scale(a.policy);
+  for (size_t i = 0; i < named_axes(c); ++i) {
+    int64_t size = 0;
+    if (sizes.constant != nullptr) {
+      std::memcpy(&size, sizes.constant->data + i * sizeof(size), sizeof(size));
+    } else {
+      size = (*sizes.values)[i].value();
+    }
+    scale = uniform_scale(a.policy, scale, size, c.dims(0)[resampled_axis(a, i, c.rank(0))].value());
+  }
+  return scale;
+}
+
+// Shapes must be concrete.
+std::span<const MovingAxis> moving_axes(SelectContext& c, const std::optional<std::vector<float>>& scales) {
+  const ResampleAttrs& a = c.attrs<ResampleAttrs>();
+  const auto in = c.dims(0), out = c.output(0).type.dims;
+  const bool by_sizes = is_given(c, a.sizes_input);
+  const float kept = by_sizes && a.policy != Policy::kStretch ? kept_aspect(c) : 0;
+  const std::span<MovingAxis> axes = c.array<MovingAxis>(named_axes(c));
+  size_t count = 0;
+  for (size_t axis = 0; axis < in.size(); ++axis) {
+    for (size_t i = 0; i < named_axes(c); ++i) {
+      if (resampled_axis(a, i, in.size()) != axis) continue;
+      ResampleAxis shape{in[axis].value(), out[axis].value()};
+      if (!by_sizes) {
+        shape.scale = (*scales)[i];
+      } else if (a.policy == Policy::kStretch) {
+        shape.scale = static_cast<float>(shape.out) / static_cast<float>(shape.in);
+      } else {
+        shape.scale = kept;
+      }
+      if (a.coordinates == Coordinates::kTfCropAndResize || !shape.is_identity(a))
+        axes[count++] = {axis, static_cast<int64_t>(i), shape};
+    }
+  }
+  return axes.first(count);
+}
+
+ResampleKernel kernel_of(const ResampleAttrs& a, ElementType type, size_t moving) {
+  const bool fast = moving <= 2 && a.coordinates != Coordinates::kTfCropAndResize;
+  if (fast && a.mode == Mode::kNearest) return ResampleKernel::kNearest;
+  if (fast && type == ElementType::kFloat) return ResampleKernel::kLinear;
+  if (a.mode == Mode::kNearest && (!kNumericTypes.contains(type) || a.extrapolation == 0))
+    return ResampleKernel::kLookUp;
+  return ResampleKernel::kSample;
+}
+
+}  // namespace
+
+const void* select_resample(SelectContext& c) {
+  const ResampleAttrs& a = c.attrs<ResampleAttrs>();
+  auto* choice = c.make<ResampleChoice>();
+  if (!c.ranked(0)) return choice;
+  const auto in = c.dims(0), out = c.output(0).type.dims;
+  const auto scales = known_scales(c);
+  Dim entries = 0;
+  size_t first = in.size(), moving = 0;
+  for (size_t i = 0; i < named_axes(c); ++i) {
+    const size_t axis = resampled_axis(a, i, in.size());
+    const bool still = is_given(c, a.sizes_input) ? a.policy == Policy::kStretch && in[axis] == out[axis]
+                                                  : scales && i < scales->size() && (*scales)[i] == 1;
+    if (still && a.coordinates != Coordinates::kTfCropAndResize) continue;
+    entries = entries + most_taps(a, in[axis], out[axis]);
+    first = std::min(first, axis);
+    ++moving;
+  }
+  choice->taps_at = c.scratch(entries * Dim(8));
+  const bool blends_rows = a.mode != Mode::kNearest && c.type(0) == ElementType::kFloat && moving >= 2;
+  if (blends_rows && a.coordinates != Coordinates::kTfCropAndResize)
+    choice->rows_at = c.scratch(product(in.subspan(first + 1)) * Dim(4 * int64_t{c.threads}));
+  if (!c.is_concrete() || product(out) == Dim(0)) return choice;
+  choice->axes = moving_axes(c, scales);
+  choice->kernel = kernel_of(a, c.type(0), choice->axes.size());
+  return choice;
+}
+
+}  // namespace plimsoll
