@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <queue>
-#include <unordered_map>
 
 #include "base/fail.h"
+#include "memory/transient_memory.h"
 
 namespace plimsoll {
 
@@ -99,21 +99,17 @@ void Graph::replace_uses(Edge* from, Edge* to) {
 
 namespace {
 
-// Edges of `graph` that `node` needs, those captured by its bodies included.
-void collect_dependencies(const Node& node, const Graph* graph, std::vector<Edge*>& out) {
-  for (Edge* input : node.inputs) {
-    if (input != nullptr && input->graph == graph) out.push_back(input);
-  }
-  auto visit = [&](Graph* body) {
+// Calls f(edge) for every edge of `graph` that `node` needs, those captured by its bodies included.
+template <typename F>
+void for_each_dependency(const Node& node, const Graph* graph, F&& f) {
+  const auto need = [&](const Edge* edge) {
+    if (edge != nullptr && edge->graph == graph) f(edge);
+  };
+  std::for_each(node.inputs.begin(), node.inputs.end(), need);
+  const auto visit = [&](Graph* body) {
     body->for_each_graph([&](Graph& inner) {
-      for (Node* n : inner.nodes) {
-        for (Edge* input : n->inputs) {
-          if (input != nullptr && input->graph == graph) out.push_back(input);
-        }
-      }
-      for (Edge* output : inner.outputs) {
-        if (output->graph == graph) out.push_back(output);
-      }
+      for (Node* n : inner.nodes) std::for_each(n->inputs.begin(), n->inputs.end(), need);
+      std::for_each(inner.outputs.begin(), inner.outputs.end(), need);
     });
   };
   for (const Attribute& a : node.attributes) {
@@ -125,32 +121,46 @@ void collect_dependencies(const Node& node, const Graph* graph, std::vector<Edge
 }  // namespace
 
 void Graph::sort() {
-  std::unordered_map<const Node*, size_t>
-      position;  // of this graph's own: a model may have many small bodies
-  for (size_t i = 0; i < nodes.size(); ++i) position[nodes[i]] = i;
-  std::vector<int> waiting(nodes.size(), 0);
-  std::vector<std::vector<int>> users(nodes.size());
-  std::vector<Edge*> needs;
+  TransientMemory memory(arena_->budget());
+  using Numbers = std::pmr::vector<uint32_t>;
+  // Of this graph's own nodes: a model may have many small bodies.
+  std::pmr::vector<std::pair<const Node*, uint32_t>> position(memory.resource());
+  position.reserve(nodes.size());
+  for (uint32_t i = 0; i < nodes.size(); ++i) position.emplace_back(nodes[i], i);
+  std::sort(position.begin(), position.end());
+  const auto maker = [&](const Edge* edge) {
+    return std::lower_bound(position.begin(), position.end(),
+                            std::pair<const Node*, uint32_t>(edge->producer, 0))
+        ->second;
+  };
+  // The users of node i are users[begin[i]] to users[begin[i + 1]].
+  Numbers waiting(nodes.size(), 0, memory.resource()), begin(nodes.size() + 1, 0, memory.resource());
   for (size_t i = 0; i < nodes.size(); ++i) {
-    needs.clear();
-    collect_dependencies(*nodes[i], this, needs);
-    for (Edge* edge : needs) {
-      if (edge->producer == nullptr) continue;
-      users[position.at(edge->producer)].push_back(static_cast<int>(i));
+    for_each_dependency(*nodes[i], this, [&](const Edge* edge) {
+      if (edge->producer == nullptr) return;
+      ++begin[maker(edge) + 1];
       ++waiting[i];
-    }
+    });
   }
-  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (waiting[i] == 0) ready.push(static_cast<int>(i));
+  for (size_t i = 0; i < nodes.size(); ++i) begin[i + 1] += begin[i];
+  Numbers users(begin.back(), 0, memory.resource()), next(begin, memory.resource());
+  for (uint32_t i = 0; i < nodes.size(); ++i) {
+    for_each_dependency(*nodes[i], this, [&](const Edge* edge) {
+      if (edge->producer != nullptr) users[next[maker(edge)]++] = i;
+    });
   }
-  std::vector<Node*> sorted;
+  std::priority_queue<uint32_t, Numbers, std::greater<>> ready{std::greater<>(), Numbers(memory.resource())};
+  for (uint32_t i = 0; i < nodes.size(); ++i) {
+    if (waiting[i] == 0) ready.push(i);
+  }
+  std::pmr::vector<Node*> sorted(memory.resource());
+  sorted.reserve(nodes.size());
   while (!ready.empty()) {
-    const auto next = static_cast<size_t>(ready.top());
+    const uint32_t first = ready.top();
     ready.pop();
-    sorted.push_back(nodes[next]);
-    for (int user : users[next]) {
-      if (--waiting[static_cast<size_t>(user)] == 0) ready.push(user);
+    sorted.push_back(nodes[first]);
+    for (uint32_t u = begin[first]; u < begin[first + 1]; ++u) {
+      if (--waiting[users[u]] == 0) ready.push(users[u]);
     }
   }
   if (sorted.size() != nodes.size()) {

@@ -162,7 +162,7 @@ Graph* GraphReader::read_body(Message m, const Where& where) {
     fail(ErrorCode::kInvalidModel, "graph '{}': expected at most {} levels of nested graphs, found more",
          where.graph.name, kMaxDepth);
   Graph* body = arena_.make<Graph>(where.graph);
-  Scope scope{&where.scope, {}};
+  Scope scope(&where.scope, memory_);
   read_graph(m, {*body, scope, where.opsets, where.in_function, where.depth + 1});
   return body;
 }

@@ -15,7 +15,8 @@ Edge* Scope::find(std::string_view name) const {
 // Everything but the nodes first: nodes may stand in any order, and bodies may use values of nodes
 // that follow.
 void GraphReader::read_graph(Message m, const Where& where) {
-  std::vector<Message> nodes, initializers, sparse, inputs, outputs;
+  std::vector<Message> sparse, inputs, outputs;
+  std::pmr::vector<Message> nodes(memory_.resource()), initializers(memory_.resource());
   while (m.next()) {
     switch (m.field()) {
       case graph_field::kNode:
@@ -140,7 +141,7 @@ void GraphReader::define_outputs(const Message& node, const Where& where) {
   }
 }
 
-void GraphReader::read_nodes(const std::vector<Message>& nodes, const Where& where) {
+void GraphReader::read_nodes(std::span<const Message> nodes, const Where& where) {
   for (const Message& node : nodes) define_outputs(node, where);
   for (const Message& node : nodes) read_node(node, where);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "memory/transient_memory.h"
 #include "onnx/message.h"
 #include "onnx/tensor_reader.h"
 #include "onnx/type_reader.h"
@@ -15,8 +16,9 @@ namespace plimsoll::onnx {
 
 // The values that nodes of a graph can name: its own, then those of the graphs around it.
 struct Scope {
-  const Scope* outer = nullptr;
-  std::unordered_map<std::string_view, Edge*> names;
+  Scope(const Scope* around, TransientMemory& memory) : outer(around), names(memory.resource()) {}
+  const Scope* outer;
+  std::pmr::unordered_map<std::string_view, Edge*> names;
   Edge* find(std::string_view name) const;
 };
 
@@ -26,7 +28,8 @@ using Opsets = std::unordered_map<std::string_view, int64_t>;
 class GraphReader {
  public:
   GraphReader(Graph& root, ModelSource* source, const LoadOptions& options)
-      : arena_(root.arena()),
+      : memory_(root.arena().budget()),
+        arena_(root.arena()),
         root_(root),
         tensors_(root.arena(), source, options),
         types_(root.arena(), root.dims()) {}
@@ -58,7 +61,7 @@ class GraphReader {
   void read_initializer(std::string_view name, const TensorData& data, const Where& where);
   void read_output(Message value, const Where& where);
   void define_outputs(const Message& node, const Where& where);
-  void read_nodes(const std::vector<Message>& nodes, const Where& where);
+  void read_nodes(std::span<const Message> nodes, const Where& where);
   void read_node(Message node, const Where& where);
   int node_opset(const NodeParts& parts, std::string_view label, const Where& where) const;
 
@@ -69,6 +72,7 @@ class GraphReader {
   Graph* read_body(Message graph, const Where& where);
   TensorData* read_tensor(Message tensor);
 
+  TransientMemory memory_;  // for tables as long as the model has nodes
   BumpArena& arena_;
   Graph& root_;
   TensorReader tensors_;

@@ -67,7 +67,7 @@ void GraphReader::read_model(Message m) {
   }
   root_.metadata = arena_.copy(metadata);
   read_functions(functions);
-  Scope scope;
+  Scope scope(nullptr, memory_);
   read_graph(graphs[0], {root_, scope, table, false, 0});
 }
 
@@ -184,7 +184,7 @@ Function GraphReader::read_function(Message m) {
   function.attributes = arena_.copy(attributes);
   function.body = arena_.make<Graph>(root_);
   function.body->name = function.name;
-  Scope scope;
+  Scope scope(nullptr, memory_);
   const Where where{*function.body, scope, table, true, 1};
   function.attribute_defaults = read_attributes(defaults, fmt::format("function '{}'", function.name), where);
   for (std::string_view name : inputs) function.body->inputs.push_back(define(where, name, "an input"));

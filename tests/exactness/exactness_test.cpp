@@ -55,11 +55,12 @@ struct Range {
   int64_t begin, end;
 };
 
-// The parts of [0, planned) that no buffer of the plan covers.
-std::vector<Range> gaps(const Plan& plan, int64_t planned) {
+// The parts of [0, planned) that no buffer of the plan covers; scratch may be left out.
+std::vector<Range> gaps(const Plan& plan, int64_t planned, bool with_scratch = true) {
   std::vector<Range> buffers;
-  for (const PlannedBuffer& buffer : plan.buffers)
-    buffers.push_back({buffer.offset, buffer.offset + buffer.size_bytes});
+  for (const PlannedBuffer& buffer : plan.buffers) {
+    if (with_scratch || !buffer.scratch) buffers.push_back({buffer.offset, buffer.offset + buffer.size_bytes});
+  }
   std::sort(buffers.begin(), buffers.end(), [](const Range& x, const Range& y) { return x.begin < y.begin; });
   std::vector<Range> found;
   int64_t covered = 0;
@@ -72,17 +73,20 @@ std::vector<Range> gaps(const Plan& plan, int64_t planned) {
 }
 
 // Pages of the arena that lie in no gap entirely.
-int64_t covered_pages(const Plan& plan, int64_t planned) {
+int64_t covered_pages(const Plan& plan, int64_t planned, bool with_scratch) {
   int64_t pages = planned / kPage;
-  for (const Range& gap : gaps(plan, planned)) {
+  for (const Range& gap : gaps(plan, planned, with_scratch)) {
     const int64_t whole = gap.end / kPage - (gap.begin + kPage - 1) / kPage;
     pages -= std::max<int64_t>(whole, 0);
   }
   return pages;
 }
 
+// The arena of a run: whole pages.
 int64_t planned_bytes(const Plan& plan) {
-  return plan.accounts[static_cast<size_t>(Account::kPlanned)];
+  int64_t end = 0;
+  for (const PlannedBuffer& buffer : plan.buffers) end = std::max(end, buffer.offset + buffer.size_bytes);
+  return (end + kPage - 1) / kPage * kPage;
 }
 
 SessionOptions guarded_options() {
@@ -109,7 +113,7 @@ class Exactness : public testing::TestWithParam<ModelCase> {
 }  // namespace
 
 // Told and measured agree to the byte; the arena has that size, with a guard behind it; the pages the
-// kernel calls resident are those that buffers cover.
+// kernel calls resident are those that buffers cover; of scratch, a kernel may leave pages untouched.
 TEST_P(Exactness, ToldIsMeasured) {
   for (const Shapes& shapes : shapes_) {
     Session session(Env(), path_, guarded_options());
@@ -120,7 +124,7 @@ TEST_P(Exactness, ToldIsMeasured) {
     if (planned == 0 || plan.depends_on_data) continue;
     EXPECT_GE(plan.peak_bytes, plan.lower_bound_bytes);
 
-    const int64_t expected_pages = covered_pages(plan, planned);
+    const int64_t least = covered_pages(plan, planned, false), most = covered_pages(plan, planned, true);
     bool agrees = false;
     for (const Region& region : guarded_regions(planned)) {
       std::vector<unsigned char> resident(static_cast<size_t>(planned / kPage));
@@ -128,14 +132,14 @@ TEST_P(Exactness, ToldIsMeasured) {
           ::mincore(reinterpret_cast<void*>(region.begin), static_cast<size_t>(planned), resident.data()), 0);
       int64_t pages = 0;
       for (unsigned char r : resident) pages += r & 1;
-      agrees |= pages == expected_pages;
+      agrees |= least <= pages && pages <= most;
     }
     EXPECT_TRUE(agrees) << GetParam().name << ": no guarded arena of " << planned << " bytes with "
-                        << expected_pages << " resident pages";
-    std::printf("%s: told %ld, measured %ld, arena %ld bytes, %ld pages resident, lower bound %ld\n",
+                        << least << " to " << most << " resident pages";
+    std::printf("%s: told %ld, measured %ld, arena %ld bytes, %ld to %ld pages resident, lower bound %ld\n",
                 GetParam().name, static_cast<long>(plan.peak_bytes),
                 static_cast<long>(session.GetMemoryReport().peak_bytes), static_cast<long>(planned),
-                static_cast<long>(expected_pages), static_cast<long>(plan.lower_bound_bytes));
+                static_cast<long>(least), static_cast<long>(most), static_cast<long>(plan.lower_bound_bytes));
   }
 }
 
