@@ -77,4 +77,9 @@ BroadcastBlock Broadcast::block(int64_t task) const {
   return b;
 }
 
+void Broadcast::for_each_block(int threads, BlockFunction call, const void* function) const {
+  if (tasks_ == 0) return;
+  parallel_for(elements_ < kMinParallel ? 1 : threads, tasks_, [&](int64_t i) { call(function, block(i)); });
+}
+
 }  // namespace plimsoll::kernels

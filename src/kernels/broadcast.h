@@ -31,15 +31,19 @@ class Broadcast {
   // Calls f(block) for blocks that together cover the output once, on at most `threads` threads. The
   // blocks do not depend on the number of threads. f must not throw.
   template <typename F>
-  void for_each(int threads, F&& f) const {
-    if (tasks_ > 0)
-      parallel_for(elements_ < kMinParallel ? 1 : threads, tasks_, [&](int64_t i) { f(block(i)); });
+  void for_each(int threads, const F& f) const {
+    // By address: inlined, the loops in f would be compiled twice for every type, with threads and without.
+    for_each_block(
+        threads,
+        [](const void* function, BroadcastBlock block) { (*static_cast<const F*>(function))(block); }, &f);
   }
 
  private:
   static constexpr int64_t kBlockElements = 16384;
   static constexpr int64_t kMinParallel = 2 * kBlockElements;
   BroadcastBlock block(int64_t task) const;
+  using BlockFunction = void (*)(const void* function, BroadcastBlock block);
+  void for_each_block(int threads, BlockFunction call, const void* function) const;
 
   int rank_ = 0;
   int operands_ = 0;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "isolate/sandbox_world.h"
+#include "support/places.h"
 
 namespace plimsoll::test {
 namespace {
@@ -178,7 +179,7 @@ class Escape : public testing::TestWithParam<Case> {
   static void TearDownTestSuite() { world_.reset(); }
 
   static std::vector<std::string> Program(const Case& attempt, const std::vector<std::string>& arguments) {
-    std::vector<std::string> argv = {PLIMSOLL_SANDBOX_ESCAPE, attempt.name};
+    std::vector<std::string> argv = {test_program("sandbox_escape"), attempt.name};
     for (const std::string& argument : arguments) argv.push_back(world_->Expand(argument));
     return argv;
   }
@@ -199,7 +200,7 @@ class Escape : public testing::TestWithParam<Case> {
     options.level = SandboxLevel::kBestEffort;
     options.readable = {world_->path("readable")};
     options.writable = {world_->path("writable")};
-    Sandbox sandbox(options, PLIMSOLL_SANDBOX_ESCAPE, "", support);
+    Sandbox sandbox(options, test_program("sandbox_escape"), "", support);
     return run(Program(attempt, attempt.arguments), &sandbox, world_->terminal());
   }
 

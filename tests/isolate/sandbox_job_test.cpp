@@ -15,6 +15,7 @@
 #include "isolate/sandbox_world.h"
 #include "plimsoll/error.h"
 #include "support/leftovers.h"
+#include "support/places.h"
 
 namespace plimsoll::test {
 namespace {
@@ -236,7 +237,7 @@ TEST(SandboxedJob, StrictRunsOrIsRefused) {
 TEST(SandboxedJob, ANetworkOnRequest) {
   const World world;
   const auto attempt = [&](std::vector<std::string> arguments, bool network) {
-    std::vector<std::string> argv = {PLIMSOLL_SANDBOX_ESCAPE};
+    std::vector<std::string> argv = {test_program("sandbox_escape")};
     for (const std::string& argument : arguments) argv.push_back(world.Expand(argument));
     Command command = sandboxed(argv);
     command.sandbox.network = network;

@@ -18,6 +18,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/places.h"
+
 namespace plimsoll::test {
 namespace {
 
@@ -91,7 +93,7 @@ void World::Restore() {
   chmod(names_["program"].c_str(), 0755);
   // As root: a program that makes its caller somebody else.
   if (geteuid() == 0 && access(names_["setuid"].c_str(), F_OK) != 0) {
-    fs::copy_file(PLIMSOLL_SANDBOX_ESCAPE, names_["setuid"]);
+    fs::copy_file(test_program("sandbox_escape"), names_["setuid"]);
     if (chown(names_["setuid"].c_str(), 65534, 65534) == 0) chmod(names_["setuid"].c_str(), 04755);
   }
 }

@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <string>
 
+#include "support/places.h"
+
 namespace plimsoll::testing {
 
 class Holder {
@@ -23,7 +25,7 @@ class Holder {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, to[0], 0);
     posix_spawn_file_actions_adddup2(&actions, from[1], 1);
-    std::string program = PLIMSOLL_HOLDER;
+    std::string program = test_program("plimsoll_holder");
     std::array<char*, 2> arguments = {program.data(), nullptr};
     if (::posix_spawn(&pid_, program.c_str(), &actions, nullptr, arguments.data(), environ) != 0) pid_ = -1;
     posix_spawn_file_actions_destroy(&actions);

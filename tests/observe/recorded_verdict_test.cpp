@@ -7,12 +7,13 @@
 #include <sstream>
 #include <string>
 
+#include "support/places.h"
+
 namespace plimsoll {
 namespace {
 
 Recording recorded(const std::string& family) {
-  const std::string path =
-      std::string(PLIMSOLL_SOURCE_DIR) + "/tests/scenarios/recordings/" + family + ".jsonl";
+  const std::string path = source_dir() + "/tests/scenarios/recordings/" + family + ".jsonl";
   std::ifstream file(path);
   EXPECT_TRUE(file) << path;
   std::stringstream text;

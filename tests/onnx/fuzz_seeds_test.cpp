@@ -9,13 +9,13 @@
 #include "onnx/try_read.h"
 #include "onnx/try_run.h"
 #include "plimsoll/error.h"
+#include "support/places.h"
 
 namespace plimsoll {
 
 TEST(FuzzSeeds, AreRefusedOrRun) {
   int files = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(PLIMSOLL_SOURCE_DIR) + "/fuzz/seeds")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_dir() + "/fuzz/seeds")) {
     if (entry.path().extension() != ".onnx") continue;
     ++files;
     std::stringstream bytes;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plimsoll/session.h"
+#include "support/places.h"
 
 namespace plimsoll {
 
@@ -58,7 +59,7 @@ inline const ModelCase kModelCases[] = {
 
 // Empty if the model is not on this machine.
 inline std::string model_path(const std::string& name) {
-  if (name == "digits") return std::string(PLIMSOLL_SOURCE_DIR) + "/examples/digits.onnx";
+  if (name == "digits") return source_dir() + "/examples/digits.onnx";
   const char* cache = std::getenv("PLIMSOLL_CACHE");
   const char* home = std::getenv("HOME");
   const std::string root =
