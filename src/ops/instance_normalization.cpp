@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "kernels/normalize.h"
 #include "ops/elementwise.h"
 #include "ops/normalization.h"
 
@@ -32,28 +31,6 @@ void alias(AliasContext& c) {
   c.overwrite(0);
 }
 
-template <typename T>
-void normalize(const T* x, T* y, int64_t count, double epsilon, double scale, double bias) {
-  double sum = 0, squares = 0;
-  for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(load_element(x[i]));
-  const double mean = sum / static_cast<double>(count);
-  for (int64_t i = 0; i < count; ++i) {
-    const double distance = static_cast<double>(load_element(x[i])) - mean;
-    squares += distance * distance;
-  }
-  const double factor = scale / std::sqrt(squares / static_cast<double>(count) + epsilon);
-  for (int64_t i = 0; i < count; ++i) {
-    const double value = (static_cast<double>(load_element(x[i])) - mean) * factor + bias;
-    y[i] = T(static_cast<ComputeType<T>>(value));
-  }
-}
-
-void normalize(const float* x, float* y, int64_t count, double epsilon, double scale, double bias) {
-  const kernels::Moments m = kernels::moments_f32(x, count);
-  const double factor = scale / std::sqrt(double{m.variance} + epsilon);
-  kernels::affine_f32(x, y, count, static_cast<float>(factor), static_cast<float>(bias - m.mean * factor));
-}
-
 void run(const RunContext& c) {
   const std::span<const int64_t> dims = c.inputs[0].dims;
   const double epsilon = double{c.attrs<InstanceNormAttrs>().epsilon};
@@ -63,10 +40,11 @@ void run(const RunContext& c) {
   visit_float(c.inputs[0].type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     kernels::parallel_for(c.threads, dims[0] * dims[1], [&](int64_t i) {
-      const double scale = static_cast<double>(load_element(c.inputs[1].as<T>()[i % dims[1]]));
-      const double bias = static_cast<double>(load_element(c.inputs[2].as<T>()[i % dims[1]]));
-      normalize(c.inputs[0].as<T>() + i * count, c.outputs[0].as<T>() + i * count, count, epsilon, scale,
-                bias);
+      const T* x = c.inputs[0].as<T>() + i * count;
+      const RunMoments m = moments_of(x, count);
+      const double factor = parameter<T>(c.inputs[1], i % dims[1]) / std::sqrt(m.variance + epsilon);
+      affine_run(x, c.outputs[0].as<T>() + i * count, count, m.mean, factor,
+                 parameter<T>(c.inputs[2], i % dims[1]));
     });
   });
 }

@@ -23,11 +23,15 @@ void check_length(const NodeContext& c, const char* name, size_t length, size_t 
 
 }  // namespace
 
-void read_window(AttrContext& c, WindowAttrs& window) {
+void read_window_lists(AttrContext& c, WindowAttrs& window) {
   window.kernel = read_list(c, "kernel_shape", 1);
   window.strides = read_list(c, "strides", 1);
   window.dilations = read_list(c, "dilations", 1);
   window.pads = read_list(c, "pads", 0);
+}
+
+void read_window(AttrContext& c, WindowAttrs& window) {
+  read_window_lists(c, window);
   window.channels_last = c.integer("channels_last", 0) != 0;
   const std::string_view name = c.text("auto_pad", "NOTSET");
   if (name == "VALID") {

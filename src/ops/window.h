@@ -30,6 +30,8 @@ struct WindowAttrs {
 
 // Reads kernel_shape, strides, dilations, pads, auto_pad and channels_last; every number fits 31 bits.
 void read_window(AttrContext& c, WindowAttrs& window);
+// The first four alone.
+void read_window_lists(AttrContext& c, WindowAttrs& window);
 // The lists have one entry (pads: two) per spatial dimension of an input of this rank.
 void check_window(const NodeContext& c, const WindowAttrs& window, size_t rank);
 

@@ -1,0 +1,79 @@
+// Determinants by elimination with row exchanges, in double.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/parallel.h"
+#include "ops/float_blocks.h"
+#include "ops/movement.h"
+
+namespace plimsoll {
+namespace {
+
+void infer(InferContext& c) {
+  c.expect_type(0, kFloatTypes);
+  c.expect_rank(0, 2, InferContext::kMaxRank);
+  if (!c.ranked(0)) return c.set_unranked_output(0, c.type(0));
+  const auto dims = c.dims(0);
+  unify(c, dims[dims.size() - 1], dims[dims.size() - 2]);
+  c.set_output(0, c.type(0), dims.first(dims.size() - 2));
+}
+
+// A matrix per thread.
+void select(SelectContext& c) {
+  if (c.ranked(0)) c.scratch_bytes = Dim(c.threads) * c.dims(0).back() * c.dims(0).back() * Dim(8);
+}
+
+double determinant(double* m, int64_t n) {
+  double result = 1;
+  for (int64_t k = 0; k < n; ++k) {
+    int64_t pivot = k;
+    for (int64_t r = k + 1; r < n; ++r) {
+      if (std::fabs(m[r * n + k]) > std::fabs(m[pivot * n + k])) pivot = r;
+    }
+    const double top = m[pivot * n + k];
+    if (top == 0) return 0;
+    if (pivot != k) {
+      std::swap_ranges(m + k * n + k, m + k * n + n, m + pivot * n + k);
+      result = -result;
+    }
+    result *= top;
+    const double* row = m + k * n;
+    for (int64_t r = k + 1; r < n; ++r) {
+      double* other = m + r * n;
+      const double factor = other[k] / top;
+      for (int64_t i = k + 1; i < n; ++i) other[i] -= factor * row[i];
+    }
+  }
+  return result;
+}
+
+void run(const RunContext& c) {
+  const TensorView &x = c.inputs[0], &y = c.outputs[0];
+  const int64_t n = x.dims.back(), count = y.elements();
+  kernels::parallel_for(c.threads, c.threads, [&](int64_t thread) {
+    auto* matrix = reinterpret_cast<double*>(c.scratch) + thread * n * n;
+    for (int64_t i = count * thread / c.threads; i < count * (thread + 1) / c.threads; ++i) {
+      read_floats(x, i * n * n, n * n, matrix);
+      const double result = determinant(matrix, n);
+      write_floats(y, i, 1, &result);
+    }
+  });
+}
+
+int64_t cost(const NodeContext& c) {
+  const double n = static_cast<double>(c.dims(0).back().value());
+  const double operations = static_cast<double>(product(c.dims(0)).value()) * n * (2.0 / 3);
+  return static_cast<int64_t>(std::min(operations, 9e18));
+}
+
+}  // namespace
+
+extern const OpDef op_det = {
+    .name = "Det",
+    .infer = infer,
+    .select = select,
+    .run = run,
+    .cost = cost,
+};
+
+}  // namespace plimsoll

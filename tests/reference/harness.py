@@ -1,0 +1,202 @@
+"""Runs one operator through the command and compares it with a plain numpy reference.
+
+    case(op, inputs, attrs, outputs=1, opset=21, ...) -> list of arrays that plimsoll computed
+    check(op, expected_fn, generator, count, seed)    -> number of failures, printed with what reproduces them
+
+A family's file registers its operators with `@reference("Op")` (below); run.py finds and runs them.
+Inputs: numpy arrays, None for an absent one, strings as object arrays, and (bits, type) where numpy has no such
+type (model_file.py). Outputs of such types come back widened: float32, int8 or uint8 (see apps/cli/npy.cpp).
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+
+import numpy as np
+
+from model_file import TYPE_NAMES, Graph, Node, encode_model, encode_tensor, tensor_shape, tensor_type
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DEFAULT_OPSET = 21
+TOLERANCE = {"float": 1e-5, "double": 1e-11, "float16": 2e-3, "bfloat16": 1e-2}  # relative; others are exact
+REFERENCES, REJECTIONS = [], []
+FLAGS = []  # further arguments of `plimsoll run`, such as --poison; run.py sets them
+
+
+class Refused(Exception):
+    """plimsoll answered with an Error."""
+
+
+def command():
+    return os.environ.get("PLIMSOLL", os.path.join(ROOT, "build", "plimsoll"))
+
+
+def run_model(model, inputs, flags=()):
+    """Runs the bytes of a model on {name: tensor}. Gives the outputs and the names of their ONNX types."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.onnx")
+        with open(path, "wb") as file:
+            file.write(model)
+        arguments = [command(), "run", path, "--json", "--output", os.path.join(folder, "out"), *FLAGS, *flags]
+        for index, (name, tensor) in enumerate(inputs.items()):
+            with open(os.path.join(folder, f"{index}.pb"), "wb") as file:
+                file.write(encode_tensor(name, tensor))
+            arguments += ["--input", f"{name}={folder}/{index}.pb"]
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
+        if done.returncode < 0:
+            raise AssertionError(f"died by signal {-done.returncode}: {done.stderr}")
+        if done.returncode != 0:
+            raise Refused(done.stderr.strip())
+        described = json.loads(done.stdout)["outputs"]
+        arrays = [np.load(os.path.join(folder, "out", f"{i}.npy")) for i in range(len(described))]
+        return arrays, [output["type"] for output in described]
+
+
+def one_node_model(op, inputs, attrs, outputs, opset, domain, constant_inputs, symbolic, input_types):
+    """outputs: how many, or a list of flags (False: the optional output is absent)."""
+    names = ["" if tensor is None else f"x{i}" for i, tensor in enumerate(inputs)]
+    present = [True] * outputs if isinstance(outputs, int) else outputs
+    output_names = [f"y{i}" if wanted else "" for i, wanted in enumerate(present)]
+    given, initializers, infos = {}, {}, []
+    for i, tensor in enumerate(inputs):
+        if tensor is None:
+            continue
+        if i in constant_inputs:
+            initializers[names[i]] = tensor
+            continue
+        given[names[i]] = tensor
+        dims = tensor_shape(tensor)
+        element = input_types[i] if input_types else tensor_type(tensor)
+        infos.append((names[i], element, [f"{names[i]}_{d}" for d in range(len(dims))] if symbolic else list(dims)))
+    graph = Graph([Node(op, names, output_names, attrs, domain)], infos, [n for n in output_names if n], initializers)
+    opsets = {"": opset} if not domain else {"": DEFAULT_OPSET, domain: opset}
+    return encode_model(graph, opsets), given
+
+
+def case(op, inputs, attrs=None, outputs=1, opset=DEFAULT_OPSET, domain="", constant_inputs=(), symbolic=False,
+         input_types=None, flags=(), with_types=False, **_):
+    """Runs one node. symbolic: the model names its dimensions instead of stating them."""
+    model, given = one_node_model(op, inputs, attrs or {}, outputs, opset, domain, constant_inputs, symbolic, input_types)
+    arrays, types = run_model(model, given, flags)
+    return (arrays, types) if with_types else arrays
+
+
+def compare(found, found_type, expected, rtol=None, atol=0.0):
+    """None if equal, else what differs. expected: an array, or (array, type name) where the type matters too."""
+    if isinstance(expected, tuple):
+        expected, wanted = expected
+        wanted = TYPE_NAMES[wanted] if isinstance(wanted, int) else wanted
+        if wanted != found_type:
+            return f"type {found_type}, expected {wanted}"
+    expected = np.asarray(expected)
+    if found.shape != expected.shape:
+        return f"shape {found.shape}, expected {expected.shape}"
+    if found.dtype.kind in "US" or expected.dtype.kind in "OUS":
+        bad = np.asarray([str(a) != str(b) for a, b in zip(found.ravel(), expected.ravel())], bool)
+    else:
+        rtol = TOLERANCE.get(found_type, 0.0) if rtol is None else rtol
+        if rtol == 0 and atol == 0:
+            bad = ~np.equal(found, expected)
+        else:
+            bad = ~np.isclose(found, expected, rtol, atol)
+        if expected.dtype.kind in "fc":
+            bad &= ~(np.isnan(found) & np.isnan(expected))
+        bad = bad.ravel()
+    if not bad.any():
+        return None
+    at = int(np.argmax(bad))
+    return (f"{int(bad.sum())} of {bad.size} elements differ, the first at {np.unravel_index(at, found.shape)}: "
+            f"{found.ravel()[at]!r}, expected {expected.ravel()[at]!r}")
+
+
+def run_case(op, expected_fn, arguments):
+    """One case: None if it passes, else what is wrong."""
+    expected = expected_fn(**arguments)
+    found, types = case(op, with_types=True, **arguments)
+    if len(found) != len(expected):
+        return f"{len(found)} outputs, expected {len(expected)}"
+    for i, wanted in enumerate(expected):
+        difference = compare(found[i], types[i], wanted, arguments.get("rtol"), arguments.get("atol", 0.0))
+        if difference:
+            return f"output {i}: {difference}"
+    return None
+
+
+def describe(arguments):
+    parts = []
+    for key, value in arguments.items():
+        if key == "inputs":
+            value = ["-" if t is None else f"{TYPE_NAMES[tensor_type(t)]}{list(tensor_shape(t))}" for t in value]
+        parts.append(f"{key}={value}")
+    return ", ".join(parts)
+
+
+def check(op, expected_fn, generator, count=10, seed=0):
+    """generator(rng) -> arguments of case(), with `inputs`; expected_fn(**arguments) -> list of arrays.
+
+    Every second case names its dimensions, every third has inputs that are part of the model, unless it says itself.
+    """
+    failures = 0
+    for index in range(count):
+        rng = np.random.default_rng([seed, index])
+        arguments = generator(rng)
+        arguments.setdefault("symbolic", bool(index % 2))
+        if index % 3 == 2 and "constant_inputs" not in arguments:
+            arguments["constant_inputs"] = [i for i in range(1, len(arguments["inputs"])) if rng.random() < 0.5]
+        try:
+            with np.errstate(all="ignore"):
+                difference = run_case(op, expected_fn, arguments)
+        except Refused as error:
+            difference = f"refused: {error}"
+        except Exception:  # a fault of the reference is a failure too, and the other cases still run
+            difference = traceback.format_exc()
+        if difference:
+            failures += 1
+            print(f"{op} case {index} seed {seed} ({describe(arguments)}): {difference}", file=sys.stderr)
+    return failures
+
+
+def reference(op, generator, name=None):
+    """Registers the decorated function as the reference of `op` for cases of `generator`."""
+    def register(expected_fn):
+        REFERENCES.append((name or op, op, expected_fn, generator, expected_fn.__module__))
+        return expected_fn
+    return register
+
+
+def rejects(op, inputs, attrs=None, says="", name=None, **arguments):
+    """Registers a case that must end in an Error whose text has `says` in it."""
+    REJECTIONS.append((name or op, op, dict(arguments, inputs=inputs, attrs=attrs), says))
+
+
+def check_rejection(op, arguments, says):
+    try:
+        case(op, **arguments)
+    except Refused as error:
+        if says in str(error):
+            return None
+        return f"expected an Error that says '{says}', found: {error}"
+    except AssertionError as error:
+        return str(error)
+    return f"expected an Error that says '{says}', but it ran"
+
+
+def random_shape(rng, most=6, least=0, largest=5, zeros=True):
+    """Rank and sizes: mostly small, with sizes of one, and now and then of zero."""
+    rank = int(rng.integers(least, most + 1))
+    shape = [int(rng.integers(1, (largest if rank < 5 else 3) + 1)) for _ in range(rank)]
+    if zeros and rank and rng.random() < 0.1:
+        shape[int(rng.integers(rank))] = 0
+    return shape
+
+
+def broadcastable(rng, shape):
+    """A shape that broadcasts to `shape`."""
+    cut = int(rng.integers(0, len(shape) + 1)) if rng.random() < 0.5 else 0
+    return [1 if rng.random() < 0.3 else size for size in shape[cut:]]
+
+
+def choice(rng, values):
+    return values[int(rng.integers(len(values)))]
