@@ -140,10 +140,11 @@ void infer(InferContext& c) {
   c.set_output(3, c.type(kQ), std::vector<Dim>{s.batch, s.q_heads, s.queries, s.total()});
 }
 
-void select(SelectContext& c) {
-  if (!c.ranked(kQ) || !c.ranked(kK) || !c.ranked(kV)) return;
+const void* select(SelectContext& c) {
+  if (!c.ranked(kQ) || !c.ranked(kK) || !c.ranked(kV)) return nullptr;
   const Dim width = computes_in_double(c.type(kQ), c.type(kV)) ? 8 : 4;
-  c.scratch_bytes = Dim(c.threads) * attention_layout(c).total() * width;
+  c.scratch(Dim(c.threads) * attention_layout(c).total() * width);
+  return nullptr;
 }
 
 const void* bind(BindContext& c) {

@@ -110,10 +110,11 @@ int64_t compute_bytes(ElementType type) {
   return type == ElementType::kDouble ? 8 : 4;
 }
 
-void select(SelectContext& c) {
-  if (!c.ranked(kX) || !c.ranked(kW)) return;
+const void* select(SelectContext& c) {
+  if (!c.ranked(kX) || !c.ranked(kW)) return nullptr;
   const Layout l = layout_of(c);
-  c.scratch_bytes = (l.weights + Dim(c.threads) * l.per_thread()) * Dim(compute_bytes(c.type(kX)));
+  c.scratch((l.weights + Dim(c.threads) * l.per_thread()) * Dim(compute_bytes(c.type(kX))));
+  return nullptr;
 }
 
 struct BoundDeform {

@@ -19,8 +19,9 @@ void infer(InferContext& c) {
 }
 
 // A matrix per thread.
-void select(SelectContext& c) {
-  if (c.ranked(0)) c.scratch_bytes = Dim(c.threads) * c.dims(0).back() * c.dims(0).back() * Dim(8);
+const void* select(SelectContext& c) {
+  if (c.ranked(0)) c.scratch(Dim(c.threads) * c.dims(0).back() * c.dims(0).back() * Dim(8));
+  return nullptr;
 }
 
 double determinant(double* m, int64_t n) {

@@ -74,11 +74,12 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(kX), dims);
 }
 
-void select(SelectContext& c) {
-  if (!c.ranked(kX)) return;
+const void* select(SelectContext& c) {
+  if (!c.ranked(kX)) return nullptr;
   const auto axis = axis_of(c);
   const auto length = axis ? length_of(c, *axis) : std::nullopt;
-  if (length) c.scratch_bytes = fourier_scratch_bytes(*length, c.threads);
+  if (length) c.scratch(fourier_scratch_bytes(*length, c.threads));
+  return nullptr;
 }
 
 struct BoundDft : BoundFourier {

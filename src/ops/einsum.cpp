@@ -62,10 +62,10 @@ Dim gemm_scratch(const EinsumStep& step, bool concrete, int threads) {
   return checked_mul(each, split ? threads : 1);
 }
 
-void select(SelectContext& c) {
+const void* select(SelectContext& c) {
   bool concrete = true;
   for (size_t i = 0; i < c.input_count(); ++i) {
-    if (!c.ranked(i)) return;
+    if (!c.ranked(i)) return nullptr;
     concrete = concrete && c.input(i).is_concrete();
   }
   const EinsumPlan plan = plan_einsum(c, c.attrs<EinsumEquation>());
@@ -73,7 +73,8 @@ void select(SelectContext& c) {
   for (const EinsumStep& step : plan.steps) {
     if (step.kind == EinsumStepKind::kGemm) gemm = max(gemm, gemm_scratch(step, concrete, c.threads));
   }
-  c.scratch_bytes = plan.scratch * Dim(compute_bytes(c.type(0))) + gemm;
+  c.scratch(plan.scratch * Dim(compute_bytes(c.type(0))) + gemm);
+  return nullptr;
 }
 
 // ---- the plan in numbers ------------------------------------------------------------------------

@@ -135,8 +135,9 @@ void infer(InferContext& c) {
   c.set_output(0, ElementType::kInt64, std::vector<Dim>{Dim(selected), Dim(3)});
 }
 
-void select(SelectContext& c) {
-  if (c.ranked(kScores)) c.scratch_bytes = c.dims(kScores)[2] * Dim(8);
+const void* select(SelectContext& c) {
+  if (c.ranked(kScores)) c.scratch(c.dims(kScores)[2] * Dim(8));
+  return nullptr;
 }
 
 void run(const RunContext& c) {

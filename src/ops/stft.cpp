@@ -57,9 +57,10 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(kSignal), std::vector<Dim>{c.dims(kSignal)[0], frames, bins, Dim(2)});
 }
 
-void select(SelectContext& c) {
-  if (!c.ranked(kSignal)) return;
-  if (const auto length = length_of(c)) c.scratch_bytes = fourier_scratch_bytes(*length, c.threads);
+const void* select(SelectContext& c) {
+  if (!c.ranked(kSignal)) return nullptr;
+  if (const auto length = length_of(c)) c.scratch(fourier_scratch_bytes(*length, c.threads));
+  return nullptr;
 }
 
 struct BoundStft : BoundFourier {

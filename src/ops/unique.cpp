@@ -143,8 +143,9 @@ void infer(InferContext& c) {
 }
 
 // The order of the slices, and where each first occurrence goes.
-void select(SelectContext& c) {
-  if (c.ranked(0)) c.scratch_bytes = slice_count(c, c.attrs<UniqueAttrs>()) * Dim(16);
+const void* select(SelectContext& c) {
+  if (c.ranked(0)) c.scratch(slice_count(c, c.attrs<UniqueAttrs>()) * Dim(16));
+  return nullptr;
 }
 
 // Group `group` is made of order[first, last).
