@@ -179,7 +179,7 @@ class DeformRun {
   using W = WideType<T>;
   explicit DeformRun(const RunContext& c) : c_(c), a_(c.attrs<DeformAttrs>()), b_(c.bound_as<BoundDeform>()) {
     const TensorView &x = c.inputs[kX], &w = c.inputs[kW], &y = c.outputs[0];
-    window_ = make_window(a_.window, x, y, w.dims.subspan(2));
+    window_ = make_window(a_.window, x.dims, y.dims, w.dims.subspan(2));
     channels_ = x.dims[1] / a_.groups;
     rows_ = w.dims[0] / a_.groups;
     for (size_t i = 0; i < window_.rank; ++i)
