@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct VerifyOptions {
-  std::vector<std::string> directories;
+  std::vector<std::string> directories, contradictory;
   EngineOptions engine;
   Tolerance tolerance;
   int repeat = 1;
@@ -83,7 +83,7 @@ class Tally {
     for (const auto& [op, count] : sorted)
       list += fmt::format("{}{} {}", list.empty() ? ": " : ", ", op, count);
     if (!contradictions_.empty())
-      print(fmt::format("{} not run: their data contradicts their model\n", contradictions_.size()));
+      print(fmt::format("{} not run: their data contradicts their model or the specification\n", contradictions_.size()));
     if (!not_implemented_.empty())
       print(fmt::format("{} not implemented{}\n", not_implemented_.size(), list));
     print(fmt::format("{} passed, {} failed\n", passed_, failures_.size()));
@@ -116,7 +116,10 @@ int verify(const VerifyOptions& options) {
   const bool show = ::isatty(STDERR_FILENO) != 0;
   for (size_t i = 0; i < cases.size(); ++i) {
     if (show) fmt::print(stderr, "\r\033[K{} of {} {}", i, cases.size(), cases[i].filename().string());
-    const Verdict verdict = verifier.verify(cases[i]);
+    const bool known_wrong = std::count(options.contradictory.begin(), options.contradictory.end(),
+                                        cases[i].filename().string()) > 0;
+    const Verdict verdict = known_wrong ? Verdict{Status::kContradiction, "named by --contradictory", {}}
+                                        : verifier.verify(cases[i]);
     if (show) fmt::print(stderr, "\r\033[K");
     tally.add(cases[i].string(), verdict, options.json);
     check_interrupted();
@@ -138,6 +141,8 @@ Command verify_command(Arguments parent) {
       .add_option("DIR", options->directories,
                   "directories with model.onnx and test_data_set_*, or parents of such")
       .required();
+  arguments.add_option("--contradictory", options->contradictory,
+                       "the name of a case whose data contradicts the specification: it is counted, not run");
   arguments.add_option("--rtol", options->tolerance.relative, "relative tolerance (0.001)").not_negative();
   arguments.add_option("--atol", options->tolerance.absolute, "absolute tolerance (1e-7)").not_negative();
   arguments.add_option("--repeat", options->repeat, "run every data set N times").range(1, 1000000);
