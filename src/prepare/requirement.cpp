@@ -84,16 +84,13 @@ int64_t lower_bound_bytes(const PreparedModel& model, const ShapePlan& shape) {
       .peak_bytes;
 }
 
-void check_fits(const PreparedModel& model, const ShapePlan& shape, int64_t limit_bytes) {
-  const int64_t needed = requirement(model, shape).peak_bytes;
-  if (limit_bytes == 0 || needed <= limit_bytes) return;
-  const std::string at_least =
-      shape.depends_on_data() ? "; values whose shape depends on data come on top" : "";
-  fail(ErrorCode::kBudgetExceeded,
-       "the limit of {} bytes is too small: these shapes need {} bytes, most of the activations at node "
-       "'{}'; the "
-       "smallest limit that would do is {}{}",
-       limit_bytes, needed, shape.node_at_peak(), needed, at_least);
+void refuse(const ShapePlan& shape, int64_t needed_bytes, int64_t limit_bytes) {
+  const char* at_least = shape.depends_on_data() ? "; values whose shape depends on data come on top" : "";
+  fail(
+      ErrorCode::kBudgetExceeded,
+      "the limit of {} bytes is too small: these shapes need {} bytes, most of the activations at node '{}'; "
+      "the smallest limit that would do is {}{}",
+      limit_bytes, needed_bytes, shape.node_at_peak(), needed_bytes, at_least);
 }
 
 }  // namespace plimsoll

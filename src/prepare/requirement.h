@@ -1,7 +1,9 @@
 // What a session with one model and shape holds at its worst moment, and whether a limit allows it.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 
 #include "prepare/shape_plan.h"
@@ -18,20 +20,24 @@ Requirement requirement(const PreparedModel& model, const ShapePlan& shape);
 // The same with activations at their live bytes.
 int64_t lower_bound_bytes(const PreparedModel& model, const ShapePlan& shape);
 // Throws kBudgetExceeded naming the node that needs the most and the smallest limit that would do.
-void check_fits(const PreparedModel& model, const ShapePlan& shape, int64_t limit_bytes);
+[[noreturn]] void refuse(const ShapePlan& shape, int64_t needed_bytes, int64_t limit_bytes);
 
-// A plan that fits the limit: the quick one if it does, else the smallest. Throws kBudgetExceeded if none
-// does.
+// A plan that fits the limit (0: none): the quick one if it does, else the smallest. Throws kBudgetExceeded
+// if none does. `after_load`: the plan is, or will be, made beside the weights.
 template <typename PlanType>
 std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
                                       const std::vector<std::vector<int64_t>>& shapes, Budget& budget,
-                                      int64_t limit_bytes) {
-  auto plan = std::make_shared<PlanType>(model, shapes, budget, Effort::kQuick);
-  if (limit_bytes == 0 || requirement(model, *plan).peak_bytes <= limit_bytes) return plan;
-  plan.reset();
-  plan = std::make_shared<PlanType>(model, shapes, budget, Effort::kThorough);
-  check_fits(model, *plan, limit_bytes);
-  return plan;
+                                      int64_t limit_bytes, bool after_load) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const Effort effort : {Effort::kQuick, Effort::kThorough}) {
+    auto plan = std::make_shared<PlanType>(model, shapes, budget, effort);
+    plan->assume_planned_after_load(after_load);
+    const int64_t needed = requirement(model, *plan).peak_bytes;
+    if (limit_bytes == 0 || needed <= limit_bytes) return plan;
+    least = std::min(least, needed);
+    if (effort == Effort::kThorough) refuse(*plan, least, limit_bytes);
+  }
+  return nullptr;
 }
 
 }  // namespace plimsoll

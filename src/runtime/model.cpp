@@ -45,9 +45,7 @@ Plan Model::MakePlan(const Shapes& shapes) const {
     // As a session does: shapes that the model fixes are planned before its weights are loaded.
     const bool after_load = complete_shapes(model.graph(), {}, true).empty() && !model.graph().inputs.empty();
     const auto shape =
-        plan_within<ShapePlan>(model, complete, impl_->budget, impl_->options.memory_limit_bytes);
-    shape->assume_planned_after_load(after_load);
-    check_fits(model, *shape, impl_->options.memory_limit_bytes);
+        plan_within<ShapePlan>(model, complete, impl_->budget, impl_->options.memory_limit_bytes, after_load);
     plan = describe_plan(model, *shape);
     if (plan.minimum_limit_bytes > 0) {
       ShapePlan smallest(model, complete, impl_->budget, Effort::kThorough);

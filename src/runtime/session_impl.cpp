@@ -34,7 +34,7 @@ void Session::Impl::initialize(const ShapesForInputs& shapes_for) {
   const auto shapes = complete_shapes(graph, shapes_for ? shapes_for(inputs) : Shapes(), !shapes_for);
   std::shared_ptr<CachedPlan> first;
   if (!shapes.empty() || graph.inputs.empty()) {
-    first = plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes);
+    first = plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes, false);
     remember(first);
   }
   model->load_weights();
@@ -96,7 +96,7 @@ void Session::Impl::remember(const std::shared_ptr<CachedPlan>& plan) {
 // What other shapes and other sessions left behind makes room if there is too little.
 std::shared_ptr<CachedPlan> Session::Impl::make_plan(const std::vector<std::vector<int64_t>>& shapes) {
   return take_with_room(
-      [&] { return plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes); },
+      [&] { return plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes, true); },
       [&] {
         env->idle.release_all();
         forget_plans_but(nullptr);

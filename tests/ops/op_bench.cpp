@@ -125,8 +125,9 @@ class OpBench {
       const TensorView &in = inputs_[alias.input], &out = expected_[alias.output];
       const int64_t offset = alias.offset_bytes.value();
       ASSERT_LE(offset + out.bytes(), in.bytes());
-      if (out.bytes() > 0)
+      if (out.bytes() > 0) {
         EXPECT_EQ(std::memcmp(in.data + offset, out.data, static_cast<size_t>(out.bytes())), 0);
+      }
     }
   }
 
@@ -282,12 +283,14 @@ class OpBench {
     ASSERT_EQ(found.type.rank(), expected.rank()) << to_string(found.type);
     for (size_t d = 0; d < expected.rank(); ++d) {
       const Dim dim = found.type.dims[d];
-      if (!dim.depends_on_data()) EXPECT_EQ(dim.evaluate(size_of), expected.dims[d]) << dim.to_string();
+      if (dim.depends_on_data()) continue;
+      EXPECT_EQ(dim.evaluate(size_of), expected.dims[d]) << dim.to_string();
     }
     if (!found.values || expected.type != ElementType::kInt64) return;
     for (size_t i = 0; i < found.values->size(); ++i) {
       const Dim value = (*found.values)[i];
-      if (!value.depends_on_data()) EXPECT_EQ(value.evaluate(size_of), expected.as<int64_t>()[i]);
+      if (value.depends_on_data()) continue;
+      EXPECT_EQ(value.evaluate(size_of), expected.as<int64_t>()[i]);
     }
   }
 
