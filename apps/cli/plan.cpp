@@ -98,7 +98,7 @@ int plan(const PlanOptions& options) {
     inputs.set_dim(options.solve, largest);
     extra = {{"symbol", options.solve}, {"value", largest}, {"limit_bytes", limit}};
   }
-  const Plan result = model.MakePlan(inputs.shapes(model.GetInfo().inputs));
+  const Plan result = model.MakePlan(inputs.shapes(model.GetInfo().inputs), true);
   write_pictures(options, result);
   if (options.json) {
     Json json = to_json(result);

@@ -20,7 +20,7 @@ class Trial {
   // What a size needs; throws what planning throws.
   Plan plan(int64_t size) {
     inputs_.set_dim(symbol_, size);
-    return model_.MakePlan(inputs_.complete_shapes(model_.GetInfo().inputs));
+    return model_.MakePlan(inputs_.complete_shapes(model_.GetInfo().inputs), true);
   }
   // Where shapes depend on data, what is known of it.
   static int64_t needed(const Plan& plan) {

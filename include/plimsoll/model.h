@@ -52,7 +52,10 @@ class Model {
   // The plan for these shapes, as a Session with the same options would make it; nothing is packed
   // and no tensor memory is allocated. With `limit_bytes` of the options set, a model that cannot fit
   // throws kBudgetExceeded naming the node that needs the most and the smallest limit that would do.
-  Plan MakePlan(const Shapes& shapes = {}) const;
+  //
+  // A session plans shapes that it is told when it is opened (those that the model fixes, or its argument `shapes`)
+  // before it loads the weights, others beside them, which for small models takes more at the worst moment.
+  Plan MakePlan(const Shapes& shapes = {}, bool told_at_opening = false) const;
   // Writes the model after optimization, still ONNX.
   void Save(const std::string& path) const;
 

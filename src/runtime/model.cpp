@@ -37,13 +37,13 @@ const ModelInfo& Model::GetInfo() const {
   return impl_->info;
 }
 
-Plan Model::MakePlan(const Shapes& shapes) const {
+Plan Model::MakePlan(const Shapes& shapes, bool told_at_opening) const {
   PreparedModel& model = impl_->prepared();
   const auto complete = complete_shapes(model.graph(), shapes, true);
   Plan plan;
   if (!complete.empty() || model.graph().inputs.empty()) {
-    // As a session does: shapes that the model fixes are planned before its weights are loaded.
-    const bool after_load = complete_shapes(model.graph(), {}, true).empty() && !model.graph().inputs.empty();
+    const bool fixed = model.graph().inputs.empty() || !complete_shapes(model.graph(), {}, true).empty();
+    const bool after_load = !fixed && !told_at_opening;
     const auto shape =
         plan_within<ShapePlan>(model, complete, impl_->budget, impl_->options.memory_limit_bytes, after_load);
     plan = describe_plan(model, *shape);
