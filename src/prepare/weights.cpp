@@ -4,19 +4,12 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "graph/infer.h"
 
 namespace plimsoll {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-
-std::vector<Facts> facts_of_edges(std::span<Edge* const> edges) {
-  std::vector<Facts> facts(edges.size());
-  for (size_t i = 0; i < edges.size(); ++i) {
-    if (edges[i] != nullptr) facts[i] = edges[i]->facts;
-  }
-  return facts;
-}
 
 bool is_aligned(const Edge& edge) {
   const auto address = reinterpret_cast<uintptr_t>(edge.data->bytes.data());
@@ -41,12 +34,14 @@ void Weights::collect_packed(const Node& node) {
   PackContext context(node, inputs, outputs);
   node.op->packs(context);
   for (const PackContext::Request& request : context.requests) {
-    // Known, but made by a node (a Constant that no pass folded): there is no weight to pack.
-    if (node.inputs[request.input]->data == nullptr) continue;
+    // Known, but made by a node (a Constant that no pass folded): there is no weight to pack. One that
+    // changes would not be what was packed.
+    const Edge& edge = *node.inputs[request.input];
+    if (edge.data == nullptr || edge.persistent) continue;
     packed_at_[key(node, request.input)] = packed_.size();
     packed_.push_back({&node, request.input, packed_bytes_});
     packed_bytes_ = checked_add(packed_bytes_, round_up(request.bytes, kAlignment));
-    const TensorData& raw = *node.inputs[request.input]->data;
+    const TensorData& raw = *edge.data;
     if (raw.in_file) largest_raw_ = std::max(largest_raw_, static_cast<int64_t>(raw.bytes.size()));
   }
 }
@@ -74,7 +69,7 @@ void Weights::collect_raw(Graph& root) {
   for (const Edge* edge : edges) {
     if (edge == nullptr) continue;
     const auto bytes = static_cast<int64_t>(edge->data->bytes.size());
-    if (uses[edge->id] == kBytewise || is_aligned(*edge)) {
+    if (!edge->persistent && (uses[edge->id] == kBytewise || is_aligned(*edge))) {
       // Others are in the graph's own memory, or in the caller's.
       if (edge->data->in_file) mapped_bytes_ += bytes;
     } else {

@@ -1,8 +1,8 @@
 // Constants of a model in the form in which the run wants them.
 //
 // Planning: which weights are packed, which are used as they are in the file, which must be copied
-// because of their alignment; how many bytes each of these takes. Loading: does it, one tensor at a
-// time, and lets each raw range leave the process as soon as it is packed.
+// because of their alignment or because runs change them; how many bytes each of these takes. Loading:
+// does it, one tensor at a time, and lets each raw range leave the process as soon as it is packed.
 #pragma once
 
 #include <functional>
