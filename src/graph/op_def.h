@@ -5,6 +5,7 @@
 //   attrs   once per node, at load: reads and checks the attributes.
 //   infer   types and shapes, on symbolic dimensions at load, on constants for each prepared shape,
 //           and during a run, with the data at hand, for shapes that depend on data.
+//   layout  what changes when axes move (graph/layout.h).
 //   alias   what the outputs may share with the inputs.
 //   packs   which constant inputs the operator wants in its own format, and how many bytes each takes.
 //   pack    writes that format, once per weight, straight into its final place.
@@ -24,6 +25,8 @@
 #include "graph/graph.h"
 
 namespace plimsoll {
+
+class LayoutContext;
 
 // ---- attrs ------------------------------------------------------------------------------------
 
@@ -125,6 +128,8 @@ class NodeContext {
   bool ranked(size_t i) const { return inputs_[i].type.ranked; }
   // Null if the data is not known.
   const TensorView* constant(size_t i) const { return has_input(i) ? inputs_[i].constant : nullptr; }
+  // The elements of an integer tensor, where every one is a known number.
+  std::optional<std::vector<int64_t>> integers(size_t i) const;
   template <typename... Args>
   [[noreturn]] void reject(fmt::format_string<Args...> format, Args&&... args) const {
     fail(ErrorCode::kInvalidModel, "{}: {}", node_.label(), fmt::format(format, std::forward<Args>(args)...));
@@ -144,8 +149,6 @@ class InferContext : public NodeContext {
 
   // The elements of an integer tensor, from constant data or shape arithmetic; nullopt if unknown.
   std::optional<std::span<const Dim>> values(size_t i);
-  // The elements where every one is a constant.
-  std::optional<std::vector<int64_t>> integers(size_t i);
   // The elements of a constant float tensor.
   std::optional<std::vector<float>> reals(size_t i);
 
@@ -322,8 +325,9 @@ struct OpDef {
   const void* (*bind)(BindContext&) = nullptr;
   void (*run)(const RunContext&) = nullptr;
   int64_t (*cost)(const NodeContext&) = nullptr;  // arithmetic operations; facts are concrete
-  bool control_flow = false;      // has bodies: the runtime runs it (see runtime/control_flow.cpp)
-  uint32_t optional_inputs = 0;   // bit i: input i, below inputs.least, may be absent
+  void (*layout)(LayoutContext&) = nullptr;  // none: its axes stay where ONNX has them
+  bool control_flow = false;                 // has bodies: the runtime runs it (see runtime/control_flow.cpp)
+  uint32_t optional_inputs = 0;              // bit i: input i, below inputs.least, may be absent
   uint32_t unaligned_inputs = 0;  // bit i: run reads input i bytewise, so a weight at any address will do
 };
 

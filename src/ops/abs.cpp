@@ -22,6 +22,7 @@ extern const OpDef op_abs = {
     .alias = alias_unary,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_unary,
 };
 
 }  // namespace plimsoll

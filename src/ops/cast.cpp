@@ -50,6 +50,7 @@ extern const OpDef op_cast = {
     .alias = alias_unary,
     .run = run_cast,
     .cost = cost_elementwise,
+    .layout = layout_unary,
 };
 
 }  // namespace plimsoll

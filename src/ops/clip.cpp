@@ -77,6 +77,7 @@ extern const OpDef op_clip = {
     .alias = alias,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_unary,
 };
 
 }  // namespace plimsoll

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/layout.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -80,6 +81,15 @@ void run(const RunContext& c) {
   }
 }
 
+void layout(LayoutContext& c) {
+  const TypeInfo& output = c.output(0).type;
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    if (!c.ranked(i) || !output.ranked || c.rank(i) != output.rank()) return;
+  }
+  layout_axis_attribute(c, c.attrs<Attrs>().axis);
+  for (size_t i = 0; i < c.input_count(); ++i) c.make_port(i);
+}
+
 }  // namespace
 
 extern const OpDef op_concat = {
@@ -89,6 +99,7 @@ extern const OpDef op_concat = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .layout = layout,
 };
 
 }  // namespace plimsoll

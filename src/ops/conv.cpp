@@ -1,4 +1,5 @@
 #include "ops/conv_common.h"
+#include "ops/layout.h"
 
 namespace plimsoll {
 namespace {
@@ -21,6 +22,7 @@ extern const OpDef op_conv = {
     .select = select_conv,
     .run = run_conv,
     .cost = cost_conv,
+    .layout = layout_windowed,
 };
 
 }  // namespace plimsoll

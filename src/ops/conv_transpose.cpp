@@ -8,6 +8,7 @@
 #include "kernels/conv.h"
 #include "ops/channels_last.h"
 #include "ops/conv_reference.h"
+#include "ops/layout.h"
 
 namespace plimsoll {
 namespace {
@@ -410,6 +411,7 @@ extern const OpDef op_conv_transpose = {
     .select = select,
     .run = run,
     .cost = cost,
+    .layout = layout_windowed,
 };
 
 }  // namespace plimsoll

@@ -51,6 +51,7 @@ extern const OpDef op_div = {
     .alias = alias_elementwise,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_broadcasting,
 };
 
 }  // namespace plimsoll

@@ -10,6 +10,7 @@
 #include "graph/op_def.h"
 #include "kernels/binary.h"
 #include "kernels/unary.h"
+#include "ops/layout.h"
 
 namespace plimsoll {
 
@@ -94,7 +95,8 @@ constexpr OpDef float_unary(std::string_view name) {
           .infer = infer_float_unary,
           .alias = alias_unary,
           .run = run_float_unary<kind>,
-          .cost = cost_elementwise};
+          .cost = cost_elementwise,
+          .layout = layout_unary};
 }
 // With attributes, which `attrs` turns into a kernels::Unary.
 void run_attribute_unary(const RunContext& c);
@@ -104,7 +106,8 @@ constexpr OpDef float_unary(std::string_view name, const void* (*attrs)(AttrCont
           .infer = infer_float_unary,
           .alias = alias_unary,
           .run = run_attribute_unary,
-          .cost = cost_elementwise};
+          .cost = cost_elementwise,
+          .layout = layout_unary};
 }
 
 // ---- two inputs with broadcasting -----------------------------------------------------------------

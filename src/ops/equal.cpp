@@ -29,6 +29,7 @@ extern const OpDef op_equal = {
     .alias = alias_elementwise,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_broadcasting,
 };
 
 }  // namespace plimsoll

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "graph/op_def.h"
+#include "ops/layout.h"
 
 namespace plimsoll {
 namespace {
@@ -25,6 +26,7 @@ extern const OpDef op_identity = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .layout = layout_unary,
 };
 
 }  // namespace plimsoll

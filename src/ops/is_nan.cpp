@@ -22,6 +22,7 @@ extern const OpDef op_is_nan = {
     .infer = infer,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_unary,
 };
 
 }  // namespace plimsoll

@@ -16,6 +16,7 @@ extern const OpDef op_log_softmax = {
     .alias = alias_softmax,
     .run = run,
     .cost = cost_softmax,
+    .layout = layout_softmax,
 };
 
 }  // namespace plimsoll

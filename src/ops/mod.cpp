@@ -64,6 +64,7 @@ extern const OpDef op_mod = {
     .alias = alias_elementwise,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_broadcasting,
 };
 
 }  // namespace plimsoll

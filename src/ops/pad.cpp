@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/layout.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -123,11 +124,13 @@ int64_t pad_at_run(const RunContext& c, size_t axis, bool back) {
   return 0;
 }
 
-Axis axis_at_run(const RunContext& c, size_t axis) {
-  const int64_t dim = c.inputs[0].dims[axis];
-  const int64_t front = pad_at_run(c, axis, false), back = pad_at_run(c, axis, true);
+Axis padded(int64_t dim, int64_t front, int64_t back) {
   return {dim, std::min(dim, std::max<int64_t>(0, -front)),
           std::max<int64_t>(0, dim + std::min<int64_t>(0, back)), front};
+}
+
+Axis axis_at_run(const RunContext& c, size_t axis) {
+  return padded(c.inputs[0].dims[axis], pad_at_run(c, axis, false), pad_at_run(c, axis, true));
 }
 
 // Where the value for a position outside [low, high) comes from.
@@ -204,6 +207,25 @@ void run(const RunContext& c) {
   pad_constant(c, value);
 }
 
+// ---- layout ---------------------------------------------------------------------------------------
+
+void layout(LayoutContext& c) {
+  const size_t rank = c.rank(0);
+  std::vector<int64_t> entries = LayoutContext::order(rank);
+  for (size_t i = 0; i < rank; ++i) entries.push_back(entries[i] + static_cast<int64_t>(rank));
+  if (c.opset() >= 11) {
+    if (c.has_input(3) || !c.has_length(1, 2 * rank)) return;
+    c.either({0});
+    return c.changes().set_entries(1, entries);
+  }
+  const std::span<const int64_t> pads = c.attrs<Attrs>().pads;
+  if (c.opset() < 2 || pads.size() != entries.size()) return;
+  std::vector<int64_t> moved;
+  for (int64_t entry : entries) moved.push_back(pads[static_cast<size_t>(entry)]);
+  c.either({0});
+  c.changes().set("pads", moved);
+}
+
 }  // namespace
 
 extern const OpDef op_pad = {
@@ -212,6 +234,7 @@ extern const OpDef op_pad = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .layout = layout,
 };
 
 }  // namespace plimsoll

@@ -38,6 +38,7 @@ extern const OpDef op_prelu = {
     .alias = alias_elementwise,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_broadcasting,
 };
 
 }  // namespace plimsoll

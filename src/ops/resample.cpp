@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/resize.h"
+#include "ops/layout.h"
 #include "ops/movement.h"
 #include "ops/resample_taps.h"
 
@@ -359,6 +360,28 @@ void select_resample(SelectContext& c) {
   const bool blends_rows = a.mode != Mode::kNearest && c.type(0) == ElementType::kFloat && moving >= 2;
   if (blends_rows && a.coordinates != Coordinates::kTfCropAndResize)
     c.scratch_bytes = c.scratch_bytes + product(in.subspan(first + 1)) * Dim(4 * int64_t{c.threads});
+}
+
+void layout_resample(LayoutContext& c) {
+  const ResampleAttrs& a = c.attrs<ResampleAttrs>();
+  if (!c.ranked(0) || !a.axes.empty() || a.coordinates == Coordinates::kTfCropAndResize) return;
+  const size_t rank = c.rank(0);
+  const std::vector<int64_t> order = LayoutContext::order(rank);
+  if (a.sizes_input == 0) {
+    if (a.scales_input == 0 || !c.has_length(a.scales_input, rank)) return;
+    c.either({0});
+    return c.changes().set_entries(a.scales_input, order);
+  }
+  for (size_t i : {a.scales_input, a.sizes_input}) {
+    if (!c.is_empty(i) && !c.has_length(i, rank)) return;
+  }
+  c.either({0});
+  // The region of interest is not looked at, and has the other order.
+  if (c.opset() >= 13 && c.is_empty(a.scales_input) != c.is_empty(a.sizes_input) && c.has_input(a.roi_input))
+    c.changes().leave_out(a.roi_input);
+  for (size_t i : {a.scales_input, a.sizes_input}) {
+    if (!c.is_empty(i)) c.changes().set_entries(i, order);
+  }
 }
 
 void run_resample(const RunContext& c) {

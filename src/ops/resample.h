@@ -37,6 +37,7 @@ struct ResampleAttrs {
 };
 
 void infer_resample(InferContext& c);
+void layout_resample(LayoutContext& c);
 void select_resample(SelectContext& c);
 void run_resample(const RunContext& c);
 

@@ -8,6 +8,7 @@
 #include "graph/op_def.h"
 #include "kernels/parallel.h"
 #include "ops/activation_attr.h"
+#include "ops/layout.h"
 
 namespace plimsoll {
 namespace {
@@ -132,6 +133,10 @@ int64_t cost(const NodeContext& c) {
   return 2 * product(c.output(0).type.dims).value();
 }
 
+void layout(LayoutContext& c) {
+  layout_fused(c, LayoutChoice::kEither, 3);
+}
+
 }  // namespace
 
 extern const OpDef op_scale_shift = {
@@ -143,6 +148,7 @@ extern const OpDef op_scale_shift = {
     .alias = alias,
     .run = run,
     .cost = cost,
+    .layout = layout,
 };
 
 }  // namespace plimsoll

@@ -20,6 +20,7 @@ extern const OpDef op_sin = {
     .alias = alias_unary,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_unary,
 };
 
 }  // namespace plimsoll

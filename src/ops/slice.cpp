@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/layout.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -234,6 +235,36 @@ void run(const RunContext& c) {
                         c.threads);
 }
 
+// ---- layout ---------------------------------------------------------------------------------------
+
+// The axes that are cut, not negative; nullopt if they are not known.
+std::optional<std::vector<int64_t>> cut_axes(const NodeContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  std::optional<std::vector<int64_t>> axes;
+  size_t count = a.starts.size();
+  if (c.opset() < 10) {
+    if (!a.axes.empty()) axes.emplace(a.axes.begin(), a.axes.end());
+  } else {
+    if (c.has_input(3) && !(axes = c.integers(3))) return std::nullopt;
+    if (!c.ranked(1) || c.rank(1) != 1 || !c.dims(1)[0].is_constant()) return std::nullopt;
+    count = static_cast<size_t>(c.dims(1)[0].value());
+  }
+  if (!axes) {
+    axes.emplace();
+    for (size_t i = 0; i < count; ++i) axes->push_back(static_cast<int64_t>(i));
+  }
+  return resolved_axes(axes, c.rank(0));
+}
+
+void layout(LayoutContext& c) {
+  std::optional<std::vector<int64_t>> axes = cut_axes(c);
+  if (!axes) return;
+  for (int64_t& axis : *axes) axis = LayoutContext::place(axis, c.rank(0));
+  c.either({0});
+  if (c.opset() < 10) return c.changes().set("axes", *axes);
+  c.changes().set_integers(3, *axes);
+}
+
 }  // namespace
 
 extern const OpDef op_slice = {
@@ -243,6 +274,7 @@ extern const OpDef op_slice = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .layout = layout,
 };
 
 }  // namespace plimsoll

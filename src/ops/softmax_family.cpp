@@ -100,6 +100,11 @@ int64_t cost_softmax(const NodeContext& c) {
   return checked_mul(kOperationsPerElement, product(c.dims(0)).value());
 }
 
+void layout_softmax(LayoutContext& c) {
+  const SoftmaxAttrs& attrs = c.attrs<SoftmaxAttrs>();
+  if (!attrs.flattens) layout_axis_attribute(c, attrs.axis);
+}
+
 void run_softmax(const RunContext& c, bool logarithm) {
   const Softmax3 s = split(c.attrs<SoftmaxAttrs>(), c.inputs[0].dims);
   if (s.outer * s.count * s.inner == 0) return;

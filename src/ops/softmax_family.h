@@ -9,6 +9,7 @@ const void* softmax_attrs(AttrContext& c);
 void infer_softmax(InferContext& c);
 void alias_softmax(AliasContext& c);
 int64_t cost_softmax(const NodeContext& c);
+void layout_softmax(LayoutContext& c);
 void run_softmax(const RunContext& c, bool logarithm);
 
 }  // namespace plimsoll

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/layout.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -126,6 +127,11 @@ void run(const RunContext& c) {
   }
 }
 
+void layout(LayoutContext& c) {
+  layout_axis_attribute(c, c.attrs<Attrs>().axis);
+  if (c.layout.choice != LayoutChoice::kPlain) c.layout.outputs.assign(c.output_count(), true);
+}
+
 }  // namespace
 
 extern const OpDef op_split = {
@@ -136,6 +142,7 @@ extern const OpDef op_split = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .layout = layout,
 };
 
 }  // namespace plimsoll

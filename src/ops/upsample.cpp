@@ -32,6 +32,7 @@ extern const OpDef op_upsample = {
     .infer = infer_resample,
     .select = select_resample,
     .run = run_resample,
+    .layout = layout_resample,
 };
 
 }  // namespace plimsoll

@@ -67,6 +67,7 @@ extern const OpDef op_where = {
     .alias = alias_elementwise,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_broadcasting,
 };
 
 }  // namespace plimsoll
