@@ -5,7 +5,8 @@
 //   attrs   once per node, at load: reads and checks the attributes.
 //   infer   types and shapes, on symbolic dimensions at load, on constants for each prepared shape,
 //           and during a run, with the data at hand, for shapes that depend on data.
-//   layout  what changes when axes move (graph/layout.h).
+//   layout  what changes when axes move (graph/layout.h); region which part of the inputs a part of
+//           the output needs (graph/region.h). Both answer questions of rewrites.
 //   alias   what the outputs may share with the inputs.
 //   packs   which constant inputs the operator wants in its own format, and how many bytes each takes.
 //   pack    writes that format, once per weight, straight into its final place.
@@ -27,6 +28,7 @@
 namespace plimsoll {
 
 class LayoutContext;
+class RegionContext;
 
 // ---- attrs ------------------------------------------------------------------------------------
 
@@ -326,6 +328,7 @@ struct OpDef {
   void (*run)(const RunContext&) = nullptr;
   int64_t (*cost)(const NodeContext&) = nullptr;  // arithmetic operations; facts are concrete
   void (*layout)(LayoutContext&) = nullptr;  // none: its axes stay where ONNX has them
+  void (*region)(RegionContext&) = nullptr;  // none: whole inputs are needed
   bool control_flow = false;                 // has bodies: the runtime runs it (see runtime/control_flow.cpp)
   uint32_t optional_inputs = 0;              // bit i: input i, below inputs.least, may be absent
   uint32_t unaligned_inputs = 0;  // bit i: run reads input i bytewise, so a weight at any address will do

@@ -23,6 +23,7 @@ extern const OpDef op_abs = {
     .run = run,
     .cost = cost_elementwise,
     .layout = layout_unary,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

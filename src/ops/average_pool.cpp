@@ -63,6 +63,7 @@ extern const OpDef op_average_pool = {
     .infer = infer,
     .run = run,
     .layout = layout_windowed,
+    .region = region_pool,
 };
 
 }  // namespace plimsoll

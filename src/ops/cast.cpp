@@ -51,6 +51,7 @@ extern const OpDef op_cast = {
     .run = run_cast,
     .cost = cost_elementwise,
     .layout = layout_unary,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

@@ -78,6 +78,7 @@ extern const OpDef op_clip = {
     .run = run,
     .cost = cost_elementwise,
     .layout = layout_unary,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

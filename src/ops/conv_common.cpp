@@ -343,6 +343,16 @@ void run_conv(const RunContext& c) {
   visit_float(x.type, [&](auto tag) { run_reference<typename decltype(tag)::type>(c, window); });
 }
 
+void region_conv(RegionContext& c) {
+  const ConvAttrs& a = c.attrs<ConvAttrs>();
+  std::vector<int64_t> kernel;
+  for (Dim d : c.dims(kConvW).subspan(2)) kernel.push_back(d.value());
+  region_window(c, a.window, kernel, false);
+  const size_t channel = channel_axis(a.window, c.rank(0));
+  c.made[channel] = {0, c.output(0).type.dims[channel].value()};
+  if (c.has_input(kConvAddend)) c.needs[kConvAddend] = c.made;
+}
+
 int64_t cost_conv(const NodeContext& c) {
   const auto w = constant_dims(c.input(kConvW));
   const auto y = constant_dims(c.output(0));

@@ -17,6 +17,7 @@ inline constexpr size_t kConvX = 0, kConvW = 1, kConvBias = 2, kConvAddend = 3, 
 
 void read_conv(AttrContext& c, ConvAttrs& attrs);
 void infer_conv(InferContext& c);
+void region_conv(RegionContext& c);  // all channels: weights are never cut
 void alias_conv(AliasContext& c);
 void packs_conv(PackContext& c);
 void pack_conv(const NodeContext& c, size_t input, const TensorView& raw, std::byte* destination);

@@ -52,6 +52,7 @@ extern const OpDef op_div = {
     .run = run,
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

@@ -11,6 +11,7 @@
 #include "kernels/binary.h"
 #include "kernels/unary.h"
 #include "ops/layout.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 
@@ -96,7 +97,8 @@ constexpr OpDef float_unary(std::string_view name) {
           .alias = alias_unary,
           .run = run_float_unary<kind>,
           .cost = cost_elementwise,
-          .layout = layout_unary};
+          .layout = layout_unary,
+          .region = region_broadcasting};
 }
 // With attributes, which `attrs` turns into a kernels::Unary.
 void run_attribute_unary(const RunContext& c);
@@ -107,7 +109,8 @@ constexpr OpDef float_unary(std::string_view name, const void* (*attrs)(AttrCont
           .alias = alias_unary,
           .run = run_attribute_unary,
           .cost = cost_elementwise,
-          .layout = layout_unary};
+          .layout = layout_unary,
+          .region = region_broadcasting};
 }
 
 // ---- two inputs with broadcasting -----------------------------------------------------------------

@@ -30,6 +30,7 @@ extern const OpDef op_equal = {
     .run = run,
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

@@ -33,6 +33,7 @@ extern const OpDef op_fused_conv = {
     .run = run_conv,
     .cost = cost_conv,
     .layout = layout,
+    .region = region_conv,
 };
 
 }  // namespace plimsoll

@@ -53,6 +53,7 @@ extern const OpDef op_fused_matmul = {
     .bind = bind_matmul,
     .run = run_matmul,
     .cost = cost_matmul,
+    .region = region_matmul,
 };
 
 }  // namespace plimsoll

@@ -40,6 +40,7 @@ extern const OpDef op_gemm = {
     .bind = bind_matmul,
     .run = run_matmul,
     .cost = cost_matmul,
+    .region = region_matmul,
 };
 
 }  // namespace plimsoll

@@ -27,6 +27,7 @@ extern const OpDef op_global_average_pool = {
     .infer = infer_global_pool,
     .run = run,
     .layout = layout_global_pool,
+    .region = region_global_pool,
 };
 
 }  // namespace plimsoll

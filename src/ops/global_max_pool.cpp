@@ -28,6 +28,7 @@ extern const OpDef op_global_max_pool = {
     .infer = infer_global_pool,
     .run = run,
     .layout = layout_global_pool,
+    .region = region_global_pool,
 };
 
 }  // namespace plimsoll

@@ -2,6 +2,7 @@
 
 #include "graph/op_def.h"
 #include "ops/layout.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 namespace {
@@ -27,6 +28,7 @@ extern const OpDef op_identity = {
     .alias = alias,
     .run = run,
     .layout = layout_unary,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

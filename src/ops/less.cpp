@@ -18,6 +18,7 @@ extern const OpDef op_less = {
     .run = run,
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

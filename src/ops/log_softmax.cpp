@@ -17,6 +17,7 @@ extern const OpDef op_log_softmax = {
     .run = run,
     .cost = cost_softmax,
     .layout = layout_softmax,
+    .region = region_softmax,
 };
 
 }  // namespace plimsoll

@@ -20,6 +20,7 @@ extern const OpDef op_mat_mul = {
     .bind = bind_matmul,
     .run = run_matmul,
     .cost = cost_matmul,
+    .region = region_matmul,
 };
 
 }  // namespace plimsoll

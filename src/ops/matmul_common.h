@@ -29,6 +29,7 @@ struct MatMulGeometry {
 
 void infer_matmul(InferContext& c);
 void alias_matmul(AliasContext& c);
+void region_matmul(RegionContext& c);
 void packs_matmul(PackContext& c);
 void pack_matmul(const NodeContext& c, size_t input, const TensorView& raw, std::byte* destination);
 void select_matmul(SelectContext& c);

@@ -79,6 +79,7 @@ extern const OpDef op_max_pool = {
     .infer = infer,
     .run = run,
     .layout = layout_windowed,
+    .region = region_pool,
 };
 
 }  // namespace plimsoll

@@ -21,6 +21,7 @@ extern const OpDef op_not = {
     .run = run,
     .cost = cost_elementwise,
     .layout = layout_unary,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

@@ -3,6 +3,7 @@
 
 #include "ops/layout.h"
 #include "ops/movement.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 namespace {
@@ -207,7 +208,7 @@ void run(const RunContext& c) {
   pad_constant(c, value);
 }
 
-// ---- layout ---------------------------------------------------------------------------------------
+// ---- layout, region -------------------------------------------------------------------------------
 
 void layout(LayoutContext& c) {
   const size_t rank = c.rank(0);
@@ -226,6 +227,55 @@ void layout(LayoutContext& c) {
   c.changes().set("pads", moved);
 }
 
+std::optional<std::vector<Axis>> known_padding(const NodeContext& c) {
+  const auto pads = attribute_or_known(c, c.attrs<Attrs>().pads, 1);
+  std::vector<int64_t> all(c.rank(0));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  const auto axes = c.has_input(3) ? resolved_axes(c.integers(3), c.rank(0)) : all;
+  if (!pads || !axes || pads->size() != 2 * axes->size()) return std::nullopt;
+  std::vector<Axis> result;
+  for (Dim d : c.dims(0)) result.push_back({d.value(), 0, d.value(), 0});
+  for (size_t i = 0; i < axes->size(); ++i) {
+    Axis& axis = result[static_cast<size_t>((*axes)[i])];
+    axis = padded(axis.dim, (*pads)[i], (*pads)[i + axes->size()]);
+  }
+  return result;
+}
+
+// What is wanted of one axis, [wanted) of the output, needs this of the input.
+Interval needed(Mode mode, const Axis& axis, const Interval& wanted) {
+  const Interval shown = {wanted.begin - axis.front, wanted.end - axis.front};
+  if (mode == Mode::kConstant) {
+    const int64_t high = std::max(axis.low, axis.high);
+    return {std::clamp(shown.begin, axis.low, high), std::clamp(shown.end, axis.low, high)};
+  }
+  Interval needs = {axis.dim, 0};
+  for (int64_t i = shown.begin; i < shown.end; ++i) {
+    const int64_t from = reflected(mode, i, axis);
+    needs = {std::min(needs.begin, from), std::max(needs.end, from + 1)};
+  }
+  return needs;
+}
+
+void region(RegionContext& c) {
+  const Mode mode = c.attrs<Attrs>().mode;
+  const auto axes = known_padding(c);
+  if (!axes) return c.whole();
+  const size_t rank = c.rank(0);
+  std::vector<int64_t> pads(2 * rank, 0);
+  for (size_t i = 0; i < rank; ++i) {
+    const Interval needs = c.needs[0][i] = needed(mode, (*axes)[i], c.wanted(i));
+    const int64_t front = (*axes)[i].front;
+    // Where nothing of the input is wanted, all is padding.
+    pads[i] = needs.size() > 0 ? needs.begin + front - c.wanted(i).begin : c.wanted(i).size();
+    pads[i + rank] = needs.size() > 0 ? c.wanted(i).end - needs.end - front : 0;
+  }
+  c.runs_on_parts = mode == Mode::kConstant;
+  if (c.opset() < 11) return c.changes.set("pads", pads);
+  c.changes.set_integers(1, pads);
+  if (c.has_input(3)) c.changes.leave_out(3);
+}
+
 }  // namespace
 
 extern const OpDef op_pad = {
@@ -235,6 +285,7 @@ extern const OpDef op_pad = {
     .infer = infer,
     .run = run,
     .layout = layout,
+    .region = region,
 };
 
 }  // namespace plimsoll

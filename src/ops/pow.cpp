@@ -98,6 +98,7 @@ extern const OpDef op_pow = {
     .run = run,
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

@@ -158,6 +158,19 @@ void layout_reduce(LayoutContext& c) {
   if (axes) layout_removed_axes(c, *axes, attrs.keeps_dims);
 }
 
+void region_reduce(RegionContext& c) {
+  const ReduceAttrs& attrs = c.attrs<ReduceAttrs>();
+  const auto axes = known_axes(c);
+  if (!axes) return c.whole();
+  const Reduced reduced = reduced_dims(attrs, *axes, c.rank(0));
+  size_t next = 0;
+  for (size_t i = 0; i < c.rank(0); ++i) {
+    if (!reduced.dims[i]) c.needs[0][i] = c.wanted(next);
+    if (!reduced.dims[i] || attrs.keeps_dims) ++next;
+  }
+  c.runs_on_parts = true;
+}
+
 // ---- running ----------------------------------------------------------------------------------------
 
 namespace {

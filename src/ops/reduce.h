@@ -14,6 +14,7 @@ void infer_reduce(InferContext& c, Reduction kind);
 void run_reduce(const RunContext& c, Reduction kind);
 int64_t cost_reduce(const NodeContext& c);
 void layout_reduce(LayoutContext& c);
+void region_reduce(RegionContext& c);
 
 template <Reduction kind>
 void infer_reduction(InferContext& c) {
@@ -32,7 +33,8 @@ constexpr OpDef reduce_op(std::string_view name) {
           .infer = infer_reduction<kind>,
           .run = run_reduction<kind>,
           .cost = cost_reduce,
-          .layout = layout_reduce};
+          .layout = layout_reduce,
+          .region = region_reduce};
 }
 
 }  // namespace plimsoll

@@ -71,6 +71,7 @@ extern const OpDef op_resize = {
     .select = select_resample,
     .run = run_resample,
     .layout = layout_resample,
+    .region = region_resample,
 };
 
 }  // namespace plimsoll

@@ -9,6 +9,7 @@
 #include "kernels/parallel.h"
 #include "ops/activation_attr.h"
 #include "ops/layout.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 namespace {
@@ -137,6 +138,16 @@ void layout(LayoutContext& c) {
   layout_fused(c, LayoutChoice::kEither, 3);
 }
 
+void region(RegionContext& c) {
+  const size_t channel = c.attrs<Attrs>().channels_last ? c.rank(0) - 1 : 1;
+  for (size_t i = 1; i < 3; ++i) {
+    if (c.size(i, 0) != 1) c.needs[i][0] = c.wanted(channel);
+  }
+  need_broadcast(c, 0);
+  if (c.has_input(3)) need_broadcast(c, 3);
+  c.runs_on_parts = true;
+}
+
 }  // namespace
 
 extern const OpDef op_scale_shift = {
@@ -149,6 +160,7 @@ extern const OpDef op_scale_shift = {
     .run = run,
     .cost = cost,
     .layout = layout,
+    .region = region,
 };
 
 }  // namespace plimsoll

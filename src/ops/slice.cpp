@@ -2,6 +2,7 @@
 
 #include "ops/layout.h"
 #include "ops/movement.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 namespace {
@@ -235,7 +236,7 @@ void run(const RunContext& c) {
                         c.threads);
 }
 
-// ---- layout ---------------------------------------------------------------------------------------
+// ---- layout, region -------------------------------------------------------------------------------
 
 // The axes that are cut, not negative; nullopt if they are not known.
 std::optional<std::vector<int64_t>> cut_axes(const NodeContext& c) {
@@ -265,6 +266,34 @@ void layout(LayoutContext& c) {
   c.changes().set_integers(3, *axes);
 }
 
+// What is needed is cut out of the input; from that, the whole length by the same step.
+void region(RegionContext& c) {
+  const auto ranges = known_ranges(c);
+  if (!ranges) return c.whole();
+  std::vector<int64_t> starts, ends, axes, steps;
+  for (size_t axis = 0; axis < c.rank(0); ++axis) {
+    const Range& range = (*ranges)[axis];
+    const int64_t first = range.start.value() + c.wanted(axis).begin * range.step;
+    const int64_t last = range.start.value() + (c.wanted(axis).end - 1) * range.step;
+    c.needs[0][axis] = {std::min(first, last), std::max(first, last) + 1};
+    const bool forward = range.step > 0;
+    starts.push_back(forward ? 0 : c.needs[0][axis].size() - 1);
+    ends.push_back(forward ? c.needs[0][axis].size() : INT64_MIN);
+    axes.push_back(static_cast<int64_t>(axis));
+    steps.push_back(range.step);
+  }
+  c.runs_on_parts = true;
+  if (c.opset() < 10) {
+    c.changes.set("starts", starts);
+    c.changes.set("ends", ends);
+    return c.changes.set("axes", axes);
+  }
+  c.changes.set_integers(1, starts);
+  c.changes.set_integers(2, ends);
+  c.changes.set_integers(3, axes);
+  c.changes.set_integers(4, steps);
+}
+
 }  // namespace
 
 extern const OpDef op_slice = {
@@ -275,6 +304,7 @@ extern const OpDef op_slice = {
     .alias = alias,
     .run = run,
     .layout = layout,
+    .region = region,
 };
 
 }  // namespace plimsoll

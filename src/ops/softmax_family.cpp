@@ -105,6 +105,15 @@ void layout_softmax(LayoutContext& c) {
   if (!attrs.flattens) layout_axis_attribute(c, attrs.axis);
 }
 
+void region_softmax(RegionContext& c) {
+  const SoftmaxAttrs& attrs = c.attrs<SoftmaxAttrs>();
+  const size_t rank = c.rank(0);
+  if (rank == 0) return c.whole();
+  const auto axis =
+      static_cast<size_t>(attrs.axis < 0 ? attrs.axis + static_cast<int64_t>(rank) : attrs.axis);
+  region_along(c, axis, attrs.flattens ? rank : axis + 1);
+}
+
 void run_softmax(const RunContext& c, bool logarithm) {
   const Softmax3 s = split(c.attrs<SoftmaxAttrs>(), c.inputs[0].dims);
   if (s.outer * s.count * s.inner == 0) return;

@@ -10,6 +10,7 @@ void infer_softmax(InferContext& c);
 void alias_softmax(AliasContext& c);
 int64_t cost_softmax(const NodeContext& c);
 void layout_softmax(LayoutContext& c);
+void region_softmax(RegionContext& c);
 void run_softmax(const RunContext& c, bool logarithm);
 
 }  // namespace plimsoll

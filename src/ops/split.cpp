@@ -2,6 +2,7 @@
 
 #include "ops/layout.h"
 #include "ops/movement.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 namespace {
@@ -132,6 +133,17 @@ void layout(LayoutContext& c) {
   if (c.layout.choice != LayoutChoice::kPlain) c.layout.outputs.assign(c.output_count(), true);
 }
 
+void region(RegionContext& c) {
+  const size_t axis = known_axis(c.attrs<Attrs>(), c.rank(0));
+  int64_t offset = 0;
+  for (size_t i = 0; i < c.output_index(); ++i) {
+    if (!c.has_output(i)) return c.whole();  // where the next one begins is not told
+    offset += c.output(i).type.dims[axis].value();
+  }
+  need_broadcast(c, 0);
+  c.needs[0][axis] = {c.wanted(axis).begin + offset, c.wanted(axis).end + offset};
+}
+
 }  // namespace
 
 extern const OpDef op_split = {
@@ -143,6 +155,7 @@ extern const OpDef op_split = {
     .alias = alias,
     .run = run,
     .layout = layout,
+    .region = region,
 };
 
 }  // namespace plimsoll

@@ -32,6 +32,7 @@ extern const OpDef op_sub = {
     .run = run,
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

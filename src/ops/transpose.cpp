@@ -2,6 +2,7 @@
 
 #include "ops/layout.h"
 #include "ops/movement.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 namespace {
@@ -88,6 +89,12 @@ void layout(LayoutContext& c) {
   }
 }
 
+void region(RegionContext& c) {
+  for (size_t i = 0; i < c.rank(0); ++i)
+    c.needs[0][source_axis(c.attrs<Attrs>(), i, c.rank(0))] = c.wanted(i);
+  c.runs_on_parts = true;
+}
+
 }  // namespace
 
 extern const OpDef op_transpose = {
@@ -97,6 +104,7 @@ extern const OpDef op_transpose = {
     .alias = alias,
     .run = run,
     .layout = layout,
+    .region = region,
 };
 
 }  // namespace plimsoll

@@ -33,6 +33,7 @@ extern const OpDef op_upsample = {
     .select = select_resample,
     .run = run_resample,
     .layout = layout_resample,
+    .region = region_resample,
 };
 
 }  // namespace plimsoll
