@@ -116,6 +116,33 @@ std::optional<std::vector<int64_t>> NodeContext::integers(size_t i) const {
   return result;
 }
 
+int64_t tensor_bytes(const NodeContext& c) {
+  int64_t bytes = 0;
+  const auto add = [&](const TypeInfo& type) {
+    const int64_t more = element_bytes(type.type, product(type.dims).value());
+    if (__builtin_add_overflow(bytes, more, &bytes)) bytes = INT64_MAX;
+  };
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    if (c.has_input(i) && c.input(i).is_concrete()) add(c.input(i).type);
+  }
+  for (size_t i = 0; i < c.output_count(); ++i) {
+    if (c.has_output(i) && c.output(i).is_concrete()) add(c.output(i).type);
+  }
+  return bytes;
+}
+
+Cost cost_of(const NodeContext& c) {
+  if (c.node().op->cost != nullptr) return c.node().op->cost(c);
+  if (c.node().op->control_flow) return {};  // its bodies have costs of their own
+  Cost cost{0, tensor_bytes(c)};
+  for (size_t i = 0; i < c.output_count(); ++i) {
+    if (!c.has_output(i) || !c.output(i).is_concrete()) continue;
+    const int64_t more = product(c.output(i).type.dims).value();
+    if (__builtin_add_overflow(cost.operations, more, &cost.operations)) cost.operations = INT64_MAX;
+  }
+  return cost;
+}
+
 std::optional<std::span<const Dim>> InferContext::values(size_t i) {
   if (!has_input(i)) return std::nullopt;
   const Facts& facts = inputs_[i];

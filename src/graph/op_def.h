@@ -13,7 +13,7 @@
 //   select  which kernel, and how many bytes of scratch: pure, so that planning needs no memory.
 //   bind    what can be computed ahead for a concrete shape.
 //   run     the work: never allocates, never checks again what infer proved.
-//   cost    arithmetic operations, for profiles.
+//   cost    arithmetic operations and bytes, for profiles.
 #pragma once
 
 #include <functional>
@@ -303,6 +303,16 @@ struct RunContext {
 
 // ---- the table ------------------------------------------------------------------------------------
 
+// What a node does, for facts that are concrete.
+struct Cost {
+  int64_t operations = 0;  // arithmetic
+  int64_t bytes = 0;       // read and written
+};
+// Bytes of all inputs and outputs.
+int64_t tensor_bytes(const NodeContext& c);
+// What the operator tells; one operation per output element, and tensor_bytes, if it tells nothing.
+Cost cost_of(const NodeContext& c);
+
 struct Arity {
   size_t least = 1;
   size_t most = 1;
@@ -326,7 +336,7 @@ struct OpDef {
   void (*select)(SelectContext&) = nullptr;
   const void* (*bind)(BindContext&) = nullptr;
   void (*run)(const RunContext&) = nullptr;
-  int64_t (*cost)(const NodeContext&) = nullptr;  // arithmetic operations; facts are concrete
+  Cost (*cost)(const NodeContext&) = nullptr;
   void (*layout)(LayoutContext&) = nullptr;  // none: its axes stay where ONNX has them
   void (*region)(RegionContext&) = nullptr;  // none: whole inputs are needed
   bool control_flow = false;                 // has bodies: the runtime runs it (see runtime/control_flow.cpp)

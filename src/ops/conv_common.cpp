@@ -353,14 +353,14 @@ void region_conv(RegionContext& c) {
   if (c.has_input(kConvAddend)) c.needs[kConvAddend] = c.made;
 }
 
-int64_t cost_conv(const NodeContext& c) {
+Cost cost_conv(const NodeContext& c) {
   const auto w = constant_dims(c.input(kConvW));
   const auto y = constant_dims(c.output(0));
-  if (!w || !y) return 0;
+  if (!w || !y) return {};
   int64_t operations = 2;
   for (int64_t d : *y) operations = checked_mul(operations, d);
   for (size_t i = 1; i < w->size(); ++i) operations = checked_mul(operations, (*w)[i]);
-  return operations;
+  return {operations, tensor_bytes(c)};
 }
 
 }  // namespace plimsoll

@@ -23,6 +23,6 @@ void packs_conv(PackContext& c);
 void pack_conv(const NodeContext& c, size_t input, const TensorView& raw, std::byte* destination);
 void select_conv(SelectContext& c);
 void run_conv(const RunContext& c);
-int64_t cost_conv(const NodeContext& c);
+Cost cost_conv(const NodeContext& c);
 
 }  // namespace plimsoll

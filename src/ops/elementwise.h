@@ -64,7 +64,7 @@ const void* unary_attrs(AttrContext& c);
 // Output i has the shape of an input.
 void set_output_like(InferContext& c, size_t output, ElementType type, size_t input);
 void alias_unary(AliasContext& c);
-int64_t cost_elementwise(const NodeContext& c);
+Cost cost_elementwise(const NodeContext& c);
 void infer_float_unary(InferContext& c);
 void infer_numeric_unary(InferContext& c);
 // Float types. The half types go through float.

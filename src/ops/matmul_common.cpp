@@ -467,11 +467,11 @@ void region_matmul(RegionContext& c) {
   c.runs_on_parts = true;
 }
 
-int64_t cost_matmul(const NodeContext& c) {
+Cost cost_matmul(const NodeContext& c) {
   const Geometry g = geometry(c);
   const double operations = 2.0 * static_cast<double>(g.batches) * static_cast<double>(g.m) *
                             static_cast<double>(g.k) * static_cast<double>(g.n);
-  return static_cast<int64_t>(std::min(operations, 9e18));
+  return {static_cast<int64_t>(std::min(operations, 9e18)), tensor_bytes(c)};
 }
 
 }  // namespace plimsoll

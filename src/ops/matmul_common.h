@@ -35,6 +35,6 @@ void pack_matmul(const NodeContext& c, size_t input, const TensorView& raw, std:
 void select_matmul(SelectContext& c);
 const void* bind_matmul(BindContext& c);
 void run_matmul(const RunContext& c);
-int64_t cost_matmul(const NodeContext& c);
+Cost cost_matmul(const NodeContext& c);
 
 }  // namespace plimsoll

@@ -135,8 +135,8 @@ void infer_reduce(InferContext& c, Reduction kind) {
   if (is_integer(c.type(0))) propagate_reduction(c, kind);
 }
 
-int64_t cost_reduce(const NodeContext& c) {
-  return checked_mul(2, product(c.dims(0)).value());
+Cost cost_reduce(const NodeContext& c) {
+  return {checked_mul(2, product(c.dims(0)).value()), tensor_bytes(c)};
 }
 
 namespace {

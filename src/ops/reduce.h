@@ -12,7 +12,7 @@ template <int kAxesInput>
 const void* reduce_attrs(AttrContext& c);
 void infer_reduce(InferContext& c, Reduction kind);
 void run_reduce(const RunContext& c, Reduction kind);
-int64_t cost_reduce(const NodeContext& c);
+Cost cost_reduce(const NodeContext& c);
 void layout_reduce(LayoutContext& c);
 void region_reduce(RegionContext& c);
 

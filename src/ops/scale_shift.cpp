@@ -130,8 +130,8 @@ void run(const RunContext& c) {
   run_planes(c, rows, dims[1], size_of(dims.subspan(2)));
 }
 
-int64_t cost(const NodeContext& c) {
-  return 2 * product(c.output(0).type.dims).value();
+Cost cost(const NodeContext& c) {
+  return {2 * product(c.output(0).type.dims).value(), tensor_bytes(c)};
 }
 
 void layout(LayoutContext& c) {

@@ -95,9 +95,9 @@ void alias_softmax(AliasContext& c) {
   c.overwrite(0);
 }
 
-int64_t cost_softmax(const NodeContext& c) {
+Cost cost_softmax(const NodeContext& c) {
   constexpr int64_t kOperationsPerElement = 20;
-  return checked_mul(kOperationsPerElement, product(c.dims(0)).value());
+  return {checked_mul(kOperationsPerElement, product(c.dims(0)).value()), tensor_bytes(c)};
 }
 
 void layout_softmax(LayoutContext& c) {

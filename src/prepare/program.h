@@ -28,10 +28,10 @@ struct Step {
   std::span<Program* const> bodies;  // null where a body is never taken
   const void* bound = nullptr;
   bool dynamic = false;
-  int64_t nested_offset = 0;        // arena offset for the memory of its bodies
-  uint32_t first_body = 0;          // in the frame's array of bodies
-  uint32_t first_argument = 0;      // inputs then outputs, in the frame's array of arguments
-  int64_t operations = 0;           // arithmetic, where the operator tells it
+  int64_t nested_offset = 0;    // arena offset for the memory of its bodies
+  uint32_t first_body = 0;      // in the frame's array of bodies
+  uint32_t first_argument = 0;  // inputs then outputs, in the frame's array of arguments
+  Cost cost;
   std::span<const uint32_t> frees;  // dynamic values that nobody needs after this step
 };
 

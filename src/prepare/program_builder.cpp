@@ -204,7 +204,7 @@ class ProgramBuilder {
       BindContext context(node, inputs, outputs, model_.options().threads, arena_);
       step.bound = node.op->bind(context);
     }
-    if (node.op->cost != nullptr) step.operations = node.op->cost(NodeContext(node, inputs, outputs));
+    step.cost = cost_of(NodeContext(node, inputs, outputs));
   }
 
   // A dynamic value is freed after the last step that reads it.

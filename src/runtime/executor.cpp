@@ -70,7 +70,8 @@ void Executor::run(Frame& frame, std::byte* arena, std::span<const TensorView> i
       Profile::Entry& entry = context_.profile->entries[step.node->id];
       entry.node = step.node;
       entry.count += 1;
-      entry.operations += step.operations;
+      entry.operations += step.cost.operations;
+      entry.bytes += step.cost.bytes;
       entry.nanoseconds += (std::chrono::steady_clock::now() - start).count();
     }
     for (uint32_t i : step.frees) context_.dynamic->free_tensor(frame.values[i]);
