@@ -23,15 +23,26 @@ Dim most(const std::vector<Dim>& expressions) {
   return result;
 }
 
+// A type in dimensions of another pool.
+TypeInfo imported(const TypeInfo& type, BumpArena& arena, DimPool& pool) {
+  TypeInfo result = type;
+  std::span<Dim> dims = arena.array<Dim>(type.dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) dims[i] = pool.import(type.dims[i]);
+  result.dims = dims;
+  if (type.element != nullptr) result.element = arena.make<TypeInfo>(imported(*type.element, arena, pool));
+  return result;
+}
+
 }  // namespace
 
-Formula make_formula(PreparedModel& model) {
-  Graph& graph = model.graph();
-  Budget planning("planning", 0);
-  BumpArena transient(planning);
+Formula make_formula(const PreparedModel& model, BumpArena& transient, DimPool& pool) {
+  const Graph& graph = model.graph();
   FactsTable facts(graph, transient);
-  for (const Edge* edge : graph.inputs) facts[edge] = edge->facts;
-  GraphInferrer(facts, graph.arena(), graph.dims()).infer(graph);
+  for (const Edge* edge : graph.inputs) {
+    facts[edge] = edge->facts;
+    facts[edge].type = imported(edge->facts.type, transient, pool);
+  }
+  GraphInferrer(facts, transient, pool).infer(graph);
   LifetimeOptions options;
   options.threads = model.options().threads;
   options.naive = model.options().naive;

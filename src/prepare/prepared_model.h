@@ -61,6 +61,7 @@ struct Formula {
   std::vector<std::string> symbols;
   bool depends_on_data = false;
 };
-Formula make_formula(PreparedModel& model);
+// Its expressions are of `pool`, which is in `transient`: the model's own memory does not grow.
+Formula make_formula(const PreparedModel& model, BumpArena& transient, DimPool& pool);
 
 }  // namespace plimsoll

@@ -52,10 +52,10 @@ Plan Model::MakePlan(const Shapes& shapes) const {
     check_fits(model, shape, impl_->options.memory_limit_bytes);
     plan = describe_plan(model, shape);
   }
-  // The formula's expressions grow the graph's own memory, so they come from a copy of the model.
   Budget planning("planning", 0);
-  PreparedModel copy(impl_->path, prepare_options(impl_->options), planning);
-  const Formula formula = make_formula(copy);
+  BumpArena transient(planning);
+  DimPool pool(transient);
+  const Formula formula = make_formula(model, transient, pool);
   const int64_t fixed =
       model.memory_bytes() + model.weights().weights_bytes() + model.weights().packed_bytes();
   // Small shapes need less than loading does.
