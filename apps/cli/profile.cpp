@@ -11,15 +11,16 @@ namespace {
 
 constexpr size_t kTopNodes = 20;
 
-double per_second(double operations, double ms) {
-  return ms > 0 ? operations / ms * 1e-6 : 0;
+// In units of 10^9.
+double per_second(double amount, double ms) {
+  return ms > 0 ? amount / ms * 1e-6 : 0;
 }
 
 }  // namespace
 
 Profile::Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs) {
   struct Sum {
-    double ms = 0, operations = 0;
+    double ms = 0, operations = 0, bytes = 0;
     int64_t count = 0;
   };
   std::map<std::string, Sum> by_operator;
@@ -28,6 +29,7 @@ Profile::Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs)
     Sum& sum = by_operator[entry.op];
     sum.ms += entry.total_ms;
     sum.operations += static_cast<double>(entry.operations);
+    sum.bytes += static_cast<double>(entry.bytes);
     sum.count += entry.count;
     total_ms += entry.total_ms;
   }
@@ -35,11 +37,12 @@ Profile::Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs)
   const double whole_ms = std::max(total_ms, 1e-9);
   for (const auto& [op, sum] : by_operator)
     operators_.push_back({op, op, sum.ms / n, sum.ms / whole_ms, sum.count / static_cast<int64_t>(n),
-                          per_second(sum.operations, sum.ms)});
+                          per_second(sum.operations, sum.ms), per_second(sum.bytes, sum.ms)});
   for (const auto& entry : entries)
     nodes_.push_back({entry.node, entry.op, entry.total_ms / n, entry.total_ms / whole_ms,
                       entry.count / static_cast<int64_t>(n),
-                      per_second(static_cast<double>(entry.operations), entry.total_ms)});
+                      per_second(static_cast<double>(entry.operations), entry.total_ms),
+                      per_second(static_cast<double>(entry.bytes), entry.total_ms)});
   operators_ = sorted(std::move(operators_));
   nodes_ = sorted(std::move(nodes_));
 }
@@ -50,17 +53,18 @@ std::vector<Profile::Row> Profile::sorted(std::vector<Row> rows) {
 }
 
 std::string Profile::text() const {
-  const auto speed = [](const Row& row) { return row.gflops > 0 ? fmt::format("{:.1f}", row.gflops) : "-"; };
-  std::string text =
-      fmt::format("\n  {:<32}{:>8}{:>10}{:>9}{:>10}\n", "operator", "count", "ms", "share", "GFLOP/s");
+  const auto rate = [](double value) { return value > 0 ? fmt::format("{:.1f}", value) : "-"; };
+  std::string text = fmt::format("\n  {:<32}{:>8}{:>10}{:>9}{:>10}{:>8}\n", "operator", "count", "ms",
+                                 "share", "GFLOP/s", "GB/s");
   for (const Row& row : operators_)
-    text += fmt::format("  {:<32}{:>8}{:>10.3f}{:>8.1f}%{:>10}\n", row.name, row.count, row.ms,
-                        100 * row.share, speed(row));
-  text += fmt::format("\n  {:<24}{:>10}{:>9}{:>10}  node\n", "operator", "ms", "share", "GFLOP/s");
+    text += fmt::format("  {:<32}{:>8}{:>10.3f}{:>8.1f}%{:>10}{:>8}\n", row.name, row.count, row.ms,
+                        100 * row.share, rate(row.gflops), rate(row.gigabytes));
+  text +=
+      fmt::format("\n  {:<24}{:>10}{:>9}{:>10}{:>8}  node\n", "operator", "ms", "share", "GFLOP/s", "GB/s");
   for (size_t i = 0; i < std::min(kTopNodes, nodes_.size()); ++i) {
     const Row& row = nodes_[i];
-    text += fmt::format("  {:<24}{:>10.3f}{:>8.1f}%{:>10}  {}\n", row.op, row.ms, 100 * row.share, speed(row),
-                        row.name);
+    text += fmt::format("  {:<24}{:>10.3f}{:>8.1f}%{:>10}{:>8}  {}\n", row.op, row.ms, 100 * row.share,
+                        rate(row.gflops), rate(row.gigabytes), row.name);
   }
   return text;
 }
@@ -70,6 +74,7 @@ Json Profile::json() const {
     Json json = {
         {"name", row.name}, {"op", row.op}, {"count", row.count}, {"ms", row.ms}, {"share", row.share}};
     if (row.gflops > 0) json["gflops"] = row.gflops;
+    if (row.gigabytes > 0) json["gigabytes_per_second"] = row.gigabytes;
     return json;
   };
   Json operators = Json::array(), nodes = Json::array();

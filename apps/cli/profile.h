@@ -25,7 +25,8 @@ class Profile {
     double ms = 0;
     double share = 0;
     int64_t count = 0;
-    double gflops = 0;  // per second; 0: not known
+    double gflops = 0;     // per second; 0: not known
+    double gigabytes = 0;  // likewise; of its inputs and outputs
   };
   static std::vector<Row> sorted(std::vector<Row> rows);
 

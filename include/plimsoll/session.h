@@ -61,7 +61,8 @@ class Session {
     std::string node, op;
     int64_t count = 0;
     double total_ms = 0;
-    int64_t operations = 0;  // arithmetic, summed likewise, where the operator tells it
+    int64_t operations = 0;  // arithmetic, summed likewise; one per element where the operator tells none
+    int64_t bytes = 0;       // that its inputs and outputs have, summed likewise
   };
   void EnableProfiling(bool on);
   std::vector<ProfileEntry> GetProfile() const;

@@ -15,6 +15,14 @@ void Edge::set_data(BumpArena& arena, const TensorData& tensor) {
   for (size_t i = 0; i < dims.size(); ++i) dims[i] = tensor.dims[i];
   facts.type = {ValueKind::kTensor, tensor.type, ElementType::kUndefined, true, dims, nullptr};
   facts.constant = constant;
+  if (persistent) make_persistent();
+}
+
+void Edge::make_persistent() {
+  persistent = true;
+  constant = nullptr;
+  facts.constant = nullptr;
+  facts.values.reset();
 }
 
 const Attribute* Node::attribute(std::string_view attribute_name) const {

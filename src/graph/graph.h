@@ -43,8 +43,12 @@ struct Edge {
   const TensorData* data = nullptr;      // of an initializer
   const TensorView* constant = nullptr;  // data as a view; set with set_data
   Facts facts;                           // with symbolic dimensions
+  // A parameter or a moment: `data` is its first value and changes from run to run, so it is never a
+  // `constant`: not folded, not packed, not shared with an equal one.
+  bool persistent = false;
 
   void set_data(BumpArena& arena, const TensorData& tensor);
+  void make_persistent();
 };
 
 enum class AttributeType : uint8_t {

@@ -10,14 +10,22 @@ Facts constant_facts(const Edge& edge) {
   return facts;
 }
 
+std::vector<Facts> facts_of_edges(std::span<Edge* const> edges) {
+  std::vector<Facts> facts(edges.size());
+  for (size_t i = 0; i < edges.size(); ++i) {
+    if (edges[i] == nullptr) continue;
+    facts[i] = edges[i]->facts;
+    if (edges[i]->constant != nullptr) facts[i].constant = edges[i]->constant;
+  }
+  return facts;
+}
+
 void GraphInferrer::infer_node(const Node& node) {
   std::vector<Facts> inputs(node.inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (node.inputs[i] != nullptr) inputs[i] = table_[node.inputs[i]];
   }
-  std::vector<Facts> outputs(node.outputs.size());
-  InferContext context(node, inputs, outputs, arena_, pool_, this);
-  node.op->infer(context);
+  std::vector<Facts> outputs = plimsoll::infer_node(node, inputs, arena_, pool_, this);
   if (hook_) hook_(node, inputs, outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i] != nullptr) table_[node.outputs[i]] = outputs[i];
@@ -60,6 +68,22 @@ void infer_graph(Graph& root) {
       }
     }
   });
+}
+
+std::vector<Facts> infer_node(const Node& node, std::span<const Facts> inputs, BumpArena& arena,
+                              DimPool& pool, BodyInferrer* bodies) {
+  std::vector<Facts> outputs(node.outputs.size());
+  InferContext context(node, inputs, outputs, arena, pool, bodies);
+  node.op->infer(context);
+  return outputs;
+}
+
+void infer_outputs(Node& node) {
+  const std::vector<Facts> outputs =
+      infer_node(node, facts_of_edges(node.inputs), node.graph->arena(), node.graph->dims());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (node.outputs[i] != nullptr) node.outputs[i]->facts = outputs[i];
+  }
 }
 
 }  // namespace plimsoll

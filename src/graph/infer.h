@@ -46,7 +46,15 @@ class GraphInferrer : public BodyInferrer {
 // Infers on symbolic dimensions and writes the result to Edge::facts throughout the model.
 void infer_graph(Graph& root);
 
+// Infers the outputs of one node from facts of its inputs. Absent inputs have default facts.
+std::vector<Facts> infer_node(const Node& node, std::span<const Facts> inputs, BumpArena& arena,
+                              DimPool& pool, BodyInferrer* bodies = nullptr);
+// The same from the facts on its edges, and to them.
+void infer_outputs(Node& node);
+
 // Facts of an edge that is an initializer.
 Facts constant_facts(const Edge& edge);
+// What edges know, by position; absent ones know nothing.
+std::vector<Facts> facts_of_edges(std::span<Edge* const> edges);
 
 }  // namespace plimsoll

@@ -78,7 +78,8 @@ void AttrContext::check_all_read() const {
   }
 }
 
-// ---- InferContext -------------------------------------------------------------------------------
+// ---- NodeContext, InferContext
+// -----------------------------------------------------------------------------
 
 namespace {
 
@@ -95,6 +96,53 @@ void for_each_unaligned(const TensorView& view, F&& f) {
 
 }  // namespace
 
+std::optional<std::vector<int64_t>> NodeContext::integers(size_t i) const {
+  if (!has_input(i)) return std::nullopt;
+  const Facts& facts = inputs_[i];
+  std::vector<int64_t> result;
+  if (facts.values) {
+    for (Dim d : *facts.values) {
+      if (!d.is_constant()) return std::nullopt;
+      result.push_back(d.value());
+    }
+    return result;
+  }
+  if (facts.constant == nullptr || !is_integer(facts.constant->type)) return std::nullopt;
+  if (static_cast<size_t>(facts.constant->elements()) > InferContext::kMaxKnownValues) return std::nullopt;
+  visit_integer(facts.constant->type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for_each_unaligned<T>(*facts.constant, [&](T value) { result.push_back(static_cast<int64_t>(value)); });
+  });
+  return result;
+}
+
+int64_t tensor_bytes(const NodeContext& c) {
+  int64_t bytes = 0;
+  const auto add = [&](const TypeInfo& type) {
+    const int64_t more = element_bytes(type.type, product(type.dims).value());
+    if (__builtin_add_overflow(bytes, more, &bytes)) bytes = INT64_MAX;
+  };
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    if (c.has_input(i) && c.input(i).is_concrete()) add(c.input(i).type);
+  }
+  for (size_t i = 0; i < c.output_count(); ++i) {
+    if (c.has_output(i) && c.output(i).is_concrete()) add(c.output(i).type);
+  }
+  return bytes;
+}
+
+Cost cost_of(const NodeContext& c) {
+  if (c.node().op->cost != nullptr) return c.node().op->cost(c);
+  if (c.node().op->control_flow) return {};  // its bodies have costs of their own
+  Cost cost{0, tensor_bytes(c)};
+  for (size_t i = 0; i < c.output_count(); ++i) {
+    if (!c.has_output(i) || !c.output(i).is_concrete()) continue;
+    const int64_t more = product(c.output(i).type.dims).value();
+    if (__builtin_add_overflow(cost.operations, more, &cost.operations)) cost.operations = INT64_MAX;
+  }
+  return cost;
+}
+
 std::optional<std::span<const Dim>> InferContext::values(size_t i) {
   if (!has_input(i)) return std::nullopt;
   const Facts& facts = inputs_[i];
@@ -107,17 +155,6 @@ std::optional<std::span<const Dim>> InferContext::values(size_t i) {
     for_each_unaligned<T>(*facts.constant, [&](T value) { found.push_back(static_cast<int64_t>(value)); });
   });
   return arena_.copy(found);
-}
-
-std::optional<std::vector<int64_t>> InferContext::integers(size_t i) {
-  const auto known = values(i);
-  if (!known) return std::nullopt;
-  std::vector<int64_t> result;
-  for (Dim d : *known) {
-    if (!d.is_constant()) return std::nullopt;
-    result.push_back(d.value());
-  }
-  return result;
 }
 
 std::optional<std::vector<float>> InferContext::reals(size_t i) {

@@ -5,6 +5,8 @@
 //   attrs   once per node, at load: reads and checks the attributes.
 //   infer   types and shapes, on symbolic dimensions at load, on constants for each prepared shape,
 //           and during a run, with the data at hand, for shapes that depend on data.
+//   layout  what changes when axes move (graph/layout.h); region which part of the inputs a part of
+//           the output needs (graph/region.h). Both answer questions of rewrites.
 //   alias   what the outputs may share with the inputs.
 //   select  the Choice: which kernel, which weights in which format, which pieces of scratch. Pure, so that
 //           planning needs no memory. Called at load on symbolic dimensions (weights and attributes decide
@@ -13,7 +15,7 @@
 //           all nodes that name the same format of the same tensor.
 //   bind    what can be computed ahead for a concrete shape, beyond the Choice.
 //   run     the work: never allocates, never checks again what infer proved.
-//   cost    arithmetic operations, for profiles.
+//   cost    arithmetic operations and bytes, for profiles.
 // pack, bind and run are handed the Choice and decide nothing again. An operator also works on weights
 // that are not packed, because training changes them: then it packs into scratch, or needs no packing.
 #pragma once
@@ -29,6 +31,9 @@
 #include "graph/graph.h"
 
 namespace plimsoll {
+
+class LayoutContext;
+class RegionContext;
 
 // ---- attrs ------------------------------------------------------------------------------------
 
@@ -130,6 +135,8 @@ class NodeContext {
   bool ranked(size_t i) const { return inputs_[i].type.ranked; }
   // Null if the data is not known.
   const TensorView* constant(size_t i) const { return has_input(i) ? inputs_[i].constant : nullptr; }
+  // The elements of an integer tensor, where every one is a known number.
+  std::optional<std::vector<int64_t>> integers(size_t i) const;
   template <typename... Args>
   [[noreturn]] void reject(fmt::format_string<Args...> format, Args&&... args) const {
     fail(ErrorCode::kInvalidModel, "{}: {}", node_.label(), fmt::format(format, std::forward<Args>(args)...));
@@ -149,8 +156,6 @@ class InferContext : public NodeContext {
 
   // The elements of an integer tensor, from constant data or shape arithmetic; nullopt if unknown.
   std::optional<std::span<const Dim>> values(size_t i);
-  // The elements where every one is a constant.
-  std::optional<std::vector<int64_t>> integers(size_t i);
   // The elements of a constant float tensor.
   std::optional<std::vector<float>> reals(size_t i);
 
@@ -434,6 +439,16 @@ struct ControlFlow {
 
 // ---- the table ------------------------------------------------------------------------------------
 
+// What a node does, for facts that are concrete.
+struct Cost {
+  int64_t operations = 0;  // arithmetic
+  int64_t bytes = 0;       // read and written
+};
+// Bytes of all inputs and outputs.
+int64_t tensor_bytes(const NodeContext& c);
+// What the operator tells; one operation per output element, and tensor_bytes, if it tells nothing.
+Cost cost_of(const NodeContext& c);
+
 struct Arity {
   size_t least = 1;
   size_t most = 1;
@@ -456,9 +471,11 @@ struct OpDef {
   void (*pack)(const PackContext&) = nullptr;
   const void* (*bind)(BindContext&) = nullptr;
   void (*run)(const RunContext&) = nullptr;
-  int64_t (*cost)(const NodeContext&) = nullptr;  // arithmetic operations; facts are concrete
-  const ControlFlow* control_flow = nullptr;      // it has bodies: this takes the place of run
-  uint32_t optional_inputs = 0;                   // bit i: input i, below inputs.least, may be absent
+  Cost (*cost)(const NodeContext&) = nullptr;
+  void (*layout)(LayoutContext&) = nullptr;   // none: its axes stay where ONNX has them
+  void (*region)(RegionContext&) = nullptr;   // none: whole inputs are needed
+  const ControlFlow* control_flow = nullptr;  // it has bodies: this takes the place of run
+  uint32_t optional_inputs = 0;               // bit i: input i, below inputs.least, may be absent
   uint32_t unaligned_inputs = 0;  // bit i: run reads input i bytewise, so a weight at any address will do
 };
 

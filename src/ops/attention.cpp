@@ -162,12 +162,12 @@ const void* bind(BindContext& c) {
   return b;
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   const AttentionShape s = attention_shape(c);
   const double pairs = static_cast<double>((s.batch * s.q_heads).value()) *
                        static_cast<double>(s.queries.value()) * static_cast<double>(s.total().value());
   const double operations = pairs * (2.0 * static_cast<double>((s.head + s.value_head).value()) + 20);
-  return static_cast<int64_t>(std::min(operations, 9e18));
+  return {static_cast<int64_t>(std::min(operations, 9e18)), tensor_bytes(c)};
 }
 
 }  // namespace

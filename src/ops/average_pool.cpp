@@ -1,3 +1,4 @@
+#include "ops/layout.h"
 #include "ops/pool_common.h"
 
 namespace plimsoll {
@@ -61,6 +62,8 @@ extern const OpDef op_average_pool = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .layout = layout_windowed,
+    .region = region_pool,
 };
 
 }  // namespace plimsoll

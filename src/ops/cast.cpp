@@ -50,6 +50,8 @@ extern const OpDef op_cast = {
     .alias = alias_unary,
     .run = run_cast,
     .cost = cost_elementwise,
+    .layout = layout_unary,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

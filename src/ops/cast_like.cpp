@@ -24,6 +24,7 @@ extern const OpDef op_cast_like = {
     .alias = alias_unary,
     .run = run_cast,
     .cost = cost_elementwise,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

@@ -77,6 +77,8 @@ extern const OpDef op_clip = {
     .alias = alias,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_unary,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

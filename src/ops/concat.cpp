@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "ops/layout.h"
 #include "ops/movement.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 namespace {
@@ -80,6 +82,28 @@ void run(const RunContext& c) {
   }
 }
 
+void layout(LayoutContext& c) {
+  const TypeInfo& output = c.output(0).type;
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    if (!c.ranked(i) || !output.ranked || c.rank(i) != output.rank()) return;
+  }
+  layout_axis_attribute(c, c.attrs<Attrs>().axis);
+  for (size_t i = 0; i < c.input_count(); ++i) c.make_port(i);
+}
+
+void region(RegionContext& c) {
+  const size_t axis = known_axis(c.attrs<Attrs>(), c.rank(0));
+  int64_t begin = 0;
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    const int64_t size = c.size(i, axis);
+    c.needs[i].assign(c.wanted().begin(), c.wanted().end());
+    c.needs[i][axis] = {std::clamp<int64_t>(c.wanted(axis).begin - begin, 0, size),
+                        std::clamp<int64_t>(c.wanted(axis).end - begin, 0, size)};
+    begin += size;
+  }
+  c.runs_on_parts = true;
+}
+
 }  // namespace
 
 extern const OpDef op_concat = {
@@ -89,6 +113,8 @@ extern const OpDef op_concat = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .layout = layout,
+    .region = region,
 };
 
 }  // namespace plimsoll

@@ -1,4 +1,5 @@
 #include "ops/conv_common.h"
+#include "ops/layout.h"
 
 namespace plimsoll {
 namespace {
@@ -20,6 +21,8 @@ extern const OpDef op_conv = {
     .pack = pack_conv,
     .run = run_conv,
     .cost = cost_conv,
+    .layout = layout_windowed,
+    .region = region_conv,
 };
 
 }  // namespace plimsoll

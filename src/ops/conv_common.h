@@ -38,11 +38,12 @@ struct ConvChoice {
 
 void read_conv(AttrContext& c, ConvAttrs& attrs);
 void infer_conv(InferContext& c);
+void region_conv(RegionContext& c);  // all channels: weights are never cut
 void alias_conv(AliasContext& c);
 const void* select_conv(SelectContext& c);
 void pack_conv(const PackContext& c);
 void run_conv(const RunContext& c);
-int64_t cost_conv(const NodeContext& c);
+Cost cost_conv(const NodeContext& c);
 
 // Writes W, times one factor per output channel if `scale` is not null, in the kernel's format.
 void pack_conv_weights(const ConvChoice& choice, const void* raw, const float* scale, std::byte* destination);

@@ -89,14 +89,24 @@ void alias_conv(AliasContext& c) {
   if (std::equal(z.begin(), z.end(), y.begin(), y.end())) c.overwrite(kConvAddend);
 }
 
-int64_t cost_conv(const NodeContext& c) {
+void region_conv(RegionContext& c) {
+  const ConvAttrs& a = c.attrs<ConvAttrs>();
+  std::vector<int64_t> kernel;
+  for (Dim d : c.dims(kConvW).subspan(2)) kernel.push_back(d.value());
+  region_window(c, a.window, kernel, false);
+  const size_t channel = channel_axis(a.window, c.rank(0));
+  c.made[channel] = {0, c.output(0).type.dims[channel].value()};
+  if (c.has_input(kConvAddend)) c.needs[kConvAddend] = c.made;
+}
+
+Cost cost_conv(const NodeContext& c) {
   const auto w = constant_dims(c.input(kConvW));
   const auto y = constant_dims(c.output(0));
-  if (!w || !y) return 0;
+  if (!w || !y) return {};
   int64_t operations = 2;
   for (int64_t d : *y) operations = checked_mul(operations, d);
   for (size_t i = 1; i < w->size(); ++i) operations = checked_mul(operations, (*w)[i]);
-  return operations;
+  return {operations, tensor_bytes(c)};
 }
 
 }  // namespace plimsoll

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/conv_common.h"
+#include "ops/layout.h"
 
 namespace plimsoll {
 namespace {
@@ -82,13 +83,13 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(0), y);
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   const auto x = constant_dims(c.input(0)), w = constant_dims(c.input(1));
-  if (!x || !w) return 0;
+  if (!x || !w) return {};
   int64_t operations = 2;
   for (int64_t d : *x) operations = checked_mul(operations, d);
   for (size_t i = 1; i < w->size(); ++i) operations = checked_mul(operations, (*w)[i]);
-  return operations;
+  return {operations, tensor_bytes(c)};
 }
 
 }  // namespace

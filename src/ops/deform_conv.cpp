@@ -292,10 +292,10 @@ void run(const RunContext& c) {
   visit_float(c.inputs[kX].type, [&](auto tag) { DeformRun<typename decltype(tag)::type>(c).run(); });
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   const double outputs = static_cast<double>(product(c.output(0).type.dims).value());
   const double operations = 2 * outputs * static_cast<double>(product(c.dims(kW).subspan(1)).value());
-  return static_cast<int64_t>(std::min(operations, 9e18));
+  return {static_cast<int64_t>(std::min(operations, 9e18)), tensor_bytes(c)};
 }
 
 }  // namespace

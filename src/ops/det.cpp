@@ -61,10 +61,10 @@ void run(const RunContext& c) {
   });
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   const double n = static_cast<double>(c.dims(0).back().value());
   const double operations = static_cast<double>(product(c.dims(0)).value()) * n * (2.0 / 3);
-  return static_cast<int64_t>(std::min(operations, 9e18));
+  return {static_cast<int64_t>(std::min(operations, 9e18)), tensor_bytes(c)};
 }
 
 }  // namespace

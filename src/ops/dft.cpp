@@ -160,9 +160,9 @@ void run(const RunContext& c) {
   visit_float(c.inputs[kX].type, [&](auto tag) { run_typed<typename decltype(tag)::type>(c); });
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   const double n = static_cast<double>(product(c.output(0).type.dims).value());
-  return static_cast<int64_t>(std::min(5 * n * std::log2(n + 1), 9e18));
+  return {static_cast<int64_t>(std::min(5 * n * std::log2(n + 1), 9e18)), tensor_bytes(c)};
 }
 
 }  // namespace

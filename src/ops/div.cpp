@@ -51,6 +51,8 @@ extern const OpDef op_div = {
     .alias = alias_elementwise,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_broadcasting,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

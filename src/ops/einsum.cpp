@@ -227,8 +227,8 @@ void run(const RunContext& c) {
   });
 }
 
-int64_t cost(const NodeContext& c) {
-  return plan_einsum(c, c.attrs<EinsumEquation>()).operations.value();
+Cost cost(const NodeContext& c) {
+  return {plan_einsum(c, c.attrs<EinsumEquation>()).operations.value(), tensor_bytes(c)};
 }
 
 }  // namespace

@@ -24,9 +24,9 @@ void alias_unary(AliasContext& c) {
   if (element_bits(c.input(0).type.type) == element_bits(c.output(0).type.type)) c.overwrite(0);
 }
 
-int64_t cost_elementwise(const NodeContext& c) {
+Cost cost_elementwise(const NodeContext& c) {
   constexpr int64_t kOperationsPerElement = 4;
-  return checked_mul(kOperationsPerElement, product(c.output(0).type.dims).value());
+  return {checked_mul(kOperationsPerElement, product(c.output(0).type.dims).value()), tensor_bytes(c)};
 }
 
 void infer_float_unary(InferContext& c) {

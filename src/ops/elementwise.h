@@ -10,6 +10,8 @@
 #include "graph/op_def.h"
 #include "kernels/binary.h"
 #include "kernels/unary.h"
+#include "ops/layout.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 
@@ -62,7 +64,7 @@ const void* unary_attrs(AttrContext& c);
 // Output i has the shape of an input.
 void set_output_like(InferContext& c, size_t output, ElementType type, size_t input);
 void alias_unary(AliasContext& c);
-int64_t cost_elementwise(const NodeContext& c);
+Cost cost_elementwise(const NodeContext& c);
 void infer_float_unary(InferContext& c);
 void infer_numeric_unary(InferContext& c);
 // Float types. The half types go through float.
@@ -94,7 +96,9 @@ constexpr OpDef float_unary(std::string_view name) {
           .infer = infer_float_unary,
           .alias = alias_unary,
           .run = run_float_unary<kind>,
-          .cost = cost_elementwise};
+          .cost = cost_elementwise,
+          .layout = layout_unary,
+          .region = region_broadcasting};
 }
 // With attributes, which `attrs` turns into a kernels::Unary.
 void run_attribute_unary(const RunContext& c);
@@ -104,7 +108,9 @@ constexpr OpDef float_unary(std::string_view name, const void* (*attrs)(AttrCont
           .infer = infer_float_unary,
           .alias = alias_unary,
           .run = run_attribute_unary,
-          .cost = cost_elementwise};
+          .cost = cost_elementwise,
+          .layout = layout_unary,
+          .region = region_broadcasting};
 }
 
 // ---- two inputs with broadcasting -----------------------------------------------------------------

@@ -2,6 +2,7 @@
 // `channels_last` says so; W is as in ONNX; S has one factor per output channel.
 #include "ops/activation_attr.h"
 #include "ops/conv_common.h"
+#include "ops/layout.h"
 
 namespace plimsoll {
 namespace {
@@ -11,6 +12,10 @@ const void* attrs(AttrContext& c) {
   read_conv(c, *a);
   a->activation = read_activation(c);
   return a;
+}
+
+void layout(LayoutContext& c) {
+  layout_fused(c, LayoutChoice::kMoved, kConvAddend);
 }
 
 }  // namespace
@@ -26,6 +31,8 @@ extern const OpDef op_fused_conv = {
     .pack = pack_conv,
     .run = run_conv,
     .cost = cost_conv,
+    .layout = layout,
+    .region = region_conv,
 };
 
 }  // namespace plimsoll

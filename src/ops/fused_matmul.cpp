@@ -51,6 +51,7 @@ extern const OpDef op_fused_matmul = {
     .pack = pack_matmul,
     .run = run_matmul,
     .cost = cost_matmul,
+    .region = region_matmul,
 };
 
 }  // namespace plimsoll

@@ -38,6 +38,7 @@ extern const OpDef op_gemm = {
     .pack = pack_matmul,
     .run = run_matmul,
     .cost = cost_matmul,
+    .region = region_matmul,
 };
 
 }  // namespace plimsoll

@@ -1,4 +1,5 @@
 #include "ops/global_pool.h"
+#include "ops/layout.h"
 
 namespace plimsoll {
 namespace {
@@ -25,6 +26,8 @@ extern const OpDef op_global_average_pool = {
     .attrs = read_global_pool,
     .infer = infer_global_pool,
     .run = run,
+    .layout = layout_global_pool,
+    .region = region_global_pool,
 };
 
 }  // namespace plimsoll

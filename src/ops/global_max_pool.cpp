@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "ops/global_pool.h"
+#include "ops/layout.h"
 
 namespace plimsoll {
 namespace {
@@ -26,6 +27,8 @@ extern const OpDef op_global_max_pool = {
     .attrs = read_global_pool,
     .infer = infer_global_pool,
     .run = run,
+    .layout = layout_global_pool,
+    .region = region_global_pool,
 };
 
 }  // namespace plimsoll

@@ -269,10 +269,10 @@ void run(const RunContext& c) {
   run_positions<float>(c);
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   const double taps = std::pow(taps_along(c.attrs<SampleAttrs>().mode), c.rank(kX) - 2);
   const double operations = 4 * taps * static_cast<double>(product(c.output(0).type.dims).value());
-  return static_cast<int64_t>(std::min(operations, 9e18));
+  return {static_cast<int64_t>(std::min(operations, 9e18)), tensor_bytes(c)};
 }
 
 }  // namespace

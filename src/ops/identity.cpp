@@ -1,6 +1,8 @@
 #include <cstring>
 
 #include "graph/op_def.h"
+#include "ops/layout.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 namespace {
@@ -25,6 +27,8 @@ extern const OpDef op_identity = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .layout = layout_unary,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

@@ -12,14 +12,6 @@ Facts facts_of(const TensorView& view, BumpArena& arena) {
   return facts;
 }
 
-std::vector<Facts> infer_node(const Node& node, std::span<const Facts> inputs, BumpArena& arena,
-                              DimPool& pool, BodyInferrer* bodies) {
-  std::vector<Facts> outputs(node.outputs.size());
-  InferContext context(node, inputs, outputs, arena, pool, bodies);
-  node.op->infer(context);
-  return outputs;
-}
-
 namespace {
 
 TensorView allocate_output(const Node& node, size_t i, const Facts& facts, BumpArena& arena) {

@@ -5,16 +5,12 @@
 #include <span>
 #include <vector>
 
-#include "graph/op_def.h"
+#include "graph/infer.h"
 
 namespace plimsoll {
 
 // Facts that say all there is to know of a tensor at hand. The view must outlive them.
 Facts facts_of(const TensorView& view, BumpArena& arena);
-
-// Infers the outputs of `node` from facts of its inputs. Absent inputs have default facts.
-std::vector<Facts> infer_node(const Node& node, std::span<const Facts> inputs, BumpArena& arena,
-                              DimPool& pool, BodyInferrer* bodies = nullptr);
 
 // Runs a resolved node on tensors at hand; the results live in `arena`, so does the scratch. Inputs
 // must be aligned to their element. Throws kNotImplemented for operators with bodies.

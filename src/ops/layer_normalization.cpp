@@ -113,9 +113,14 @@ void run(const RunContext& c) {
   });
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   constexpr int64_t kOperationsPerElement = 8;
-  return checked_mul(kOperationsPerElement, product(c.dims(0)).value());
+  return {checked_mul(kOperationsPerElement, product(c.dims(0)).value()), tensor_bytes(c)};
+}
+
+void region(RegionContext& c) {
+  const int64_t axis = c.attrs<LayerNormAttrs>().axis;
+  region_along(c, static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(c.rank(0)) : axis), c.rank(0));
 }
 
 }  // namespace
@@ -129,6 +134,7 @@ extern const OpDef op_layer_normalization = {
     .alias = alias,
     .run = run,
     .cost = cost,
+    .region = region,
 };
 
 }  // namespace plimsoll

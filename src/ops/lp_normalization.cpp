@@ -86,9 +86,9 @@ void run(const RunContext& c) {
   });
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   constexpr int64_t kOperationsPerElement = 4;
-  return checked_mul(kOperationsPerElement, product(c.dims(0)).value());
+  return {checked_mul(kOperationsPerElement, product(c.dims(0)).value()), tensor_bytes(c)};
 }
 
 }  // namespace

@@ -83,10 +83,10 @@ void run(const RunContext& c) {
   });
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   const double size = static_cast<double>(std::min<int64_t>(c.attrs<LrnAttrs>().size, c.dims(0)[1].value()));
   const double operations = (2 * size + 20) * static_cast<double>(product(c.dims(0)).value());
-  return static_cast<int64_t>(std::min(operations, 9e18));
+  return {static_cast<int64_t>(std::min(operations, 9e18)), tensor_bytes(c)};
 }
 
 }  // namespace

@@ -114,13 +114,13 @@ void infer(InferContext& c) {
   c.set_output(2, c.type(kLstmX), state);
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   const auto x = c.dims(kLstmX);
   const auto hidden = static_cast<double>(c.dims(kLstmR)[2].value());
   const double operations = 8.0 * static_cast<double>(x[0].value()) * static_cast<double>(x[1].value()) *
                             hidden * (static_cast<double>(x[2].value()) + hidden) *
                             static_cast<double>(c.attrs<LstmAttrs>().directions);
-  return static_cast<int64_t>(std::min(operations, 9e18));
+  return {static_cast<int64_t>(std::min(operations, 9e18)), tensor_bytes(c)};
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ extern const OpDef op_mat_mul = {
     .pack = pack_matmul,
     .run = run_matmul,
     .cost = cost_matmul,
+    .region = region_matmul,
 };
 
 }  // namespace plimsoll

@@ -46,7 +46,8 @@ void alias_matmul(AliasContext& c);
 const void* select_matmul(SelectContext& c);
 void pack_matmul(const PackContext& c);
 void run_matmul(const RunContext& c);
-int64_t cost_matmul(const NodeContext& c);
+Cost cost_matmul(const NodeContext& c);
+void region_matmul(RegionContext& c);
 
 // Shapes must be concrete; the arrays live as long as the Choice.
 MatMulGeometry make_geometry(SelectContext& c);

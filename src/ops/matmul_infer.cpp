@@ -63,12 +63,12 @@ void alias_matmul(AliasContext& c) {
   if (std::equal(x.begin(), x.end(), y.begin(), y.end())) c.overwrite(kMatMulAddend);
 }
 
-int64_t cost_matmul(const NodeContext& c) {
+Cost cost_matmul(const NodeContext& c) {
   const auto& a = c.attrs<MatMulAttrs>();
   const Dim inner = seen_dims(c.dims(kMatMulA), a.perm_a, a.trans_a, true).back();
   const double operations =
       2.0 * static_cast<double>(product(c.output(0).type.dims).value()) * static_cast<double>(inner.value());
-  return static_cast<int64_t>(std::min(operations, 9e18));
+  return {static_cast<int64_t>(std::min(operations, 9e18)), tensor_bytes(c)};
 }
 
 }  // namespace plimsoll

@@ -26,6 +26,8 @@ extern const OpDef op_max = {
     .alias = alias_variadic,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_broadcasting,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "ops/layout.h"
 #include "ops/pool_common.h"
 
 namespace plimsoll {
@@ -77,6 +78,8 @@ extern const OpDef op_max_pool = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .layout = layout_windowed,
+    .region = region_pool,
 };
 
 }  // namespace plimsoll

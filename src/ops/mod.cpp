@@ -64,6 +64,8 @@ extern const OpDef op_mod = {
     .alias = alias_elementwise,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_broadcasting,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

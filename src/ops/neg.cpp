@@ -20,6 +20,8 @@ extern const OpDef op_neg = {
     .alias = alias_unary,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_unary,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

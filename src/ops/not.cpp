@@ -20,6 +20,8 @@ extern const OpDef op_not = {
     .alias = alias_unary,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_unary,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/layout.h"
 #include "ops/movement.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 namespace {
@@ -123,11 +125,13 @@ int64_t pad_at_run(const RunContext& c, size_t axis, bool back) {
   return 0;
 }
 
-Axis axis_at_run(const RunContext& c, size_t axis) {
-  const int64_t dim = c.inputs[0].dims[axis];
-  const int64_t front = pad_at_run(c, axis, false), back = pad_at_run(c, axis, true);
+Axis padded(int64_t dim, int64_t front, int64_t back) {
   return {dim, std::min(dim, std::max<int64_t>(0, -front)),
           std::max<int64_t>(0, dim + std::min<int64_t>(0, back)), front};
+}
+
+Axis axis_at_run(const RunContext& c, size_t axis) {
+  return padded(c.inputs[0].dims[axis], pad_at_run(c, axis, false), pad_at_run(c, axis, true));
 }
 
 // Where the value for a position outside [low, high) comes from.
@@ -204,6 +208,74 @@ void run(const RunContext& c) {
   pad_constant(c, value);
 }
 
+// ---- layout, region -------------------------------------------------------------------------------
+
+void layout(LayoutContext& c) {
+  const size_t rank = c.rank(0);
+  std::vector<int64_t> entries = LayoutContext::order(rank);
+  for (size_t i = 0; i < rank; ++i) entries.push_back(entries[i] + static_cast<int64_t>(rank));
+  if (c.opset() >= 11) {
+    if (c.has_input(3) || !c.has_length(1, 2 * rank)) return;
+    c.either({0});
+    return c.changes().set_entries(1, entries);
+  }
+  const std::span<const int64_t> pads = c.attrs<Attrs>().pads;
+  if (c.opset() < 2 || pads.size() != entries.size()) return;
+  std::vector<int64_t> moved;
+  for (int64_t entry : entries) moved.push_back(pads[static_cast<size_t>(entry)]);
+  c.either({0});
+  c.changes().set("pads", moved);
+}
+
+std::optional<std::vector<Axis>> known_padding(const NodeContext& c) {
+  const auto pads = attribute_or_known(c, c.attrs<Attrs>().pads, 1);
+  std::vector<int64_t> all(c.rank(0));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  const auto axes = c.has_input(3) ? resolved_axes(c.integers(3), c.rank(0)) : all;
+  if (!pads || !axes || pads->size() != 2 * axes->size()) return std::nullopt;
+  std::vector<Axis> result;
+  for (Dim d : c.dims(0)) result.push_back({d.value(), 0, d.value(), 0});
+  for (size_t i = 0; i < axes->size(); ++i) {
+    Axis& axis = result[static_cast<size_t>((*axes)[i])];
+    axis = padded(axis.dim, (*pads)[i], (*pads)[i + axes->size()]);
+  }
+  return result;
+}
+
+// What is wanted of one axis, [wanted) of the output, needs this of the input.
+Interval needed(Mode mode, const Axis& axis, const Interval& wanted) {
+  const Interval shown = {wanted.begin - axis.front, wanted.end - axis.front};
+  if (mode == Mode::kConstant) {
+    const int64_t high = std::max(axis.low, axis.high);
+    return {std::clamp(shown.begin, axis.low, high), std::clamp(shown.end, axis.low, high)};
+  }
+  Interval needs = {axis.dim, 0};
+  for (int64_t i = shown.begin; i < shown.end; ++i) {
+    const int64_t from = reflected(mode, i, axis);
+    needs = {std::min(needs.begin, from), std::max(needs.end, from + 1)};
+  }
+  return needs;
+}
+
+void region(RegionContext& c) {
+  const Mode mode = c.attrs<Attrs>().mode;
+  const auto axes = known_padding(c);
+  if (!axes) return c.whole();
+  const size_t rank = c.rank(0);
+  std::vector<int64_t> pads(2 * rank, 0);
+  for (size_t i = 0; i < rank; ++i) {
+    const Interval needs = c.needs[0][i] = needed(mode, (*axes)[i], c.wanted(i));
+    const int64_t front = (*axes)[i].front;
+    // Where nothing of the input is wanted, all is padding.
+    pads[i] = needs.size() > 0 ? needs.begin + front - c.wanted(i).begin : c.wanted(i).size();
+    pads[i + rank] = needs.size() > 0 ? c.wanted(i).end - needs.end - front : 0;
+  }
+  c.runs_on_parts = mode == Mode::kConstant;
+  if (c.opset() < 11) return c.changes.set("pads", pads);
+  c.changes.set_integers(1, pads);
+  if (c.has_input(3)) c.changes.leave_out(3);
+}
+
 }  // namespace
 
 extern const OpDef op_pad = {
@@ -212,6 +284,8 @@ extern const OpDef op_pad = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .layout = layout,
+    .region = region,
 };
 
 }  // namespace plimsoll

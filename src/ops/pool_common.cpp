@@ -26,6 +26,21 @@ void infer_pool(InferContext& c, TypeSet types) {
   c.set_output(1, ElementType::kInt64, y);
 }
 
+void region_pool(RegionContext& c) {
+  const PoolAttrs& a = c.attrs<PoolAttrs>();
+  region_window(c, a.window, a.window.kernel, a.count_padding);
+  const size_t channel = channel_axis(a.window, c.rank(0));
+  c.needs[0][channel] = c.wanted(channel);
+  if (c.output_index() > 0) c.runs_on_parts = false;  // indices count in the whole input
+}
+
+void region_global_pool(RegionContext& c) {
+  const size_t channel = channel_axis(c.attrs<PoolAttrs>().window, c.rank(0));
+  c.needs[0][0] = c.wanted(0);
+  c.needs[0][channel] = c.wanted(channel);
+  c.runs_on_parts = true;
+}
+
 const void* read_global_pool(AttrContext& c) {
   auto* attrs = c.make<PoolAttrs>();
   attrs->window.channels_last = c.integer("channels_last", 0) != 0;

@@ -16,9 +16,11 @@ struct PoolAttrs {
 // Windows: reads the attributes, and infers output 0 (and further outputs of type int64).
 void read_pool(AttrContext& c, PoolAttrs& attrs);
 void infer_pool(InferContext& c, TypeSet types);
+void region_pool(RegionContext& c);
 // The global forms: one element per channel.
 void infer_global_pool(InferContext& c);
 const void* read_global_pool(AttrContext& c);
+void region_global_pool(RegionContext& c);
 
 Window pool_window(const RunContext& c);
 // Float, channels-last, at most two spatial dimensions: kernels/pool.h takes it.

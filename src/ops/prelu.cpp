@@ -38,6 +38,8 @@ extern const OpDef op_prelu = {
     .alias = alias_elementwise,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_broadcasting,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

@@ -135,8 +135,40 @@ void infer_reduce(InferContext& c, Reduction kind) {
   if (is_integer(c.type(0))) propagate_reduction(c, kind);
 }
 
-int64_t cost_reduce(const NodeContext& c) {
-  return checked_mul(2, product(c.dims(0)).value());
+Cost cost_reduce(const NodeContext& c) {
+  return {checked_mul(2, product(c.dims(0)).value()), tensor_bytes(c)};
+}
+
+namespace {
+
+std::optional<std::vector<int64_t>> known_axes(const NodeContext& c) {
+  return attribute_or_known(c, c.attrs<ReduceAttrs>().axes, 1);
+}
+
+}  // namespace
+
+void layout_reduce(LayoutContext& c) {
+  const ReduceAttrs& attrs = c.attrs<ReduceAttrs>();
+  std::optional<std::vector<int64_t>> axes = known_axes(c);
+  if (!c.ranked(0) || !axes || (axes->empty() && attrs.empty_means_none)) return;
+  if (axes->empty()) {
+    for (size_t i = 0; i < c.rank(0); ++i) axes->push_back(static_cast<int64_t>(i));
+  }
+  axes = resolved_axes(axes, c.rank(0));
+  if (axes) layout_removed_axes(c, *axes, attrs.keeps_dims);
+}
+
+void region_reduce(RegionContext& c) {
+  const ReduceAttrs& attrs = c.attrs<ReduceAttrs>();
+  const auto axes = known_axes(c);
+  if (!axes) return c.whole();
+  const Reduced reduced = reduced_dims(attrs, *axes, c.rank(0));
+  size_t next = 0;
+  for (size_t i = 0; i < c.rank(0); ++i) {
+    if (!reduced.dims[i]) c.needs[0][i] = c.wanted(next);
+    if (!reduced.dims[i] || attrs.keeps_dims) ++next;
+  }
+  c.runs_on_parts = true;
 }
 
 // ---- running ----------------------------------------------------------------------------------------

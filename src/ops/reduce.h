@@ -12,7 +12,9 @@ template <int kAxesInput>
 const void* reduce_attrs(AttrContext& c);
 void infer_reduce(InferContext& c, Reduction kind);
 void run_reduce(const RunContext& c, Reduction kind);
-int64_t cost_reduce(const NodeContext& c);
+Cost cost_reduce(const NodeContext& c);
+void layout_reduce(LayoutContext& c);
+void region_reduce(RegionContext& c);
 
 template <Reduction kind>
 void infer_reduction(InferContext& c) {
@@ -27,8 +29,12 @@ template <Reduction kind>
 constexpr OpDef reduce_op(std::string_view name) {
   return {.name = name,
           .inputs = {1, 2},
-          .attrs = reduce_attrs < kind == Reduction::kSum ? 13 : 18 >
-          , .infer = infer_reduction<kind>, .run = run_reduction<kind>, .cost = cost_reduce};
+          .attrs = reduce_attrs < kind == Reduction::kSum ? 13 : 18 >,
+          .infer = infer_reduction<kind>,
+          .run = run_reduction<kind>,
+          .cost = cost_reduce,
+          .layout = layout_reduce,
+          .region = region_reduce};
 }
 
 }  // namespace plimsoll

@@ -37,6 +37,8 @@ struct ResampleAttrs {
 };
 
 void infer_resample(InferContext& c);
+void layout_resample(LayoutContext& c);
+void region_resample(RegionContext& c);
 const void* select_resample(SelectContext& c);
 void run_resample(const RunContext& c);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/layout.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -91,6 +92,24 @@ void infer(InferContext& c) {
   if (const auto values = c.values(0)) c.set_values(0, *values);
 }
 
+// One that leaves (N, C) alone and regroups what follows.
+void layout(LayoutContext& c) {
+  const TypeInfo& y = c.output(0).type;
+  if (c.opset() < 5 || !c.ranked(0) || c.rank(0) < 3 || !y.ranked || y.rank() < 3) return;
+  if (!c.has_length(1, y.rank()) || !(c.dims(0)[0] == y.dims[0]) || !(c.dims(0)[1] == y.dims[1])) return;
+  const bool concrete = c.output(0).is_concrete();
+  const auto values = known_values(c.input(1));
+  // A zero copies the dimension at its place, and places change.
+  const bool copies = !values || std::find(values->begin(), values->end(), Dim(0)) != values->end();
+  if (!values || (copies && !(concrete && c.integers(1)))) return;
+  const std::vector<int64_t> order = LayoutContext::order(y.rank());
+  c.either({0});
+  if (!concrete) return c.changes().set_entries(1, order);
+  std::vector<int64_t> shape;
+  for (int64_t axis : order) shape.push_back(y.dims[static_cast<size_t>(axis)].value());
+  c.changes().set_integers(1, shape);
+}
+
 }  // namespace
 
 extern const OpDef op_reshape = {
@@ -100,6 +119,7 @@ extern const OpDef op_reshape = {
     .infer = infer,
     .alias = alias_whole,
     .run = run_whole,
+    .layout = layout,
 };
 
 }  // namespace plimsoll

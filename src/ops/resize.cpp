@@ -70,6 +70,8 @@ extern const OpDef op_resize = {
     .infer = infer_resample,
     .select = select_resample,
     .run = run_resample,
+    .layout = layout_resample,
+    .region = region_resample,
 };
 
 }  // namespace plimsoll

@@ -139,9 +139,9 @@ void run(const RunContext& c) {
   });
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   constexpr int64_t kOperationsPerElement = 5;
-  return checked_mul(kOperationsPerElement, product(c.dims(kX)).value());
+  return {checked_mul(kOperationsPerElement, product(c.dims(kX)).value()), tensor_bytes(c)};
 }
 
 }  // namespace

@@ -220,9 +220,9 @@ void run(const RunContext& c) {
   });
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   constexpr int64_t kOperationsPerElement = 40;
-  return checked_mul(kOperationsPerElement, product(c.output(0).type.dims).value());
+  return {checked_mul(kOperationsPerElement, product(c.output(0).type.dims).value()), tensor_bytes(c)};
 }
 
 }  // namespace

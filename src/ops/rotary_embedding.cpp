@@ -148,9 +148,9 @@ void run(const RunContext& c) {
   visit_float(c.inputs[kX].type, [&](auto tag) { run_typed<typename decltype(tag)::type>(c); });
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   constexpr int64_t kOperationsPerElement = 3;
-  return checked_mul(kOperationsPerElement, product(c.dims(kX)).value());
+  return {checked_mul(kOperationsPerElement, product(c.dims(kX)).value()), tensor_bytes(c)};
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include "graph/op_def.h"
 #include "kernels/parallel.h"
 #include "ops/activation_attr.h"
+#include "ops/layout.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 namespace {
@@ -128,8 +130,22 @@ void run(const RunContext& c) {
   run_planes(c, rows, dims[1], size_of(dims.subspan(2)));
 }
 
-int64_t cost(const NodeContext& c) {
-  return 2 * product(c.output(0).type.dims).value();
+Cost cost(const NodeContext& c) {
+  return {2 * product(c.output(0).type.dims).value(), tensor_bytes(c)};
+}
+
+void layout(LayoutContext& c) {
+  layout_fused(c, LayoutChoice::kEither, 3);
+}
+
+void region(RegionContext& c) {
+  const size_t channel = c.attrs<Attrs>().channels_last ? c.rank(0) - 1 : 1;
+  for (size_t i = 1; i < 3; ++i) {
+    if (c.size(i, 0) != 1) c.needs[i][0] = c.wanted(channel);
+  }
+  need_broadcast(c, 0);
+  if (c.has_input(3)) need_broadcast(c, 3);
+  c.runs_on_parts = true;
 }
 
 }  // namespace
@@ -143,6 +159,8 @@ extern const OpDef op_scale_shift = {
     .alias = alias,
     .run = run,
     .cost = cost,
+    .layout = layout,
+    .region = region,
 };
 
 }  // namespace plimsoll

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/layout.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -41,6 +42,20 @@ void run(const RunContext& c) {
             c.outputs[0].as<int64_t>());
 }
 
+// The shape of the moved tensor, put back into ONNX's order.
+void layout(LayoutContext& c) {
+  if (!c.ranked(0)) return;
+  const auto [start, end] = range(c.attrs<Attrs>(), c.rank(0));
+  Layout::OutputList list{static_cast<int64_t>(c.rank(0)), {}};
+  for (size_t axis = start; axis < end; ++axis)
+    list.entries.push_back(LayoutContext::place(static_cast<int64_t>(axis), c.rank(0)));
+  c.either({0});
+  c.keep_output(0);
+  c.changes().remove("start");
+  c.changes().remove("end");
+  c.layout.output_list = list;
+}
+
 }  // namespace
 
 extern const OpDef op_shape = {
@@ -48,6 +63,7 @@ extern const OpDef op_shape = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .layout = layout,
     .unaligned_inputs = 1,
 };
 

@@ -22,6 +22,8 @@ extern const OpDef op_sign = {
     .alias = alias_unary,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_unary,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

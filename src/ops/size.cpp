@@ -1,3 +1,4 @@
+#include "ops/layout.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -13,12 +14,18 @@ void run(const RunContext& c) {
   *c.outputs[0].as<int64_t>() = c.inputs[0].elements();
 }
 
+void layout(LayoutContext& c) {
+  c.either({0});
+  c.keep_output(0);
+}
+
 }  // namespace
 
 extern const OpDef op_size = {
     .name = "Size",
     .infer = infer,
     .run = run,
+    .layout = layout,
     .unaligned_inputs = 1,
 };
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "ops/layout.h"
 #include "ops/movement.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 namespace {
@@ -234,6 +236,64 @@ void run(const RunContext& c) {
                         c.threads);
 }
 
+// ---- layout, region -------------------------------------------------------------------------------
+
+// The axes that are cut, not negative; nullopt if they are not known.
+std::optional<std::vector<int64_t>> cut_axes(const NodeContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  std::optional<std::vector<int64_t>> axes;
+  size_t count = a.starts.size();
+  if (c.opset() < 10) {
+    if (!a.axes.empty()) axes.emplace(a.axes.begin(), a.axes.end());
+  } else {
+    if (c.has_input(3) && !(axes = c.integers(3))) return std::nullopt;
+    if (!c.ranked(1) || c.rank(1) != 1 || !c.dims(1)[0].is_constant()) return std::nullopt;
+    count = static_cast<size_t>(c.dims(1)[0].value());
+  }
+  if (!axes) {
+    axes.emplace();
+    for (size_t i = 0; i < count; ++i) axes->push_back(static_cast<int64_t>(i));
+  }
+  return resolved_axes(axes, c.rank(0));
+}
+
+void layout(LayoutContext& c) {
+  std::optional<std::vector<int64_t>> axes = cut_axes(c);
+  if (!axes) return;
+  for (int64_t& axis : *axes) axis = LayoutContext::place(axis, c.rank(0));
+  c.either({0});
+  if (c.opset() < 10) return c.changes().set("axes", *axes);
+  c.changes().set_integers(3, *axes);
+}
+
+// What is needed is cut out of the input; from that, the whole length by the same step.
+void region(RegionContext& c) {
+  const auto ranges = known_ranges(c);
+  if (!ranges) return c.whole();
+  std::vector<int64_t> starts, ends, axes, steps;
+  for (size_t axis = 0; axis < c.rank(0); ++axis) {
+    const Range& range = (*ranges)[axis];
+    const int64_t first = range.start.value() + c.wanted(axis).begin * range.step;
+    const int64_t last = range.start.value() + (c.wanted(axis).end - 1) * range.step;
+    c.needs[0][axis] = {std::min(first, last), std::max(first, last) + 1};
+    const bool forward = range.step > 0;
+    starts.push_back(forward ? 0 : c.needs[0][axis].size() - 1);
+    ends.push_back(forward ? c.needs[0][axis].size() : INT64_MIN);
+    axes.push_back(static_cast<int64_t>(axis));
+    steps.push_back(range.step);
+  }
+  c.runs_on_parts = true;
+  if (c.opset() < 10) {
+    c.changes.set("starts", starts);
+    c.changes.set("ends", ends);
+    return c.changes.set("axes", axes);
+  }
+  c.changes.set_integers(1, starts);
+  c.changes.set_integers(2, ends);
+  c.changes.set_integers(3, axes);
+  c.changes.set_integers(4, steps);
+}
+
 }  // namespace
 
 extern const OpDef op_slice = {
@@ -243,6 +303,8 @@ extern const OpDef op_slice = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .layout = layout,
+    .region = region,
 };
 
 }  // namespace plimsoll

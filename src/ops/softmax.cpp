@@ -16,6 +16,8 @@ extern const OpDef op_softmax = {
     .alias = alias_softmax,
     .run = run,
     .cost = cost_softmax,
+    .layout = layout_softmax,
+    .region = region_softmax,
 };
 
 }  // namespace plimsoll

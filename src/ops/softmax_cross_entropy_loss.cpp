@@ -7,9 +7,9 @@ void run(const RunContext& c) {
   run_loss(c, true);
 }
 
-int64_t cost(const NodeContext& c) {
+Cost cost(const NodeContext& c) {
   constexpr int64_t kOperationsPerElement = 20;
-  return checked_mul(kOperationsPerElement, product(c.dims(0)).value());
+  return {checked_mul(kOperationsPerElement, product(c.dims(0)).value()), tensor_bytes(c)};
 }
 
 }  // namespace

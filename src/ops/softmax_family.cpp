@@ -95,9 +95,23 @@ void alias_softmax(AliasContext& c) {
   c.overwrite(0);
 }
 
-int64_t cost_softmax(const NodeContext& c) {
+Cost cost_softmax(const NodeContext& c) {
   constexpr int64_t kOperationsPerElement = 20;
-  return checked_mul(kOperationsPerElement, product(c.dims(0)).value());
+  return {checked_mul(kOperationsPerElement, product(c.dims(0)).value()), tensor_bytes(c)};
+}
+
+void layout_softmax(LayoutContext& c) {
+  const SoftmaxAttrs& attrs = c.attrs<SoftmaxAttrs>();
+  if (!attrs.flattens) layout_axis_attribute(c, attrs.axis);
+}
+
+void region_softmax(RegionContext& c) {
+  const SoftmaxAttrs& attrs = c.attrs<SoftmaxAttrs>();
+  const size_t rank = c.rank(0);
+  if (rank == 0) return c.whole();
+  const auto axis =
+      static_cast<size_t>(attrs.axis < 0 ? attrs.axis + static_cast<int64_t>(rank) : attrs.axis);
+  region_along(c, axis, attrs.flattens ? rank : axis + 1);
 }
 
 void run_softmax(const RunContext& c, bool logarithm) {

@@ -8,7 +8,9 @@ namespace plimsoll {
 const void* softmax_attrs(AttrContext& c);
 void infer_softmax(InferContext& c);
 void alias_softmax(AliasContext& c);
-int64_t cost_softmax(const NodeContext& c);
+Cost cost_softmax(const NodeContext& c);
+void layout_softmax(LayoutContext& c);
+void region_softmax(RegionContext& c);
 void run_softmax(const RunContext& c, bool logarithm);
 
 }  // namespace plimsoll

@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "ops/layout.h"
 #include "ops/movement.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 namespace {
@@ -126,6 +128,22 @@ void run(const RunContext& c) {
   }
 }
 
+void layout(LayoutContext& c) {
+  layout_axis_attribute(c, c.attrs<Attrs>().axis);
+  if (c.layout.choice != LayoutChoice::kPlain) c.layout.outputs.assign(c.output_count(), true);
+}
+
+void region(RegionContext& c) {
+  const size_t axis = known_axis(c.attrs<Attrs>(), c.rank(0));
+  int64_t offset = 0;
+  for (size_t i = 0; i < c.output_index(); ++i) {
+    if (!c.has_output(i)) return c.whole();  // where the next one begins is not told
+    offset += c.output(i).type.dims[axis].value();
+  }
+  need_broadcast(c, 0);
+  c.needs[0][axis] = {c.wanted(axis).begin + offset, c.wanted(axis).end + offset};
+}
+
 }  // namespace
 
 extern const OpDef op_split = {
@@ -136,6 +154,8 @@ extern const OpDef op_split = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .layout = layout,
+    .region = region,
 };
 
 }  // namespace plimsoll

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/layout.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -62,6 +63,12 @@ void infer(InferContext& c) {
   if (const auto values = c.values(0)) c.set_values(0, *values);
 }
 
+void layout(LayoutContext& c) {
+  if (c.attrs<Attrs>().all || !c.ranked(0)) return;
+  const auto axes = resolved_axes(attribute_or_known(c, c.attrs<Attrs>().axes, 1), c.rank(0));
+  if (axes) layout_removed_axes(c, *axes, false);
+}
+
 }  // namespace
 
 extern const OpDef op_squeeze = {
@@ -71,6 +78,7 @@ extern const OpDef op_squeeze = {
     .infer = infer,
     .alias = alias_whole,
     .run = run_whole,
+    .layout = layout,
 };
 
 }  // namespace plimsoll

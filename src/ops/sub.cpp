@@ -31,6 +31,8 @@ extern const OpDef op_sub = {
     .alias = alias_elementwise,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_broadcasting,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "ops/layout.h"
 #include "ops/movement.h"
+#include "ops/region.h"
 
 namespace plimsoll {
 namespace {
@@ -66,6 +68,33 @@ void run(const RunContext& c) {
   kernels::strided_copy(out.data, in.data, shape, width_of(in.type), c.threads);
 }
 
+// One that makes the move, or unmakes it, goes away with its neighbours; others stay.
+void layout(LayoutContext& c) {
+  const size_t rank = c.rank(0);
+  if (!c.ranked(0) || rank < 3) return;
+  const std::vector<int64_t> order = LayoutContext::order(rank);
+  bool moves = true, moves_back = true;
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t source = source_axis(c.attrs<Attrs>(), i, rank);
+    moves &= source == static_cast<size_t>(order[i]);
+    moves_back &= static_cast<int64_t>(i) == order[source];
+  }
+  if (moves) {
+    c.moved({0});
+    c.keep_output(0);
+    c.layout.mover = LayoutMover::kMoves;
+  } else if (moves_back) {
+    c.moved({});
+    c.layout.mover = LayoutMover::kMovesBack;
+  }
+}
+
+void region(RegionContext& c) {
+  for (size_t i = 0; i < c.rank(0); ++i)
+    c.needs[0][source_axis(c.attrs<Attrs>(), i, c.rank(0))] = c.wanted(i);
+  c.runs_on_parts = true;
+}
+
 }  // namespace
 
 extern const OpDef op_transpose = {
@@ -74,6 +103,8 @@ extern const OpDef op_transpose = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .layout = layout,
+    .region = region,
 };
 
 }  // namespace plimsoll

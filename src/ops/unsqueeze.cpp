@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/layout.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -41,6 +42,27 @@ void infer(InferContext& c) {
   if (const auto values = c.values(0)) c.set_values(0, *values);
 }
 
+// The axes that were there must be left in the order in which they come.
+void layout(LayoutContext& c) {
+  const TypeInfo& output = c.output(0).type;
+  if (!c.ranked(0) || !output.ranked) return;
+  const auto axes = resolved_axes(attribute_or_known(c, c.attrs<Attrs>().axes, 1), output.rank());
+  if (!axes) return;
+  std::vector<int64_t> kept;  // by axis of the output: which one of the input
+  int64_t next = 0;
+  for (size_t i = 0; i < output.rank(); ++i) {
+    const bool is_new = std::find(axes->begin(), axes->end(), static_cast<int64_t>(i)) != axes->end();
+    kept.push_back(is_new ? -1 : next++);
+  }
+  std::vector<int64_t> moved;
+  for (int64_t axis : LayoutContext::order(output.rank())) {
+    if (kept[static_cast<size_t>(axis)] >= 0) moved.push_back(kept[static_cast<size_t>(axis)]);
+  }
+  if (moved != LayoutContext::order(c.rank(0))) return;
+  c.either({0});
+  set_moved_axes(c, *axes, output.rank());
+}
+
 }  // namespace
 
 extern const OpDef op_unsqueeze = {
@@ -50,6 +72,7 @@ extern const OpDef op_unsqueeze = {
     .infer = infer,
     .alias = alias_whole,
     .run = run_whole,
+    .layout = layout,
 };
 
 }  // namespace plimsoll

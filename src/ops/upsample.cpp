@@ -32,6 +32,8 @@ extern const OpDef op_upsample = {
     .infer = infer_resample,
     .select = select_resample,
     .run = run_resample,
+    .layout = layout_resample,
+    .region = region_resample,
 };
 
 }  // namespace plimsoll

@@ -67,6 +67,8 @@ extern const OpDef op_where = {
     .alias = alias_elementwise,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout_broadcasting,
+    .region = region_broadcasting,
 };
 
 }  // namespace plimsoll

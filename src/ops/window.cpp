@@ -91,6 +91,30 @@ Window make_window(const WindowAttrs& w, std::span<const int64_t> x, std::span<c
   return window;
 }
 
+void region_window(RegionContext& c, const WindowAttrs& w, std::span<const int64_t> kernel,
+                   bool counts_padding) {
+  const size_t rank = kernel.size();
+  std::vector<int64_t> pads(2 * rank);
+  c.runs_on_parts = true;
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t axis = spatial_axis(w, i);
+    const int64_t in = c.size(0, axis), out = c.output(0).type.dims[axis].value();
+    const int64_t begin = window_begin(w, i, in, kernel[i], out);
+    const int64_t extent = (kernel[i] - 1) * w.dilation(i) + 1;
+    const int64_t first = c.wanted(axis).begin * w.stride(i) - begin;
+    const int64_t last = (c.wanted(axis).end - 1) * w.stride(i) - begin + extent;
+    c.needs[0][axis] = {std::clamp<int64_t>(first, 0, in), std::clamp<int64_t>(last, 0, in)};
+    pads[i] = std::max<int64_t>(0, -first);
+    pads[rank + i] = std::max<int64_t>(0, last - in);
+    // All in the padding, or a last window that ends behind it (ceil_mode): pads cannot say so.
+    const bool behind = !w.is_same() && last > in + w.pad_end(i);
+    if (c.needs[0][axis].size() == 0 || (counts_padding && behind)) c.runs_on_parts = false;
+  }
+  c.needs[0][0] = c.wanted(0);
+  c.changes.set("pads", pads);
+  c.changes.remove("auto_pad");
+}
+
 SpatialStrides strides_of(size_t rank, int64_t channels, const Spatial& sizes, bool channels_last) {
   SpatialStrides s;
   int64_t stride = channels_last ? channels : 1;

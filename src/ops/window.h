@@ -4,7 +4,7 @@
 #include <array>
 #include <span>
 
-#include "graph/op_def.h"
+#include "graph/region.h"
 
 namespace plimsoll {
 
@@ -47,6 +47,11 @@ inline size_t spatial_axis(const WindowAttrs& w, size_t i) {
 Dim window_output(const WindowAttrs& w, size_t i, Dim in, Dim kernel, bool ceil_mode);
 // Padding before the input for concrete sizes.
 int64_t window_begin(const WindowAttrs& w, size_t i, int64_t in, int64_t kernel, int64_t out);
+
+// Regions of input 0 along the spatial dimensions, and the padding that is left of them. `counts_padding`:
+// the result depends on how much of a window is padding.
+void region_window(RegionContext& c, const WindowAttrs& w, std::span<const int64_t> kernel,
+                   bool counts_padding);
 
 // A window over concrete tensors; `batch` and `channels` are outside the spatial dimensions.
 struct Window {

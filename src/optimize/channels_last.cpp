@@ -1,8 +1,9 @@
 #include <unordered_map>
 
+#include "graph/infer.h"
+#include "graph/layout.h"
 #include "optimize/editor.h"
-#include "optimize/layout_operands.h"
-#include "optimize/layout_rules.h"
+#include "optimize/layout_changes.h"
 #include "optimize/match.h"
 #include "optimize/min_cut.h"
 #include "optimize/rewrites.h"
@@ -32,19 +33,20 @@ int64_t transpose_cost(const Edge& edge) {
   return elements + kOverhead;
 }
 
-// Chooses, for one graph, the nodes that run channels-last: those that want it, and around them what
-// makes the Transposes that remain cheapest. Then rewrites them.
-// A value whose number of dimensions is not known cannot be transposed.
-bool all_ranked(const Node& node, const LayoutPorts& ports) {
-  for (size_t i = 0; i < ports.inputs.size(); ++i) {
-    if (ports.inputs[i] && rank_of(node.input(i)) < 3) return false;
+// A value whose number of dimensions is not known, or too small, cannot be moved.
+bool can_move(const Node& node, const Layout& layout) {
+  for (size_t i = 0; i < layout.inputs.size(); ++i) {
+    if (layout.inputs[i] && rank_of(node.input(i)) < 3) return false;
   }
-  for (size_t i = 0; i < ports.outputs.size(); ++i) {
-    if (ports.outputs[i] && node.outputs[i] != nullptr && rank_of(node.outputs[i]) < 3) return false;
+  for (size_t i = 0; i < layout.outputs.size(); ++i) {
+    if (layout.outputs[i] && node.outputs[i] != nullptr && rank_of(node.outputs[i]) < 3) return false;
   }
   return true;
 }
 
+// Chooses, for one graph, the nodes that run channels-last: those that want it, and around them what
+// makes the Transposes that remain cheapest. Then rewrites them. What a node has to say about it, its
+// operator knows (graph/layout.h).
 class LayoutPass {
  public:
   LayoutPass(Graph& graph, Editor& editor) : graph_(graph), editor_(editor), nodes_(editor.nodes(graph)) {}
@@ -52,9 +54,8 @@ class LayoutPass {
   void run() {
     bool wanted = false;
     for (const Node* node : nodes_) {
-      LayoutPorts ports = layout_ports(*node, editor_);
-      ports_.emplace(node, all_ranked(*node, ports) ? std::move(ports) : LayoutPorts{});
-      wanted |= ports_[node].choice == LayoutChoice::kLast && !is_op(node, "Transpose");
+      const Layout& layout = layouts_[node] = ask(*node);
+      wanted |= layout.choice == LayoutChoice::kMoved && layout.mover == LayoutMover::kNone;
     }
     if (!wanted) return;
     choose();
@@ -67,17 +68,31 @@ class LayoutPass {
   }
 
  private:
+  Layout ask(const Node& node) const {
+    if (node.op->layout == nullptr || node.inputs.empty() || node.outputs.empty() ||
+        node.outputs[0] == nullptr)
+      return {};
+    std::vector<bool> used;
+    for (const Edge* output : node.outputs)
+      used.push_back(output != nullptr && editor_.use_count(*output) > 0);
+    const std::vector<Facts> inputs = facts_of_edges(node.inputs);
+    std::vector<Facts> outputs = facts_of_edges(node.outputs);
+    LayoutContext context(node, inputs, outputs, std::move(used));
+    node.op->layout(context);
+    return can_move(node, context.layout) ? std::move(context.layout) : Layout{};
+  }
+
   // ---- the choice ----------------------------------------------------------------------------------
   void choose() {
     for (const Node* node : nodes_) {
-      const LayoutChoice choice = ports_[node].choice;
-      vertices_[node] = choice == LayoutChoice::kPlain  ? MinCut::kSink
-                        : choice == LayoutChoice::kLast ? MinCut::kSource
-                                                        : cut_.add_vertex();
+      const LayoutChoice choice = layouts_[node].choice;
+      vertices_[node] = choice == LayoutChoice::kPlain   ? MinCut::kSink
+                        : choice == LayoutChoice::kMoved ? MinCut::kSource
+                                                         : cut_.add_vertex();
     }
     std::unordered_map<const Edge*, bool> seen;
     for (const Node* node : nodes_) {
-      const LayoutPorts& ports = ports_[node];
+      const Layout& ports = layouts_[node];
       for (size_t i = 0; i < ports.inputs.size(); ++i) {
         const Edge* edge = node->input(i);
         if (ports.inputs[i] && edge != nullptr && seen.emplace(edge, true).second) price(*edge);
@@ -90,7 +105,7 @@ class LayoutPass {
     const std::vector<bool> sides = cut_.source_side();
     for (const Node* node : nodes_) {
       is_last_[node] =
-          ports_[node].choice != LayoutChoice::kPlain && sides[static_cast<size_t>(vertices_[node])];
+          layouts_[node].choice != LayoutChoice::kPlain && sides[static_cast<size_t>(vertices_[node])];
     }
   }
 
@@ -112,7 +127,7 @@ class LayoutPass {
         add_user(MinCut::kSink);
         continue;
       }
-      const std::vector<bool>& ports = ports_[user].inputs;
+      const std::vector<bool>& ports = layouts_[user].inputs;
       for (size_t i = 0; i < user->inputs.size(); ++i) {
         if (user->inputs[i] == &edge)
           add_user(i < ports.size() && ports[i] ? vertices_[user] : MinCut::kSink);
@@ -123,7 +138,7 @@ class LayoutPass {
   int vertex_of_producer(const Edge& edge) {
     const Node* producer = edge.producer;
     if (producer == nullptr || producer->graph != &graph_) return MinCut::kSink;
-    const LayoutPorts& ports = ports_[producer];
+    const Layout& ports = layouts_[producer];
     for (size_t i = 0; i < ports.outputs.size(); ++i) {
       if (producer->outputs[i] == &edge && ports.outputs[i]) return vertices_[producer];
     }
@@ -132,31 +147,35 @@ class LayoutPass {
 
   // ---- the rewrite ---------------------------------------------------------------------------------
   void rewrite(Node& node) {
-    if (is_to_last(node)) return drop_transpose(node);
-    if (is_to_first(node)) {
+    const Layout& layout = layouts_[&node];
+    if (layout.mover == LayoutMover::kMoves) return drop_mover(node);
+    if (layout.mover == LayoutMover::kMovesBack) {
       last_[node.outputs[0]] = node.inputs[0];
       return;
     }
-    const LayoutPorts& ports = ports_[&node];
     std::vector<Edge*> inputs(node.inputs.begin(), node.inputs.end());
-    AttributeList attributes(editor_.arena(), node);
-    adapt_to_channels_last(node, editor_, inputs, attributes);
-    for (size_t i = 0; i < ports.inputs.size(); ++i) {
-      if (ports.inputs[i]) inputs[i] = channels_last(*node.inputs[i], node);
+    for (const NodeChanges::InputChange& change : layout.changes.inputs) {
+      if (inputs.size() <= change.input) inputs.resize(change.input + 1);
+      inputs[change.input] = changed_input(node, inputs[change.input], change, editor_);
     }
-    for (size_t i = 0; i < ports.outputs.size(); ++i) {
-      if (!ports.outputs[i] || node.outputs[i] == nullptr) continue;
+    const AttributeList attributes = layout.changes.changed_attributes(editor_.arena(), node);
+    if (layout.output_list) put_output_in_order(node, *layout.output_list, editor_);
+    for (size_t i = 0; i < layout.inputs.size(); ++i) {
+      if (layout.inputs[i]) inputs[i] = channels_last(*node.inputs[i], node);
+    }
+    for (size_t i = 0; i < layout.outputs.size(); ++i) {
+      if (!layout.outputs[i] || node.outputs[i] == nullptr) continue;
       Edge* plain = node.outputs[i];
       Edge* last = editor_.renew_output(node, i);
-      permute_facts(*last, to_last_permutation(rank_of(plain)));
+      permute_facts(*last, LayoutContext::order(last->facts.type.rank()));
       last_[plain] = last;
       made_.emplace_back(plain, last);
     }
     editor_.become(node, node.domain, node.op_type, inputs, attributes.list());
   }
 
-  // A Transpose of the model that does what the layout does already.
-  void drop_transpose(Node& node) {
+  // A node of the model that does what the layout does already.
+  void drop_mover(Node& node) {
     const auto found = last_.find(node.inputs[0]);
     if (found == last_.end()) {
       last_[node.inputs[0]] = node.outputs[0];
@@ -170,11 +189,9 @@ class LayoutPass {
     if (found != last_.end()) return found->second;
     Edge* made = nullptr;
     if (is_constant(&edge) && edge.data != nullptr) {
-      made = channels_last_constant(user, edge, editor_);
+      made = moved_constant(user, edge, editor_);
     } else {
-      AttributeList attributes(editor_.arena());
-      attributes.set("perm", std::span<const int64_t>(to_last_permutation(rank_of(&edge))));
-      made = editor_.insert_before(user, "", "Transpose", {&edge}, attributes.list());
+      made = transposed(user, edge, LayoutContext::order(edge.facts.type.rank()), editor_);
     }
     last_[&edge] = made;
     return made;
@@ -182,7 +199,8 @@ class LayoutPass {
 
   void make_plain(Edge& plain, Edge& last) {
     AttributeList attributes(editor_.arena());
-    attributes.set("perm", std::span<const int64_t>(to_first_permutation(rank_of(&plain))));
+    attributes.set(
+        "perm", std::span<const int64_t>(inverse_permutation(LayoutContext::order(plain.facts.type.rank()))));
     editor_.insert_after(*last.producer, "", "Transpose", {&last}, attributes.list(), &plain);
   }
 
@@ -197,7 +215,7 @@ class LayoutPass {
   Graph& graph_;
   Editor& editor_;
   std::vector<Node*> nodes_;
-  std::unordered_map<const Node*, LayoutPorts> ports_;
+  std::unordered_map<const Node*, Layout> layouts_;
   std::unordered_map<const Node*, int> vertices_;
   std::unordered_map<const Node*, bool> is_last_;
   MinCut cut_;

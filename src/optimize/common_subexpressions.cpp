@@ -76,7 +76,7 @@ std::string key_of(const TensorData& tensor) {
 void share_constants(Graph& graph, Editor& editor) {
   std::unordered_map<std::string, Edge*> seen;
   for (Edge* edge : graph.initializers) {
-    if (edge->data == nullptr) continue;
+    if (edge->data == nullptr || edge->persistent) continue;
     const std::string key = key_of(*edge->data);
     if (key.empty()) continue;
     const auto [it, is_new] = seen.try_emplace(key, edge);

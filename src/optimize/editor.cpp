@@ -2,50 +2,30 @@
 
 #include <algorithm>
 
-#include "ops/invoke.h"
 #include "ops/registry.h"
 
 namespace plimsoll {
 
-Attribute& AttributeList::at(std::string_view name, AttributeType type) {
-  erase(name);
-  Attribute& attribute = list_.emplace_back();
-  attribute.name = arena_.copy(name);
-  attribute.type = type;
-  return attribute;
-}
-AttributeList& AttributeList::set(std::string_view name, int64_t value) {
-  at(name, AttributeType::kInt).i = value;
-  return *this;
-}
-AttributeList& AttributeList::set(std::string_view name, float value) {
-  at(name, AttributeType::kFloat).f = value;
-  return *this;
-}
-AttributeList& AttributeList::set(std::string_view name, std::string_view value) {
-  at(name, AttributeType::kString).s = arena_.copy(value);
-  return *this;
-}
-AttributeList& AttributeList::set(std::string_view name, std::span<const int64_t> values) {
-  at(name, AttributeType::kInts).ints = arena_.copy(values);
-  return *this;
-}
-AttributeList& AttributeList::set(std::string_view name, std::span<const float> values) {
-  at(name, AttributeType::kFloats).floats = arena_.copy(values);
-  return *this;
-}
-AttributeList& AttributeList::erase(std::string_view name) {
-  std::erase_if(list_, [&](const Attribute& a) { return a.name == name; });
-  return *this;
+EditorPlace::EditorPlace(Editor& editor, Graph& graph, std::string_view prefix, uint64_t order)
+    : GraphBuilder(graph, prefix, resolve), editor_(editor), order_(order) {}
+
+void EditorPlace::added(Edge&) {
+  editor_.grow();
 }
 
-Editor::Editor(Graph& root) : root_(root) {
+void EditorPlace::added(Node& node) {
+  editor_.changed_ = true;
+  editor_.grow();
+  editor_.order_[node.id] = order_;
+  for (Edge* input : node.inputs) editor_.add_use(input, node);
+}
+
+Editor::Editor(Graph& root) : root_(root), constants_(*this, root, "", UINT64_MAX) {
   root.for_each_graph([&](Graph& graph) { graphs_.push_back(&graph); });
   grow();
   for (Graph* graph : graphs_) {
     for (size_t i = 0; i < graph->nodes.size(); ++i) {
       Node* node = graph->nodes[i];
-      if (node->id >= order_.size()) order_.resize(node->id + 1), dead_.resize(node->id + 1);
       order_[node->id] = i * 4 + 1;
       for (Edge* input : node->inputs) add_use(input, *node);
     }
@@ -54,9 +34,10 @@ Editor::Editor(Graph& root) : root_(root) {
 }
 
 void Editor::grow() {
-  if (users_.size() >= root_.edge_count()) return;
   users_.resize(root_.edge_count());
   output_uses_.resize(root_.edge_count());
+  order_.resize(root_.node_count());
+  dead_.resize(root_.node_count());
 }
 
 void Editor::add_use(Edge* edge, Node& node) {
@@ -122,35 +103,23 @@ void Editor::set_input(Node& node, size_t i, Edge* edge) {
   if (before != nullptr) bury(before->producer);
 }
 
-Edge* Editor::insert(Node& place, int phase, std::string_view domain, std::string_view op_type,
-                     std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes,
-                     Edge* output) {
-  changed_ = true;
-  Graph& graph = *place.graph;
-  if (output == nullptr) {
-    output = graph.add_edge(fmt::format("{}/{}_{}", place.name, op_type, graph.edge_count()));
-    grow();
-  }
-  Edge* outputs[] = {output};
-  Node* node = graph.add_node(domain, op_type, "", std::span<Edge* const>(inputs.begin(), inputs.size()),
-                              outputs, attributes);
-  if (node->id >= order_.size()) order_.resize(node->id + 1), dead_.resize(node->id + 1);
-  order_[node->id] = order_[place.id] / 4 * 4 + static_cast<uint64_t>(phase);
-  for (Edge* input : node->inputs) add_use(input, *node);
-  resolve(*node, arena());
-  infer(*node);
-  return output;
+EditorPlace Editor::place_at(Node& place, uint64_t phase) {
+  return {*this, *place.graph, place.name, order_[place.id] / 4 * 4 + phase};
 }
 
 Edge* Editor::insert_before(Node& place, std::string_view domain, std::string_view op_type,
                             std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes) {
-  return insert(place, 0, domain, op_type, inputs, attributes, nullptr);
+  const std::span<Edge* const> list(inputs.begin(), inputs.size());
+  return before(place).emit(domain, op_type, list, attributes)->outputs[0];
 }
 
 Edge* Editor::insert_after(Node& place, std::string_view domain, std::string_view op_type,
                            std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes,
                            Edge* output) {
-  return insert(place, 2, domain, op_type, inputs, attributes, output);
+  const std::span<Edge* const> list(inputs.begin(), inputs.size());
+  if (output == nullptr) return after(place).emit(domain, op_type, list, attributes)->outputs[0];
+  after(place).emit_into(std::span<Edge* const>(&output, 1), domain, op_type, list, attributes);
+  return output;
 }
 
 Edge* Editor::renew_output(Node& node, size_t i) {
@@ -219,49 +188,6 @@ void Editor::make_constant(Edge& edge, const TensorData& tensor) {
     if (output == &edge) output = nullptr;
   }
   bury(maker);
-}
-
-Edge* Editor::constant(std::string_view name, ElementType type, std::span<const int64_t> dims,
-                       std::span<const std::byte> bytes) {
-  std::span<std::byte> copy(static_cast<std::byte*>(arena().allocate(bytes.size() + 1, 64)), bytes.size());
-  std::copy(bytes.begin(), bytes.end(), copy.begin());
-  TensorData tensor;
-  tensor.type = type;
-  tensor.dims = arena().copy(dims);
-  tensor.bytes = copy;
-  Edge* edge = root_.add_constant(fmt::format("{}_{}", name, root_.edge_count()), tensor);
-  grow();
-  return edge;
-}
-
-Edge* Editor::constant(std::string_view name, std::span<const int64_t> dims, std::span<const float> values) {
-  return constant(name, ElementType::kFloat, dims, std::as_bytes(values));
-}
-
-Edge* Editor::constant(std::string_view name, std::span<const int64_t> dims,
-                       std::span<const int64_t> values) {
-  return constant(name, ElementType::kInt64, dims, std::as_bytes(values));
-}
-
-Edge* Editor::constant_view(const Edge& source, std::span<const int64_t> dims) {
-  TensorData tensor = *source.data;
-  tensor.dims = arena().copy(dims);
-  Edge* edge = root_.add_constant(fmt::format("{}_{}", source.name, root_.edge_count()), tensor);
-  grow();
-  return edge;
-}
-
-void Editor::infer(Node& node) {
-  std::vector<Facts> inputs(node.inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (node.inputs[i] == nullptr) continue;
-    inputs[i] = node.inputs[i]->facts;
-    if (node.inputs[i]->constant != nullptr) inputs[i].constant = node.inputs[i]->constant;
-  }
-  const std::vector<Facts> outputs = infer_node(node, inputs, arena(), root_.dims());
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (node.outputs[i] != nullptr) node.outputs[i]->facts = outputs[i];
-  }
 }
 
 bool Editor::finish() {

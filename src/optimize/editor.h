@@ -7,30 +7,23 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/graph.h"
+#include "graph/builder.h"
 #include "graph/op_def.h"
 
 namespace plimsoll {
 
-// A growing list of attributes for a node to be made. Names and values are kept in the arena.
-class AttributeList {
+class Editor;
+
+// Tells the Editor of what it makes, and where in the order that goes.
+class EditorPlace : public GraphBuilder {
  public:
-  explicit AttributeList(BumpArena& arena) : arena_(arena) {}
-  // Starts with a copy of the node's.
-  AttributeList(BumpArena& arena, const Node& node)
-      : arena_(arena), list_(node.attributes.begin(), node.attributes.end()) {}
-  AttributeList& set(std::string_view name, int64_t value);
-  AttributeList& set(std::string_view name, float value);
-  AttributeList& set(std::string_view name, std::string_view value);
-  AttributeList& set(std::string_view name, std::span<const int64_t> values);
-  AttributeList& set(std::string_view name, std::span<const float> values);
-  AttributeList& erase(std::string_view name);
-  std::span<const Attribute> list() const { return list_; }
+  EditorPlace(Editor& editor, Graph& graph, std::string_view prefix, uint64_t order);
 
  private:
-  Attribute& at(std::string_view name, AttributeType type);
-  BumpArena& arena_;
-  std::vector<Attribute> list_;
+  void added(Node& node) override;
+  void added(Edge& edge) override;
+  Editor& editor_;
+  uint64_t order_;
 };
 
 // Lives for one pass over one model. Keeps use lists up to date through every change and removes
@@ -72,6 +65,9 @@ class Editor {
   Edge* insert_after(Node& place, std::string_view domain, std::string_view op_type,
                      std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes,
                      Edge* output = nullptr);
+  // For more than one node just before or after `place`; not to be used after finish().
+  EditorPlace before(Node& place) { return place_at(place, 0); }
+  EditorPlace after(Node& place) { return place_at(place, 2); }
   // Gives a node another output edge in place of its own, which then has no producer.
   Edge* renew_output(Node& node, size_t i);
   // Every use of `from` becomes a use of `to`, which keeps the name of a graph output: false, and
@@ -79,16 +75,16 @@ class Editor {
   bool replace(Edge& from, Edge& to);
   // The edge becomes a constant; its producer dies when no output of it is used.
   void make_constant(Edge& edge, const TensorData& tensor);
-  // A new constant in the root. Bytes are copied into the arena.
-  Edge* constant(std::string_view name, ElementType type, std::span<const int64_t> dims,
-                 std::span<const std::byte> bytes);
-  Edge* constant(std::string_view name, std::span<const int64_t> dims, std::span<const float> values);
-  Edge* constant(std::string_view name, std::span<const int64_t> dims, std::span<const int64_t> values);
-  // The same bytes under another shape.
-  Edge* constant_view(const Edge& source, std::span<const int64_t> dims);
+  // A new constant in the root, as GraphBuilder makes them.
+  template <typename... Args>
+  Edge* constant(Args&&... args) {
+    return constants_.constant(std::forward<Args>(args)...);
+  }
+  Edge* integers(std::span<const int64_t> values) { return constants_.integers(values); }
+  Edge* constant_view(const Edge& source, std::span<const int64_t> dims) {
+    return constants_.constant_view(source, dims);
+  }
 
-  // Infers the outputs of a node again.
-  void infer(Node& node);
   // Removes what is dead and puts nodes into order. True if anything was changed.
   bool finish();
 
@@ -96,8 +92,8 @@ class Editor {
   Graph& root() const { return root_; }
 
  private:
-  Edge* insert(Node& place, int phase, std::string_view domain, std::string_view op_type,
-               std::initializer_list<Edge*> inputs, std::span<const Attribute> attributes, Edge* output);
+  friend class EditorPlace;
+  EditorPlace place_at(Node& place, uint64_t phase);
   void grow();
   void add_use(Edge* edge, Node& node);
   void drop_use(Edge* edge, Node& node);
@@ -110,6 +106,7 @@ class Editor {
   std::vector<bool> dead_;                 // by node
   std::vector<uint64_t> order_;            // by node
   bool changed_ = false;
+  EditorPlace constants_;
 };
 
 }  // namespace plimsoll

@@ -32,7 +32,7 @@ Edge* bias_vector(Edge* edge, Dim width, int64_t most_rank, Editor& editor) {
   for (Dim d : dims.first(dims.size() - 1)) {
     if (!(d == Dim(1))) return nullptr;
   }
-  if (edge->data == nullptr) return nullptr;
+  if (edge->data == nullptr || edge->persistent) return nullptr;
   const int64_t vector[] = {width.value()};
   return editor.constant_view(*edge, vector);
 }

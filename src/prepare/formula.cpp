@@ -28,8 +28,7 @@ Facts in_pool(const Facts& facts, DimPool& pool, BumpArena& arena) {
   Facts result = facts;
   std::span<Dim> dims = arena.array<Dim>(facts.type.rank());
   for (size_t i = 0; i < dims.size(); ++i) {
-    const Dim d = facts.type.dims[i];
-    dims[i] = d.is_constant() ? d : pool.symbol(d.to_string());
+    dims[i] = pool.import(facts.type.dims[i]);
   }
   result.type.dims = dims;
   return result;

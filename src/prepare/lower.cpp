@@ -129,6 +129,7 @@ class Inliner {
   void copy_nodes(const Graph& body, Graph& graph, Call& call, std::vector<Node*>& nodes) {
     for (const Edge* edge : body.initializers) {
       Edge* copy = map(edge, graph, call);
+      copy->persistent = edge->persistent;
       if (edge->data != nullptr) copy->set_data(graph.arena(), *edge->data);
       graph.initializers.push_back(copy);
     }

@@ -53,7 +53,7 @@ struct Step {
   const void* bound = nullptr;
   uint32_t first_body = 0;      // in the frame's array of bodies
   uint32_t first_argument = 0;  // inputs then outputs, in the frame's array of arguments
-  int64_t operations = 0;       // arithmetic, where the operator tells it
+  Cost cost;
 };
 
 // A range of the arena that is dead after a step; the poison mode fills it.

@@ -218,7 +218,7 @@ class ProgramBuilder {
       BindContext context(node, inputs, outputs, step.choice, threads, arena_);
       step.bound = node.op->bind(context);
     }
-    if (node.op->cost != nullptr) step.operations = node.op->cost(NodeContext(node, inputs, outputs));
+    step.cost = cost_of(NodeContext(node, inputs, outputs));
   }
 
   void find_dead_ranges() {

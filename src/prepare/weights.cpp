@@ -5,19 +5,12 @@
 #include <stdexcept>
 
 #include "base/checked.h"
+#include "graph/infer.h"
 
 namespace plimsoll {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-
-std::vector<Facts> facts_of_edges(std::span<Edge* const> edges) {
-  std::vector<Facts> facts(edges.size());
-  for (size_t i = 0; i < edges.size(); ++i) {
-    if (edges[i] != nullptr) facts[i] = edges[i]->facts;
-  }
-  return facts;
-}
 
 bool is_aligned(const Edge& edge) {
   const auto address = reinterpret_cast<uintptr_t>(edge.data->bytes.data());
@@ -58,9 +51,10 @@ Weights::Weights(Graph& root, int threads) : threads_(threads) {
 
 bool Weights::request(const Node& node, size_t input, const PackFormat& format, int64_t bytes) {
   const Edge& edge = *node.inputs[input];
-  // A value that a node makes, be it known or not, is no weight to pack.
-  if (edge.data == nullptr || (format.also_reads != nullptr && format.also_reads->data == nullptr))
-    return false;
+  // A value that a node makes, be it known or not, is no weight to pack; one that runs change would not be what was
+  // packed.
+  const auto stays = [](const Edge& e) { return e.data != nullptr && !e.persistent; };
+  if (!stays(edge) || (format.also_reads != nullptr && !stays(*format.also_reads))) return false;
   std::vector<size_t>& formats = formats_of_[edge.id];
   const auto known =
       std::find_if(formats.begin(), formats.end(), [&](size_t i) { return packed_[i].format == format; });
@@ -110,7 +104,7 @@ void Weights::collect_raw(Graph& root) {
   for (const Edge* edge : edges) {
     if (edge == nullptr) continue;
     const auto bytes = static_cast<int64_t>(edge->data->bytes.size());
-    if (uses[edge->id] == kBytewise || is_aligned(*edge)) {
+    if (!edge->persistent && (uses[edge->id] == kBytewise || is_aligned(*edge))) {
       // Others are in the graph's own memory, or in the caller's.
       if (edge->data->in_file) mapped_bytes_ += bytes;
     } else {

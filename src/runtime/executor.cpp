@@ -86,7 +86,8 @@ void Executor::run_step(Frame& frame, const Step& step, std::byte* arena) {
   Profile::Entry& entry = context_.profile->entries[step.node->id];
   entry.node = step.node;
   entry.count += 1;
-  entry.operations += step.operations;
+  entry.operations += step.cost.operations;
+  entry.bytes += step.cost.bytes;
   entry.nanoseconds += (std::chrono::steady_clock::now() - start).count();
 }
 

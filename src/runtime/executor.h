@@ -18,6 +18,7 @@ struct Profile {
     int64_t count = 0;
     int64_t nanoseconds = 0;
     int64_t operations = 0;
+    int64_t bytes = 0;
   };
   std::vector<Entry> entries;  // by node id
 };

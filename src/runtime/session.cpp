@@ -88,7 +88,7 @@ std::vector<Session::ProfileEntry> Session::GetProfile() const {
   for (const Profile::Entry& entry : profile.entries) {
     if (entry.count == 0) continue;
     result.push_back({std::string(entry.node->name), std::string(entry.node->op_type), entry.count,
-                      static_cast<double>(entry.nanoseconds) * 1e-6, entry.operations});
+                      static_cast<double>(entry.nanoseconds) * 1e-6, entry.operations, entry.bytes});
   }
   return result;
 }

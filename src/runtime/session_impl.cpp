@@ -327,6 +327,7 @@ void Session::Impl::add_to_profile(const Profile& run) {
     to.count += from.count;
     to.nanoseconds += from.nanoseconds;
     to.operations += from.operations;
+    to.bytes += from.bytes;
   }
 }
 

@@ -1,6 +1,7 @@
 #include "tensor/dim.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <vector>
 
 #include "base/checked.h"
@@ -135,7 +136,10 @@ struct DimPolynomial {
   }
 
   static DimPool* pool_of(Dim a, Dim b) {
-    return !a.is_constant() ? a.expr_->pool : !b.is_constant() ? b.expr_->pool : nullptr;
+    if (a.is_constant()) return b.is_constant() ? nullptr : b.expr_->pool;
+    if (!b.is_constant() && a.expr_->pool != b.expr_->pool)
+      throw std::logic_error("dimensions of two pools: " + a.to_string() + " and " + b.to_string());
+    return a.expr_->pool;
   }
   static const DimExpr* expr(Dim dim) { return dim.expr_; }
   // The atom of a dimension that is the maximum of two others and nothing else; null for any other.
@@ -227,11 +231,28 @@ Dim DimPool::fresh(std::string_view hint) {
   return symbol(fmt::format("{}#{}", hint, fresh_++), true);
 }
 
+Dim DimPool::import(Dim dim) {
+  if (dim.is_constant() || dim.expr_->pool == this) return dim;
+  Dim sum = 0;
+  for (const DimTerm& term : dim.expr_->terms) {
+    Dim product = term.coefficient;
+    for (const DimFactor& factor : term.factors) {
+      const DimAtom& atom = *factor.atom;
+      const Dim own = atom.function == DimFunction::kSymbol     ? symbol(atom.name, atom.depends_on_data)
+                      : atom.function == DimFunction::kFloorDiv ? floor_div(import(atom.a), import(atom.b))
+                                                                : max(import(atom.a), import(atom.b));
+      for (int32_t i = 0; i < factor.power; ++i) product = product * own;
+    }
+    sum = sum + product;
+  }
+  return sum;
+}
+
 Dim operator+(Dim a, Dim b) {
   if (a.is_constant() && b.is_constant()) return checked_add(a.value(), b.value());
   DimPolynomial sum = DimPolynomial::of(a);
-  for (const Term& t : DimPolynomial::of(b).terms) sum.add(t);
   sum.pool = DimPolynomial::pool_of(a, b);
+  for (const Term& t : DimPolynomial::of(b).terms) sum.add(t);
   return sum.finish();
 }
 

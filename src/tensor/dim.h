@@ -19,7 +19,8 @@ struct DimExpr;
 
 // A constant, or a canonical polynomial over symbols and opaque functions of polynomials. A value
 // type of two words; symbolic ones point into the DimPool that made them and live as long as it.
-// Arithmetic on constants needs no pool and throws on overflow.
+// Arithmetic on constants needs no pool and throws on overflow. Otherwise the result is of the operands'
+// pool, which grows by it: operands of two pools are a mistake of ours (std::logic_error); import() first.
 class Dim {
  public:
   Dim() = default;
@@ -77,6 +78,9 @@ class DimPool {
   Dim symbol(std::string_view name, bool depends_on_data = false);
   // A new symbol for a size that only the data can tell, named after `hint`.
   Dim fresh(std::string_view hint);
+  // The same expression in this pool; symbols are the same if they have the same name. Only reads the
+  // pool that the expression is from.
+  Dim import(Dim dim);
 
  private:
   friend struct DimPolynomial;

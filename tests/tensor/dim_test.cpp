@@ -52,6 +52,42 @@ TEST_F(DimTest, ComparesForAllSizes) {
   EXPECT_EQ(min(b_ * Dim(3), b_), b_);
 }
 
+// Arithmetic across pools would leave an expression that outlives what it points at.
+TEST_F(DimTest, PoolsDoNotMix) {
+  BumpArena arena(budget_);
+  DimPool other(arena);
+  const Dim c = other.symbol("c");
+  EXPECT_THROW(b_ + c, std::logic_error);
+  EXPECT_THROW(b_ * c, std::logic_error);
+  EXPECT_THROW(max(b_, c), std::logic_error);
+  EXPECT_THROW(floor_div(b_, c), std::logic_error);
+  EXPECT_EQ(b_ + pool_.import(c), b_ + pool_.symbol("c"));
+}
+
+TEST_F(DimTest, ImportedExpressionsAreTheSame) {
+  const Dim unknown = pool_.fresh("rows");
+  const Dim all[] = {Dim(7),
+                     b_,
+                     b_ * b_ * s_ * Dim(3) - s_ + Dim(5),
+                     floor_div(b_ * s_ + Dim(1), Dim(3)),
+                     max(b_, floor_div(s_ + Dim(2), b_)),
+                     min(b_, s_),
+                     unknown * Dim(2)};
+  for (const Dim dim : all) {
+    BumpArena arena(budget_);
+    DimPool other(arena);
+    other.symbol("s");  // so that symbols have other numbers there
+    const Dim copy = other.import(dim);
+    EXPECT_EQ(other.import(dim), copy);
+    EXPECT_EQ(copy.depends_on_data(), dim.depends_on_data());
+    for (const int64_t b : {1, 2, 9}) {
+      const auto lookup = [&](std::string_view name) { return name == "b" ? b : int64_t{5}; };
+      EXPECT_EQ(copy.evaluate(lookup), dim.evaluate(lookup)) << dim.to_string();
+    }
+    EXPECT_EQ(pool_.import(copy), dim) << dim.to_string();
+  }
+}
+
 TEST_F(DimTest, OverflowIsAnError) {
   const Dim huge = int64_t{1} << 62;
   EXPECT_THROW(huge * Dim(4), Error);
