@@ -9,10 +9,20 @@ import numpy as np
 
 import cases
 import check_includes
+import op_tests
 from cache import whole_file
 from tensor_proto import encode
 
 ONNX_CASES = pathlib.Path("/usr/share/libonnx-testdata/data/node")
+
+
+class CasesOfAnOperator(unittest.TestCase):
+    TEXT = 'OpCase c("Sub");\nTEST(GatherND, Picks) {\n  x;\n}\n\nTEST(Arithmetic, Adds) {\n  OpCase("Add");\n}\n'
+
+    def test_by_suite_by_name_in_quotes_and_by_file(self):
+        for operator, cases in [("gathernd", ["GatherND.Picks"]), ("add", ["Arithmetic.Adds"]),
+                                ("sub", ["GatherND.Picks", "Arithmetic.Adds"]), ("gather", [])]:
+            self.assertEqual(op_tests.cases_of(operator, self.TEXT), cases, operator)
 
 
 class IncludeRule(unittest.TestCase):
