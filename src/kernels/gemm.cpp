@@ -100,6 +100,17 @@ int64_t scratch_floats(GemmShape shape, int64_t a_col_stride, int threads) {
   return most;
 }
 
+// For every m and n: k may be cut, rows may not exceed what fits.
+int64_t most_scratch_floats(int64_t k, int threads) {
+  const int64_t blocks = std::max<int64_t>(1, (k + kBlockK - 1) / kBlockK);
+  int64_t most = 0;
+  for (int64_t part : {k, (k + blocks - 1) / blocks}) {
+    part = std::max<int64_t>(part, 1);
+    most = std::max(most, most_rows(part) * copied_row_floats(part));
+  }
+  return most * threads;
+}
+
 void multiply(GemmShape shape, const GemmLeft& a, const void* packed_b, const GemmOutput& c,
               const GemmEpilogue& epilogue, float* scratch, int threads) {
   if (shape.m == 0 || shape.n == 0) return;
@@ -141,6 +152,7 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll::kernels {
 namespace {
 HWY_EXPORT(scratch_floats);
+HWY_EXPORT(most_scratch_floats);
 HWY_EXPORT(multiply);
 HWY_EXPORT(pack);
 HWY_EXPORT(packed_floats);
@@ -167,6 +179,10 @@ void pack_b(int64_t k, int64_t n, GemmRight b, void* dst, int threads) {
 
 size_t gemm_scratch_bytes(GemmShape shape, int64_t /*a_row_stride*/, int64_t a_col_stride, int threads) {
   return whole_lines(HWY_DYNAMIC_DISPATCH(scratch_floats)(shape, a_col_stride, threads));
+}
+
+size_t gemm_most_scratch_bytes(int64_t k, int threads) {
+  return whole_lines(HWY_DYNAMIC_DISPATCH(most_scratch_floats)(k, threads));
 }
 
 void gemm_packed(GemmShape shape, GemmLeft a, const void* packed_b, GemmOutput c,

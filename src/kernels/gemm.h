@@ -63,6 +63,8 @@ void pack_b(int64_t k, int64_t n, GemmRight b, void* dst, int threads = 1);
 
 // Scratch of gemm_packed: 0 unless A's columns are strided, when blocks of its rows are copied there.
 size_t gemm_scratch_bytes(GemmShape shape, int64_t a_row_stride, int64_t a_col_stride, int threads);
+// A bound of it for every m, n and stride.
+size_t gemm_most_scratch_bytes(int64_t k, int threads);
 
 // `scratch` is aligned to kGemmAlignment; null if its size is 0. C may not overlap A or packed B.
 void gemm_packed(GemmShape shape, GemmLeft a, const void* packed_b, GemmOutput c,

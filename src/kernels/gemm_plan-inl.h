@@ -40,6 +40,15 @@ struct Blocking {
   int tasks_n = 1;
 };
 
+// Rows of A in a block of `k` columns, at most.
+inline int64_t most_rows(int64_t k) {
+  return std::max(kBlockFloats / k, kShortBlock);
+}
+
+inline int64_t copied_row_floats(int64_t k) {
+  return (k + 15) / 16 * 16 + 16;
+}
+
 inline Blocking choose_blocking(GemmShape shape, int64_t a_col_stride, bool whole_k, int threads) {
   Blocking cut;
   const int64_t tiles = (shape.m + kMaxRows - 1) / kMaxRows;
@@ -61,10 +70,10 @@ inline Blocking choose_blocking(GemmShape shape, int64_t a_col_stride, bool whol
   cut.k = whole_k || rows <= kMaxRows || blocks_k <= 1 ? shape.k : (shape.k + blocks_k - 1) / blocks_k;
   cut.k = std::max<int64_t>(cut.k, 1);
   const bool small = cut.k * shape.n <= kSmallRight;
-  const int64_t fit = small ? kShortBlock : std::max(kBlockFloats / cut.k, kShortBlock);
+  const int64_t fit = small ? kShortBlock : most_rows(cut.k);
   const int64_t blocks_m = (rows + fit - 1) / fit;
   cut.rows = blocks_m <= 1 ? rows : (rows + blocks_m - 1) / blocks_m;
-  if (a_col_stride != 1) cut.copy_stride = (cut.k + 15) / 16 * 16 + 16;
+  if (a_col_stride != 1) cut.copy_stride = copied_row_floats(cut.k);
   return cut;
 }
 

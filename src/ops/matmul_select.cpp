@@ -25,13 +25,30 @@ bool ask_for_packed(const SelectContext& c) {
   return c.pack(kMatMulB, format, static_cast<int64_t>(kernels::packed_b_bytes(b.k, b.n)));
 }
 
-// A bound for all sizes of A: B as every thread packs it.
-Dim packing_bound(const SelectContext& c) {
-  if (!c.ranked(kMatMulB) || c.rank(kMatMulB) < 2) return 0;
+// B as every thread packs it; a bound while its dimensions are not known.
+Dim packing_bytes(const SelectContext& c) {
+  if (!c.ranked(kMatMulB)) return 0;
   const auto& attrs = c.attrs<MatMulAttrs>();
   const std::vector<Dim> b = seen_dims(c.dims(kMatMulB), attrs.perm_b, attrs.trans_b, false);
-  const Dim panel = kernels::packed_b_format();
-  return Dim(c.threads) * b[b.size() - 2] * ceil_div(b.back(), panel) * panel * Dim(4);
+  const Dim panel = kernels::packed_b_format(), columns = ceil_div(b.back(), panel) * panel;
+  return Dim(c.threads) * ceil_div(b[b.size() - 2] * columns, Dim(16)) * Dim(64);
+}
+
+// The columns of A, as the product sees it, do not lie side by side: blocks of its rows are copied.
+bool is_strided(const MatMulAttrs& a, size_t rank) {
+  const bool moved = a.perm_a.size() == rank && rank > 0 && a.perm_a.back() != static_cast<int64_t>(rank) - 1;
+  return a.trans_a || moved;
+}
+
+// What the threads copy of A; a bound while its dimensions are not known.
+Dim copying_bytes(const SelectContext& c) {
+  const auto& attrs = c.attrs<MatMulAttrs>();
+  if (!c.ranked(kMatMulA) || !is_strided(attrs, c.rank(kMatMulA))) return 0;
+  const std::vector<Dim> a = seen_dims(c.dims(kMatMulA), attrs.perm_a, attrs.trans_a, true);
+  const Dim k = a.back(), rows = product(std::span<const Dim>(a).first(a.size() - 1));
+  const Dim all = (rows + c.threads) * (k + 31) * c.threads * Dim(4);
+  if (!k.is_constant()) return all;
+  return min(all, Dim(static_cast<int64_t>(kernels::gemm_most_scratch_bytes(k.value(), c.threads))));
 }
 
 int64_t product_scratch(const MatMulGeometry& g, bool packed, int threads) {
@@ -51,7 +68,7 @@ const void* select_matmul(SelectContext& c) {
   choice->kernel = MatMulKernel::kGemm;
   choice->packed = ask_for_packed(c);
   if (!concrete) {
-    if (!choice->packed) c.scratch(packing_bound(c));
+    c.scratch(choice->packed ? copying_bytes(c) : packing_bytes(c) + copying_bytes(c));
     return choice;
   }
   const MatMulGeometry& g = choice->geometry;

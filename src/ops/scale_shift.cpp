@@ -34,7 +34,7 @@ void infer(InferContext& c) {
     if (!c.ranked(0) || !c.ranked(i) || c.dims(i)[0] == Dim(1)) continue;
     c.expect_rank(0, last ? 1 : 2, SIZE_MAX);
     const Dim channels = c.dims(0)[last ? c.rank(0) - 1 : 1];
-    if (!c.dims(i)[0].is_constant() || (channels.is_constant() && !(channels == c.dims(i)[0])))
+    if (c.dims(i)[0].is_constant() && channels.is_constant() && !(channels == c.dims(i)[0]))
       c.reject("input {}: expected one number, or one per channel of shape {}, found {}", i,
                to_string(c.dims(0)), to_string(c.dims(i)));
   }

@@ -123,6 +123,34 @@ TEST(Arithmetic, ThreadsDoNotChangeTheResult) {
         .expect<float>(0, {300, 333}, expected, 0);
 }
 
+TEST(Unary, IsWhatTheStandardLibrarySays) {
+  struct Function {
+    const char* op;
+    double (*value)(double);
+  };
+  const Function functions[] = {
+      {"Ceil", [](double x) { return std::ceil(x); }},
+      {"Floor", [](double x) { return std::floor(x); }},
+      {"Erf", [](double x) { return std::erf(x); }},
+      {"Log", [](double x) { return std::log(x); }},
+      {"Reciprocal", [](double x) { return 1 / x; }},
+      {"Softplus", [](double x) { return std::log1p(std::exp(x)); }},
+  };
+  for (const Function& f : functions) {
+    std::vector<float> x, y;
+    for (int i = 0; i < 37; ++i) {
+      x.push_back(0.125f + 0.3f * static_cast<float>(i));
+      y.push_back(static_cast<float>(f.value(double{x.back()})));
+    }
+    SCOPED_TRACE(f.op);
+    OpCase(f.op, 13).input<float>({37}, x).run().expect<float>(0, {37}, y);
+    OpCase(f.op, 13)
+        .input<Float16>({1}, halves({2}))
+        .run()
+        .expect<Float16>(0, {1}, halves({static_cast<float>(f.value(2))}), 2e-3);
+  }
+}
+
 TEST(Pow, MixesTypes) {
   OpCase("Pow", 15)
       .input<float>({3}, {1, 2, 3})

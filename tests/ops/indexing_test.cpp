@@ -146,6 +146,16 @@ TEST(ScatterND, WritesAndReduces) {
                Error);
 }
 
+TEST(Scatter, IsTheOldNameOfScatterElements) {
+  OpCase("Scatter", 9)
+      .input<float>({1, 4}, {1, 2, 3, 4})
+      .input<int64_t>({1, 2}, {1, 3})
+      .input<float>({1, 2}, {8, 9})
+      .attr("axis", int64_t{1})
+      .run()
+      .expect<float>(0, {1, 4}, {1, 8, 3, 9});
+}
+
 TEST(ScatterElements, WritesAlongTheAxis) {
   OpCase("ScatterElements", 13)
       .input<float>({1, 5}, {1, 2, 3, 4, 5})

@@ -1,0 +1,35 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "ops/registry.h"
+
+namespace plimsoll {
+namespace {
+
+// The texts of all cases, but for those that only infer.
+std::string all_cases() {
+  std::string text;
+  for (const auto& entry : std::filesystem::directory_iterator(PLIMSOLL_SOURCE_DIR "/tests/ops")) {
+    if (entry.path().filename().string().find("_test.cpp") == std::string::npos) continue;
+    std::stringstream content;
+    content << std::ifstream(entry.path()).rdbuf();
+    text += content.str();
+  }
+  return std::regex_replace(text, std::regex("SymbolicCase\\(\"\\w+\""), "");
+}
+
+// What bodies do is tested in tests/runtime/control_flow_test.cpp.
+TEST(Coverage, EveryOperatorHasACase) {
+  const std::string cases = all_cases();
+  for (const OpDef* op : all_ops()) {
+    if (op->control_flow || cases.find('"' + std::string(op->name) + '"') != std::string::npos) continue;
+    ADD_FAILURE() << "operator " << op->name << " has no case in tests/ops";
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll
