@@ -107,6 +107,7 @@ extern const OpDef op_conv_transpose = {
     .pack = pack_conv_transpose,
     .run = run_conv_transpose,
     .cost = cost,
+    .layout = layout_windowed,
 };
 
 }  // namespace plimsoll
