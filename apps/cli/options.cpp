@@ -81,6 +81,7 @@ SessionOptions EngineOptions::session_options() const {
   options.optimization_level = kLevels.at(level);
   options.placer = placer == "naive" ? Placer::kNaive : Placer::kGreedy;
   options.stop_after_pass = stop_after;
+  options.check_passes = check_passes;
   options.max_concurrent_runs = concurrent;
   options.poison = poison;
   return options;
@@ -99,6 +100,7 @@ void add_engine_options(CLI::App& app, EngineOptions& options) {
       ->check(CLI::IsMember({"none", "basic", "extended", "all"}));
   app.add_option("--stop-after", options.stop_after, "run only the first N optimization passes")
       ->check(CLI::Range(0, 1 << 20));
+  app.add_flag("--check-passes", options.check_passes, "prove the model anew after every optimization pass");
   app.add_option("--placer", options.placer, "how memory is shared: greedy, or naive (not at all)")
       ->check(CLI::IsMember({"naive", "greedy"}));
   app.add_flag("--poison", options.poison, "fill memory with NaN before use and after the last use");

@@ -149,6 +149,7 @@ class Graph {
   void for_each_graph(F&& f);
 
   Graph* outer() const { return outer_; }
+  void set_outer(Graph& graph) { outer_ = &graph; }  // of a body whose node moves
   Graph& root() { return *root_; }
   BumpArena& arena() const { return *arena_; }
   DimPool& dims() const { return *dims_; }
