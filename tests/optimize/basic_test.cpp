@@ -89,6 +89,25 @@ TEST(Identity, ReshapeOfReshape) {
   EXPECT_EQ(c.count("Reshape"), 1);
 }
 
+// A view in between may say that a symbol has a certain size.
+TEST(Identity, AViewThatTellsASizeStays) {
+  GraphCase c;
+  Edge* x = c.input({4, -1, 6});
+  Edge* y = c.node("Reshape", {x, c.constant<int64_t>({4}, {4, 5, 2, 3})});
+  c.output(c.node("Reshape", {y, c.constant<int64_t>({4}, {4, 5, 6, -1})}));
+  EXPECT_FALSE(c.apply(remove_identities));
+}
+
+TEST(Identity, ASplitThatTellsASizeStays) {
+  GraphCase c;
+  c.output(c.nodes("Split", {c.input({-1, 4}), c.constant<int64_t>({1}, {5})}, 1, c.attrs())[0]);
+  EXPECT_FALSE(c.apply(remove_identities));
+  GraphCase same;
+  same.output(same.node("Neg", {same.nodes("Split", {same.input({-1, 4})}, 1, same.attrs())[0]}));
+  EXPECT_TRUE(same.apply(remove_identities));
+  EXPECT_EQ(same.node_count(), 1);
+}
+
 TEST(Fold, ChainsOfConstants) {
   GraphCase c;
   Edge* a = c.node("Add", {c.weights({3}), c.weights({3})});
