@@ -219,6 +219,21 @@ TEST(Share, EqualNodesAndConstants) {
   EXPECT_EQ(c.count("Add"), 1);
 }
 
+// What recomputation cloned stays two nodes.
+TEST(Share, ClonesMadeOnPurposeStayApart) {
+  GraphCase c;
+  Edge* x = c.input({2, 3});
+  Edge* a = c.node("Exp", {x});
+  Edge* b = c.node("Exp", {x});
+  Edge* d = c.node("Exp", {x});
+  c.output(c.node("Mul", {c.node("Mul", {a, b}), d}));
+  b->producer->instance = d->producer->instance = 1;
+  EXPECT_TRUE(c.apply(share_subexpressions));
+  EXPECT_EQ(c.count("Exp"), 2);
+  c.optimize_all();
+  EXPECT_EQ(c.count("Exp"), 2);
+}
+
 TEST(Share, NotWithOtherAttributesOrInputs) {
   GraphCase c;
   Edge* x = c.input({3, 3});
