@@ -81,6 +81,7 @@ SessionOptions EngineOptions::session_options() const {
   options.optimization_level = kLevels.at(level);
   options.placer = placer == "naive" ? Placer::kNaive : Placer::kGreedy;
   options.stop_after_pass = stop_after;
+  options.check_passes = check_passes;
   options.max_concurrent_runs = concurrent;
   options.poison = poison;
   return options;
@@ -98,6 +99,7 @@ void add_engine_options(Arguments arguments, EngineOptions& options) {
       .one_of({"none", "basic", "extended", "all"});
   arguments.add_option("--stop-after", options.stop_after, "run only the first N optimization passes")
       .range(0, 1 << 20);
+  arguments.add_flag("--check-passes", options.check_passes, "prove the model anew after every optimization pass");
   arguments.add_option("--placer", options.placer, "how memory is shared: greedy, or naive (not at all)")
       .one_of({"naive", "greedy"});
   arguments.add_flag("--poison", options.poison, "fill memory with NaN before use and after the last use");

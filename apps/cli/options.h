@@ -31,6 +31,7 @@ struct EngineOptions {
   int threads = 0;
   std::string limit, level = "all", placer = "greedy", isa;
   int stop_after = -1;
+  bool check_passes = false;
   int concurrent = 1;
   bool poison = false;
 

@@ -19,8 +19,9 @@ struct SessionOptions {
   BusyPolicy when_busy = BusyPolicy::kWait;
   int64_t plan_cache_bytes = 16 << 20;  // what prepared shapes may take; the least recently used goes first
   GraphOptimizationLevel optimization_level = GraphOptimizationLevel::kAll;
-  int stop_after_pass = -1;  // run only the first N passes, to find the one that changes a result; -1: all
-  bool keep_arena = true;    // false: planned memory goes back to the operating system after every run
+  int stop_after_pass = -1;   // run only the first N passes, to find the one that changes a result; -1: all
+  bool check_passes = false;  // prove the model anew after every pass, for tests: an Error names the pass
+  bool keep_arena = true;     // false: planned memory goes back to the operating system after every run
   bool read_model_into_memory = false;  // instead of mapping it: immune to truncation of the file
   Placer placer = Placer::kGreedy;
   bool poison = false;       // fill arenas with NaN before use and values with NaN after their last use

@@ -102,6 +102,8 @@ struct Node {
   std::span<Edge*> outputs;     // likewise
   std::span<const Attribute> attributes;
   std::string_view overload;  // tells local functions of one name apart
+  // Not 0 for a clone that computes the same again on purpose: nodes of different numbers are never merged.
+  uint32_t instance = 0;
 
   Edge* input(size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }
   const Attribute* attribute(std::string_view attribute_name) const;
@@ -153,6 +155,7 @@ class Graph {
   void for_each_graph(F&& f);
 
   Graph* outer() const { return outer_; }
+  void set_outer(Graph& graph) { outer_ = &graph; }  // of a body whose node moves
   Graph& root() { return *root_; }
   BumpArena& arena() const { return *arena_; }
   DimPool& dims() const { return *dims_; }

@@ -164,6 +164,8 @@ class LayoutPass {
       if (layout.inputs[i]) inputs[i] = channels_last(*node.inputs[i], node);
     }
     for (size_t i = 0; i < layout.outputs.size(); ++i) {
+      // Another output of the node, which nobody uses, would be channels-last too.
+      if (i > 0 && !layout.outputs[i]) node.outputs[i] = nullptr;
       if (!layout.outputs[i] || node.outputs[i] == nullptr) continue;
       Edge* plain = node.outputs[i];
       Edge* last = editor_.renew_output(node, i);
@@ -177,10 +179,26 @@ class LayoutPass {
   // A node of the model that does what the layout does already.
   void drop_mover(Node& node) {
     const auto found = last_.find(node.inputs[0]);
+    Edge* output = node.outputs[0];
     if (found == last_.end()) {
-      last_[node.inputs[0]] = node.outputs[0];
-    } else if (!editor_.replace(*node.outputs[0], *found->second)) {
-      editor_.become(node, "", "Identity", {found->second}, {});
+      last_[node.inputs[0]] = output;
+      return;
+    }
+    Edge* last = found->second;
+    if (!editor_.replace(*output, *last)) {
+      editor_.become(node, "", "Identity", {last}, {});
+    } else if (output->producer != nullptr && last->producer == nullptr) {
+      rename(last, output);
+    }
+  }
+
+  // An output of the graph has taken the place of `from`.
+  void rename(const Edge* from, Edge* to) {
+    for (auto& [plain, last] : last_) {
+      if (last == from) last = to;
+    }
+    for (auto& [plain, last] : made_) {
+      if (last == from) last = to;
     }
   }
 

@@ -54,6 +54,7 @@ std::string key_of(const Node& node) {
   std::string key;
   append(key, node.op);
   append(key, node.opset);
+  append(key, node.instance);
   append(key, node.inputs.size());
   for (const Edge* input : node.inputs) append(key, input);
   append(key, node.outputs.size());

@@ -24,6 +24,10 @@ void splice(Graph& graph, size_t place, Graph& body) {
     for (Edge* e : inner->outputs) {
       if (e != nullptr) e->graph = &graph;
     }
+    for (const Attribute& a : inner->attributes) {
+      if (a.graph != nullptr) a.graph->set_outer(graph);
+      for (Graph* nested : a.graphs) nested->set_outer(graph);
+    }
   }
   for (Edge* e : body.initializers) {
     e->graph = &graph;

@@ -201,8 +201,9 @@ bool Editor::finish() {
                      [&](Node* a, Node* b) { return order_[a->id] < order_[b->id]; });
     std::copy(kept.begin(), kept.end(), graph->nodes.begin());
     graph->nodes.resize_down(kept.size());
-    graph->sort();
   }
+  // Sorting looks into the bodies of nodes: none of them may hold a dead one any more.
+  for (Graph* graph : graphs_) graph->sort();
   return true;
 }
 

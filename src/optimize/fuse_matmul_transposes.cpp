@@ -53,9 +53,13 @@ void fuse(Node& node, Editor& editor) {
   Node* next = editor.only_user(*y);
   if (is_op(next, "Transpose") && node.input(3) == nullptr && rank_of(y) >= 2) {
     const auto first = permutation_attribute(node, "perm_y", rank_of(y));
-    set_permutation(attributes, "perm_y", compose_permutations(first, permutation_of(*next)));
-    last = next;
-    changed = true;
+    const auto perm = compose_permutations(first, permutation_of(*next));
+    // The kernels write rows: columns stay side by side.
+    if (perm.back() == rank_of(y) - 1) {
+      set_permutation(attributes, "perm_y", perm);
+      last = next;
+      changed = true;
+    }
   }
   if (changed) editor.become(*last, kPlimsollDomain, "FusedMatMul", inputs, attributes.list());
 }

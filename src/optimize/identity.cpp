@@ -67,10 +67,15 @@ bool hands_on(const Node& node, const Editor& editor) {
   if (is_view(&node) || op == "Expand") return same_shape(x, node.outputs[0]);
   if (op == "Concat" || op == "Sum" || op == "Max" || op == "Min" || op == "Mean")
     return node.inputs.size() == 1;
-  if (op == "Split") return node.outputs.size() == 1;
+  // Its sizes may tell more than is known of its input.
+  if (op == "Split") return node.outputs.size() == 1 && same_shape(x, node.outputs[0]);
   if (op == "Pad") return is_noop_pad(node);
   if (op == "Slice") return is_noop_slice(node);
   return is_neutral_constant(node);
+}
+
+bool same_count(const Edge* a, const Edge* b) {
+  return rank_of(a) >= 0 && rank_of(b) >= 0 && product(a->facts.type.dims) == product(b->facts.type.dims);
 }
 
 // A view of a view is a view of what the first one saw.
@@ -83,6 +88,8 @@ bool skip_views(Node& node, Editor& editor) {
   }
   if (node.op_type != "Reshape" || node.opset < 5 || attribute_or(node, "allowzero", int64_t{0}) != 0)
     return false;
+  // What the view between them says of a size must not be lost.
+  if (!same_count(below->inputs[0], node.outputs[0])) return false;
   const auto shape = integers(node.input(1));
   if (!shape || std::find(shape->begin(), shape->end(), 0) != shape->end()) return false;
   editor.set_input(node, 0, below->inputs[0]);

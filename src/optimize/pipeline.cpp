@@ -1,6 +1,11 @@
 #include "optimize/pipeline.h"
 
+#include <fmt/format.h>
+
+#include <optional>
+
 #include "graph/infer.h"
+#include "optimize/check_graph.h"
 #include "optimize/rewrites.h"
 
 namespace plimsoll {
@@ -55,10 +60,15 @@ std::span<const Pass> passes() {
 }
 
 void optimize(Graph& root, const OptimizeOptions& options) {
+  std::optional<PassChecker> checker;
+  if (options.check_passes) checker.emplace(root);
   int done = 0;
   for (const Pass& pass : kPasses) {
-    if (options.stop_after >= 0 && done++ >= options.stop_after) return;
-    if (pass.level <= options.level) pass.apply(root, options);
+    if (options.stop_after >= 0 && done >= options.stop_after) return;
+    ++done;
+    if (pass.level > options.level) continue;
+    pass.apply(root, options);
+    if (checker) checker->check(fmt::format("pass {} ({})", done, pass.name));
   }
 }
 

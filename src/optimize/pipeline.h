@@ -17,6 +17,8 @@ struct OptimizeOptions {
   // Of ONNX's operators only those that the model's opset has are made: what is written is valid ONNX.
   // Raising the import instead would change what the other nodes mean.
   bool keep_opset = false;
+  // After every pass, prove the model anew (see check_graph.h) and throw naming the pass: for tests.
+  bool check_passes = false;
 };
 
 // Whether passes may make an operator that came with opset `since`.

@@ -44,6 +44,7 @@ void PreparedModel::prepare() {
   optimization.level = options_.level;
   optimization.stop_after = options_.stop_after_pass;
   optimization.keep_opset = options_.keep_opset;
+  optimization.check_passes = options_.check_passes;
   optimize(graph_, optimization);
   infer_graph(graph_);
   weights_ = std::make_unique<Weights>(graph_, options_.threads);

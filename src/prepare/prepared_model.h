@@ -16,9 +16,10 @@ struct PrepareOptions {
   int concurrent_runs = 1;
   int level = 3;  // of optimization: 0 to 3
   int stop_after_pass = -1;
-  bool keep_opset = false;   // see OptimizeOptions
-  bool naive = false;        // no memory is used twice
-  bool check_plans = false;  // run the independent checker on every plan
+  bool keep_opset = false;    // see OptimizeOptions
+  bool naive = false;         // no memory is used twice
+  bool check_passes = false;  // see OptimizeOptions
+  bool check_plans = false;   // run the independent checker on every plan
   bool read_into_memory = false;
 };
 

@@ -35,6 +35,7 @@ PrepareOptions prepare_options(const SessionOptions& options) {
   result.level = static_cast<int>(options.optimization_level);
   result.stop_after_pass = options.stop_after_pass;
   result.naive = options.placer == Placer::kNaive;
+  result.check_passes = options.check_passes;
   result.check_plans = options.poison;
   result.read_into_memory = options.read_model_into_memory;
   return result;

@@ -340,6 +340,12 @@ bool known_at_least(Dim a, Dim b) {
   std::vector<Term> negative;
   for (Term& t : difference.terms) {
     if (t.coefficient < 0) negative.push_back(t);
+    // Sizes are not negative, but a position held to -1 may be.
+    for (const DimFactor& f : t.factors) {
+      if (f.atom->function == DimFunction::kMax && !known_at_least(f.atom->a, 0) &&
+          !known_at_least(f.atom->b, 0))
+        return false;
+    }
   }
   auto at_least_one = [](const std::vector<DimFactor>& factors) {
     return std::all_of(factors.begin(), factors.end(),

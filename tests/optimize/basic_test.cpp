@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include "graph_case.h"
 #include "optimize/rewrites.h"
 
@@ -85,6 +87,25 @@ TEST(Identity, ReshapeOfReshape) {
   c.output(c.node("Reshape", {y, c.constant<int64_t>({3}, {-1, 3, 8})}));
   EXPECT_TRUE(c.apply(remove_identities));
   EXPECT_EQ(c.count("Reshape"), 1);
+}
+
+// A view in between may say that a symbol has a certain size.
+TEST(Identity, AViewThatTellsASizeStays) {
+  GraphCase c;
+  Edge* x = c.input({4, -1, 6});
+  Edge* y = c.node("Reshape", {x, c.constant<int64_t>({4}, {4, 5, 2, 3})});
+  c.output(c.node("Reshape", {y, c.constant<int64_t>({4}, {4, 5, 6, -1})}));
+  EXPECT_FALSE(c.apply(remove_identities));
+}
+
+TEST(Identity, ASplitThatTellsASizeStays) {
+  GraphCase c;
+  c.output(c.nodes("Split", {c.input({-1, 4}), c.constant<int64_t>({1}, {5})}, 1, c.attrs())[0]);
+  EXPECT_FALSE(c.apply(remove_identities));
+  GraphCase same;
+  same.output(same.node("Neg", {same.nodes("Split", {same.input({-1, 4})}, 1, same.attrs())[0]}));
+  EXPECT_TRUE(same.apply(remove_identities));
+  EXPECT_EQ(same.node_count(), 1);
 }
 
 TEST(Fold, ChainsOfConstants) {
@@ -198,6 +219,21 @@ TEST(Share, EqualNodesAndConstants) {
   EXPECT_EQ(c.count("Add"), 1);
 }
 
+// What recomputation cloned stays two nodes.
+TEST(Share, ClonesMadeOnPurposeStayApart) {
+  GraphCase c;
+  Edge* x = c.input({2, 3});
+  Edge* a = c.node("Exp", {x});
+  Edge* b = c.node("Exp", {x});
+  Edge* d = c.node("Exp", {x});
+  c.output(c.node("Mul", {c.node("Mul", {a, b}), d}));
+  b->producer->instance = d->producer->instance = 1;
+  EXPECT_TRUE(c.apply(share_subexpressions));
+  EXPECT_EQ(c.count("Exp"), 2);
+  c.optimize_all();
+  EXPECT_EQ(c.count("Exp"), 2);
+}
+
 TEST(Share, NotWithOtherAttributesOrInputs) {
   GraphCase c;
   Edge* x = c.input({3, 3});
@@ -243,6 +279,112 @@ TEST(ConstantBranches, TheChosenOneTakesTheNodesPlace) {
   EXPECT_EQ(c.count("Relu"), 1);
   EXPECT_EQ(c.node_count(), 1);
   EXPECT_EQ(c.root().outputs[0], out[0]);
+}
+
+// A body whose node moves out of a branch knows where it is now.
+TEST(ConstantBranches, BodiesWithinMoveAlong) {
+  GraphCase c;
+  Edge* x = c.input({3});
+  const auto one_node = [&](Graph& body, const char* op) {
+    Edge* in[] = {x};
+    Edge* out[] = {body.add_edge(op)};
+    body.add_node("", op, "", in, out);
+    body.outputs.push_back(out[0]);
+  };
+  const auto branch = [](const char* name, Graph* body) {
+    Attribute a;
+    a.name = name, a.type = AttributeType::kGraph, a.graph = body;
+    return a;
+  };
+  Graph* outer = c.arena().make<Graph>(c.root());
+  Graph* inner[] = {c.arena().make<Graph>(*outer), c.arena().make<Graph>(*outer)};
+  one_node(*inner[0], "Neg");
+  one_node(*inner[1], "Relu");
+  Edge* condition = c.root().add_edge("condition");
+  condition->facts = c.input({}, ElementType::kBool)->facts;
+  Edge* in[] = {c.root().inputs[1]};
+  Edge* out[] = {outer->add_edge("chosen")};
+  outer->add_node("", "If", "inner", in, out,
+                  std::vector{branch("then_branch", inner[0]), branch("else_branch", inner[1])});
+  outer->outputs.push_back(out[0]);
+  Graph* other = c.arena().make<Graph>(c.root());
+  one_node(*other, "Abs");
+  Edge* always[] = {c.constant<bool>({}, {true})};
+  Edge* result[] = {c.root().add_edge("result")};
+  c.root().add_node("", "If", "outer", always, result,
+                    std::vector{branch("then_branch", outer), branch("else_branch", other)});
+  c.output(result[0]);
+  c.ready();
+  OptimizeOptions options;
+  options.check_passes = true;
+  optimize(c.root(), options);
+  EXPECT_EQ(c.count("If"), 1);
+  EXPECT_EQ(inner[0]->outer(), &c.root());
+}
+
+// ---- the checker ------------------------------------------------------------------------------------
+
+std::string problem_of(Graph& root) {
+  try {
+    check_links(root);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(CheckGraph, FindsWhatAPassMayGetWrong) {
+  GraphCase c;
+  Edge* x = c.input({2, 3});
+  Edge* y = c.node("Relu", {x});
+  Edge* z = c.node("Neg", {y});
+  c.output(z);
+  c.ready();
+  Graph& root = c.root();
+  EXPECT_EQ(problem_of(root), "");
+  std::swap(root.nodes[0], root.nodes[1]);
+  EXPECT_THAT(problem_of(root), testing::HasSubstr("is not made before it"));
+  std::swap(root.nodes[0], root.nodes[1]);
+  y->producer = nullptr;
+  EXPECT_THAT(problem_of(root), testing::HasSubstr("another producer"));
+  y->producer = root.nodes[0];
+  root.nodes[1]->outputs[0] = y;
+  EXPECT_THAT(problem_of(root), testing::HasSubstr("made twice"));
+  root.nodes[1]->outputs[0] = z;
+  root.outputs[0] = root.add_edge("nobody's");
+  EXPECT_THAT(problem_of(root), testing::HasSubstr("is made by nobody"));
+}
+
+TEST(CheckGraph, NamesThePass) {
+  const auto after = [](void (*change)(GraphCase&)) {
+    GraphCase c;
+    Edge* y = c.node("Transpose", {c.input({2, 3})});
+    c.output(y);
+    c.ready();
+    PassChecker checker(c.root());
+    change(c);
+    try {
+      checker.check("this pass");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(after([](GraphCase&) {}), "");
+  // Not a node that a file could hold; other facts than inference finds; another shape of an output.
+  const std::string attribute = after([](GraphCase& c) {
+    c.root().nodes[0]->attributes = c.arena().copy(c.attrs().set("nonsense", int64_t{1}).list());
+  });
+  EXPECT_THAT(attribute, testing::StartsWith("this pass is wrong"));
+  EXPECT_THAT(attribute, testing::HasSubstr("nonsense"));
+  EXPECT_THAT(after([](GraphCase& c) { c.root().outputs[0]->facts.type = c.root().inputs[0]->facts.type; }),
+              testing::HasSubstr("inference finds"));
+  EXPECT_THAT(after([](GraphCase& c) {
+                c.root().nodes[0]->op_type = "Identity";
+                resolve(c.root());
+                infer_graph(c.root());
+              }),
+              testing::HasSubstr("output 0 was"));
 }
 
 TEST(Pipeline, StopsAfterN) {

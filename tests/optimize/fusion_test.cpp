@@ -269,5 +269,16 @@ TEST(Transposes, MergeAndCancel) {
   EXPECT_EQ(c.count("Transpose"), 1);
 }
 
+// The columns of a product stay together in memory: another last axis is not the product's business.
+TEST(MatMulTransposes, ALaterTransposeThatMovesTheLastAxisStays) {
+  for (const bool gemm : {false, true}) {
+    GraphCase c;
+    Edge* product = c.node(gemm ? "Gemm" : "MatMul", {c.input({2, 3}), c.weights({3, 4})});
+    c.output(c.transpose(product, {1, 0}));
+    c.optimize_all();
+    EXPECT_EQ(c.count("Transpose"), 1) << gemm;
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll

@@ -11,6 +11,7 @@
 #include "memory/bump_arena.h"
 #include "ops/invoke.h"
 #include "ops/registry.h"
+#include "optimize/check_graph.h"
 #include "optimize/editor.h"
 #include "optimize/pipeline.h"
 
@@ -137,7 +138,9 @@ class GraphCase {
     ready();
     const auto before = run();
     const std::vector<std::string> types = output_types();
+    PassChecker checker(root_);
     const bool changed = pass(root_, options);
+    checker.check("the pass");
     infer_graph(root_);
     EXPECT_EQ(output_types(), types);
     expect_near(run(), before);
@@ -148,6 +151,7 @@ class GraphCase {
     const auto before = run();
     OptimizeOptions options;
     options.level = level;
+    options.check_passes = true;
     optimize(root_, options);
     infer_graph(root_);
     expect_near(run(), before);

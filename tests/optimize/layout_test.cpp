@@ -185,5 +185,22 @@ TEST(Layout, FusedFormsToo) {
   EXPECT_EQ(c.fused("ScaleShift"), 1);
 }
 
+// The model's own Transpose, which the layout makes superfluous, gives the value its name.
+TEST(Layout, AnOutputMayBeTheChannelsLastFormOfAnother) {
+  GraphCase c;
+  Edge* y = conv(c, c.input({1, 3, 6, 6}), 4, 3);
+  c.output(c.transpose(y, {0, 2, 3, 1}));
+  c.output(y);
+  expect_transposes(c, 2);
+}
+
+TEST(Layout, IndicesThatNobodyReadsDoNotTurn) {
+  GraphCase c;
+  const int64_t kernel[] = {2, 2};
+  c.output(c.nodes("MaxPool", {c.input({1, 3, 6, 5})}, 2,
+                   c.attrs().set("kernel_shape", std::span<const int64_t>(kernel)))[0]);
+  expect_transposes(c, 2);
+}
+
 }  // namespace
 }  // namespace plimsoll

@@ -255,4 +255,45 @@ TEST(NonZero, ShapeComesFromTheData) {
   EXPECT_EQ(result[0].GetTensorData<int64_t>()[1], 3);
 }
 
+// A size of an outer value is known: what made the value is not needed, nor is what read its shape within.
+TEST(If, AKnownSizeThatOnlyANestedBodyUses) {
+  for (const auto level : {GraphOptimizationLevel::kDisableAll, GraphOptimizationLevel::kBasic,
+                           GraphOptimizationLevel::kExtended, GraphOptimizationLevel::kAll}) {
+    ModelBuilder model;
+    Edge* x = model.input("x", ElementType::kFloat, {"3"});
+    Edge* made = model.node("Relu", {x})[0];
+    Edge* outer = model.input("c", ElementType::kBool, {});
+    Edge* inner = model.input("d", ElementType::kBool, {});
+    Graph* yes = model.new_body();
+    Edge* shape = model.node_in(*yes, "Shape", {made})[0];
+    Edge* size = model.node_in(*yes, "Cast", {shape}, 1, {ModelBuilder::integer("to", 1)})[0];
+    std::vector<Attribute> branches;
+    for (const char* op : {"Add", "Mul"}) {
+      Graph* body = model.new_body();
+      body->set_outer(*yes);
+      body->outputs.push_back(model.node_in(*body, op, {x, size})[0]);
+      branches.push_back(ModelBuilder::body(branches.empty() ? "then_branch" : "else_branch", body));
+    }
+    yes->outputs.push_back(model.node_in(*yes, "If", {inner}, 1, branches)[0]);
+    Graph* no = model.new_body();
+    no->outputs.push_back(model.node_in(*no, "Neg", {x})[0]);
+    model.output(
+        model.node("If", {outer}, 1,
+                   {ModelBuilder::body("then_branch", yes), ModelBuilder::body("else_branch", no)})[0]);
+    const std::string bytes = model.bytes();
+    SessionOptions options;
+    options.SetGraphOptimizationLevel(level).SetIntraOpNumThreads(1);
+    Session session(Env(), bytes.data(), bytes.size(), options);
+    const std::string name = session.GetOutputs()[0].name;
+    const auto run = [&](bool c, bool d) {
+      const auto result =
+          session.Run({}, {"x", "c", "d"}, {numbers({1, 2, 4}), boolean(c), boolean(d)}, {name});
+      return result[0].GetTensorData<float>()[2];
+    };
+    EXPECT_EQ(run(true, true), 7);
+    EXPECT_EQ(run(true, false), 12);
+    EXPECT_EQ(run(false, true), -4);
+  }
+}
+
 }  // namespace plimsoll

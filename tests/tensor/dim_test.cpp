@@ -88,6 +88,16 @@ TEST_F(DimTest, ImportedExpressionsAreTheSame) {
   }
 }
 
+// A maximum is a size only if one of its sides is: Slice holds positions to -1.
+TEST_F(DimTest, AMaximumMayBeNegative) {
+  const Dim held = max(Dim(-1), s_ - Dim(7));
+  EXPECT_FALSE(known_at_least(held, Dim(0)));
+  EXPECT_TRUE(known_at_least(max(b_ - Dim(7), s_), Dim(1)));
+  const Dim count = max(Dim(0), Dim(0) - held);
+  EXPECT_EQ(count.evaluate([](std::string_view) { return 1; }), 1);
+  EXPECT_EQ(count.evaluate([](std::string_view) { return 9; }), 0);
+}
+
 TEST_F(DimTest, OverflowIsAnError) {
   const Dim huge = int64_t{1} << 62;
   EXPECT_THROW(huge * Dim(4), Error);
