@@ -12,7 +12,7 @@ namespace plimsoll::cli {
 namespace {
 
 struct OptimizeOptions {
-  std::string model, output;
+  std::string model, output, fused_domain;
   EngineOptions engine;
   bool json = false;
 };
@@ -20,7 +20,9 @@ struct OptimizeOptions {
 int optimize(const OptimizeOptions& options) {
   const Env env;
   const Model before(env, options.model, options.engine.session_options());
-  before.Save(options.output);
+  SaveOptions save;
+  save.fused = !options.fused_domain.empty();
+  before.Save(options.output, save);
   const Model after(env, options.output);
   const auto size = static_cast<int64_t>(std::filesystem::file_size(options.output));
   if (options.json) {
@@ -46,6 +48,11 @@ Command optimize_command(CLI::App& parent) {
       ->check(CLI::IsMember({"none", "basic", "extended", "all"}));
   app->add_option("--stop-after", options->engine.stop_after, "run only the first N passes")
       ->check(CLI::Range(0, 1 << 20));
+  app->add_option("--fused-domain", options->fused_domain,
+                  "ai.plimsoll: with our own fused operators, for Plimsoll only")
+      ->check(CLI::IsMember({"ai.plimsoll"}));
+  app->add_flag("--check-passes", options->engine.check_passes,
+                "prove the model anew after every optimization pass");
   add_json_option(*app, options->json);
   app->footer("Example: plimsoll optimize model.onnx smaller.onnx --level extended");
   return {app, [options] { return optimize(*options); }};

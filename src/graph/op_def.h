@@ -323,6 +323,7 @@ struct OpDef {
   void (*run)(const RunContext&) = nullptr;
   int64_t (*cost)(const NodeContext&) = nullptr;  // arithmetic operations; facts are concrete
   bool control_flow = false;      // has bodies: the runtime runs it (see runtime/control_flow.cpp)
+  bool channels_last = false;     // exists in our domain too, with an attribute of that name
   uint32_t optional_inputs = 0;   // bit i: input i, below inputs.least, may be absent
   uint32_t unaligned_inputs = 0;  // bit i: run reads input i bytewise, so a weight at any address will do
 };

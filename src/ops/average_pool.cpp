@@ -61,6 +61,7 @@ extern const OpDef op_average_pool = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .channels_last = true,
 };
 
 }  // namespace plimsoll

@@ -21,6 +21,7 @@ extern const OpDef op_conv = {
     .select = select_conv,
     .run = run_conv,
     .cost = cost_conv,
+    .channels_last = true,
 };
 
 }  // namespace plimsoll

@@ -410,6 +410,7 @@ extern const OpDef op_conv_transpose = {
     .select = select,
     .run = run,
     .cost = cost,
+    .channels_last = true,
 };
 
 }  // namespace plimsoll

@@ -25,6 +25,7 @@ extern const OpDef op_global_average_pool = {
     .attrs = read_global_pool,
     .infer = infer_global_pool,
     .run = run,
+    .channels_last = true,
 };
 
 }  // namespace plimsoll

@@ -77,6 +77,7 @@ extern const OpDef op_max_pool = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .channels_last = true,
 };
 
 }  // namespace plimsoll

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/channels_last.h"
+
 namespace plimsoll {
 namespace {
 
@@ -28,7 +30,7 @@ void read_window(AttrContext& c, WindowAttrs& window) {
   window.strides = read_list(c, "strides", 1);
   window.dilations = read_list(c, "dilations", 1);
   window.pads = read_list(c, "pads", 0);
-  window.channels_last = c.integer("channels_last", 0) != 0;
+  window.channels_last = read_channels_last(c);
   const std::string_view name = c.text("auto_pad", "NOTSET");
   if (name == "VALID") {
     window.auto_pad = AutoPad::kValid;

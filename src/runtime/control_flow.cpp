@@ -195,10 +195,17 @@ class LoopRun {
     dynamic_.free_tensor(scan.block);
   }
 
-  // No iteration took place: the element's shape is what inference knows, unknown sizes count as 0.
+  // No iteration took place: the element's shape is what is known without one, at the shape that the program
+  // is for; sizes that only an iteration could tell count as 0.
   void empty_scan(size_t i, std::vector<int64_t>& dims, ElementType& type) const {
-    const Facts& facts = body_.program->graph->outputs[1 + carried_.size() + i]->facts;
+    const size_t output = 1 + carried_.size() + i;
+    const ProgramValue& element = body_.program->values[body_.program->outputs[output]];
+    const Facts& facts = body_.program->graph->outputs[output]->facts;
     type = facts.type.type;
+    if (element.is_static) {
+      dims.insert(dims.end(), element.view.dims.begin(), element.view.dims.end());
+      return;
+    }
     for (Dim d : facts.type.dims) dims.push_back(d.is_constant() ? d.value() : 0);
   }
 

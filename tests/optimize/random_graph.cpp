@@ -47,6 +47,11 @@ RandomGraph::RandomGraph(uint32_t seed, int steps)
     graph_->outputs.push_back(edge);
     output_names_.emplace_back(edge->name);
   }
+  for (const Item& item : empty_) {
+    item.edge->facts.type.type = ElementType::kFloat;
+    graph_->outputs.push_back(item.edge);
+    output_names_.emplace_back(item.edge->name);
+  }
   if (graph_->outputs.empty()) {
     Edge* edge = node("Identity", {items_[0].edge});
     edge->facts.type.type = ElementType::kFloat;
@@ -240,7 +245,8 @@ RandomGraph::Item RandomGraph::image() {
 }
 
 void RandomGraph::keep(Edge* edge, Shape shape) {
-  items_.push_back({edge, std::move(shape)});
+  // Most operators have nothing to say of a tensor without elements.
+  (count(shape) > 0 ? items_ : empty_).push_back({edge, std::move(shape)});
 }
 
 int64_t RandomGraph::count(const Shape& shape) {
@@ -327,6 +333,7 @@ void RandomGraph::step() {
       {&RandomGraph::dropout, 2},
       {&RandomGraph::residual, 3},
       {&RandomGraph::branch, 4},
+      {&RandomGraph::loop, 2},
   };
   static const int total = [] {
     int sum = 0;
@@ -1226,6 +1233,7 @@ Edge* RandomGraph::branch_result(const Item& x, Graph& body) {
 void RandomGraph::branch() {
   const Item x = ranked(1, 5);
   if (x.edge == nullptr || depth_ >= 2) return;
+  if (chance(0.25)) return uneven_branch(x);
   Edge* condition = nullptr;
   if (chance(0.2)) {
     condition =
@@ -1248,6 +1256,79 @@ void RandomGraph::branch() {
   keep(node("If", {condition},
             {ModelBuilder::body("then_branch", then_branch), ModelBuilder::body("else_branch", else_branch)}),
        x.shape);
+}
+
+// One branch hands x on, the other one joins it to itself: what follows does not know the size.
+void RandomGraph::uneven_branch(const Item& x) {
+  Shape shape = x.shape;
+  const bool taken = chance(0.5);
+  const auto axis = static_cast<size_t>(between(0, static_cast<int64_t>(shape.size()) - 1));
+  if (count(shape) > 600) return;
+  if (taken) shape[axis] *= 2;
+  Edge* size = dimension(x, axis);
+  Edge* condition = node("Equal", {size, integers({x.shape[axis] + (taken ? 0 : 1)})});
+  Graph* bodies[] = {arena_.make<Graph>(*current_), arena_.make<Graph>(*current_)};
+  Graph* outside = current_;
+  for (size_t i = 0; i < 2; ++i) {
+    current_ = bodies[i];
+    Edge* result = i == 0 ? node("Concat", {x.edge, x.edge}, {attribute("axis", static_cast<int64_t>(axis))})
+                          : node("Identity", {x.edge});
+    result->facts.type.type = ElementType::kFloat;
+    bodies[i]->name = i == 0 ? "then" : "else";
+    bodies[i]->outputs.push_back(result);
+  }
+  current_ = outside;
+  keep(node("If", {condition},
+            {ModelBuilder::body("then_branch", bodies[0]), ModelBuilder::body("else_branch", bodies[1])}),
+       shape);
+}
+
+// x turned `turns` times, each time scanned out.
+void RandomGraph::loop() {
+  const Item x = ranked(1, 4);
+  if (x.edge == nullptr || depth_ >= 1 || count(x.shape) > 400) return;
+  const int64_t turns = between(0, 3);
+  Edge* most = constant({}, std::vector<int64_t>{turns});
+  if (chance(0.5)) {  // not known before the run
+    const Item y = ranked(0, 5);
+    Edge* bounded = node("Tanh", {node("ReduceMax", {y.edge}, {attribute("keepdims", int64_t{0})})});
+    Edge* zero = node("Mul", {bounded, constant({}, std::vector<float>{0})});
+    most = node("Add", {node("Cast", {zero}, {attribute("to", int64_t{7})}), most});
+  }
+  Graph* body = arena_.make<Graph>(*current_);
+  body->name = "body";
+  const auto input = [&](ElementType type) {
+    Edge* edge = body->add_edge(fmt::format("v{}", next_++));
+    edge->facts.type.type = type;
+    edge->facts.type.ranked = type != ElementType::kFloat;
+    body->inputs.push_back(edge);
+    return edge;
+  };
+  input(ElementType::kInt64);
+  Edge* go_on = input(ElementType::kBool);
+  const Item carried = {input(ElementType::kFloat), x.shape};
+  Graph* outside = current_;
+  current_ = body;
+  Edge* condition = node("Identity", {go_on});
+  condition->facts.type.type = ElementType::kBool;
+  current_ = outside;
+  Edge* next = branch_result(carried, *body);
+  current_ = body;
+  Edge* scanned = chance(0.5) ? node("Identity", {next}) : node("Add", {x.edge, next});
+  current_ = outside;
+  for (Edge* edge : {next, scanned}) edge->facts.type.type = ElementType::kFloat;
+  for (Edge* edge : {condition, next, scanned}) body->outputs.push_back(edge);
+  const std::vector<Edge*> results =
+      nodes("Loop", {most, nullptr, x.edge}, 2, {ModelBuilder::body("body", body)});
+  keep(results[0], x.shape);
+  Shape shape = x.shape;
+  shape.insert(shape.begin(), turns);
+  keep(results[1], shape);
+  if (chance(0.5)) return;
+  Edge* one = opset_ < 13 ? node("Unsqueeze", {x.edge}, {attribute("axes", Shape{0})})
+                          : node("Unsqueeze", {x.edge, integers({0})});
+  ++shape[0];
+  keep(node("Concat", {results[1], one}, {attribute("axis", int64_t{0})}), shape);
 }
 
 }  // namespace plimsoll

@@ -122,6 +122,8 @@ class RandomGraph {
   void dropout();
   void residual();
   void branch();
+  void uneven_branch(const Item& x);
+  void loop();
   Edge* branch_result(const Item& x, Graph& body);
   Edge* dimension(const Item& x, size_t axis);
 
@@ -134,7 +136,7 @@ class RandomGraph {
   OpsetImport imports_[1];
   int opset_ = 0;
   std::mt19937 random_;
-  std::vector<Item> items_;
+  std::vector<Item> items_, empty_;
   std::vector<Value> inputs_;
   std::vector<std::string> input_names_, output_names_;
   int next_ = 0;
