@@ -6,7 +6,7 @@ COMMAND_PACKAGES=(g++ cmake ninja-build ccache python3
   libprotozero-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev)
 BUILD_PACKAGES=("${COMMAND_PACKAGES[@]}" libgtest-dev libgmock-dev)
 MICRO_PACKAGES=(libbenchmark-dev libdnnl-dev ocl-icd-opencl-dev) # oneDNN's CMake file asks for OpenCL
-TEST_PACKAGES=(libonnx-testdata python3-numpy)
+TEST_PACKAGES=(libonnx-testdata python3-numpy python3-onnx)
 PYTHON_PACKAGES=(pybind11-dev python3-dev python3-pytest python3-numpy)
 DOCTOR_PACKAGES=(python3-torch python3-psutil)
 MODEL_PACKAGES=(python3-numpy python3-torch python3-torchvision)

@@ -4,7 +4,7 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests exec_tests exec_trouble lab_tests watch_tests watch_trouble verdicts python_tests conformance golden_verify include_rule clang_format install)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests optimize_tests exec_tests exec_trouble lab_tests watch_tests watch_trouble verdicts python_tests conformance golden_verify include_rule clang_format install)
 FULL_STAGES=(asan mutations_full tsan verdicts_full chaos_full unexplained watch_page version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
@@ -84,6 +84,12 @@ tools_tests() {
 cli_tests() {
   need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
   /usr/bin/python3 tests/cli/test_cli.py
+}
+
+# What `plimsoll optimize` writes is ONNX.
+optimize_tests() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-onnx"
+  /usr/bin/python3 tests/cli/test_optimize.py
 }
 
 watch_tests() {

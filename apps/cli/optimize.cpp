@@ -13,7 +13,7 @@ namespace plimsoll::cli {
 namespace {
 
 struct OptimizeOptions {
-  std::string model, output;
+  std::string model, output, fused_domain;
   EngineOptions engine;
   bool json = false;
 };
@@ -21,7 +21,9 @@ struct OptimizeOptions {
 int optimize(const OptimizeOptions& options) {
   const Env env;
   const Model before(env, options.model, options.engine.session_options());
-  before.Save(options.output);
+  SaveOptions save;
+  save.fused = !options.fused_domain.empty();
+  before.Save(options.output, save);
   const Model after(env, options.output);
   const auto size = static_cast<int64_t>(std::filesystem::file_size(options.output));
   if (options.json) {
@@ -47,6 +49,12 @@ Command optimize_command(Arguments parent) {
       .one_of({"none", "basic", "extended", "all"});
   arguments.add_option("--stop-after", options->engine.stop_after, "run only the first N passes")
       .range(0, 1 << 20);
+  arguments
+      .add_option("--fused-domain", options->fused_domain,
+                  "ai.plimsoll: with our own fused operators, for Plimsoll only")
+      .one_of({"ai.plimsoll"});
+  arguments.add_flag("--check-passes", options->engine.check_passes,
+                     "prove the model anew after every optimization pass");
   add_json_option(arguments, options->json);
   arguments.footer("Example: plimsoll optimize model.onnx smaller.onnx --level extended");
   return {arguments, [options] { return optimize(*options); }};

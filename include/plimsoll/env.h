@@ -15,7 +15,8 @@ namespace plimsoll {
 struct EnvOptions {
   int64_t memory_limit_bytes = 0;  // a line over all sessions together; 0: none
   // The most that kernels may use: "sse4", "avx2", "avx512" or "" for the best this machine has. It
-  // holds for the whole process, because kernels are chosen once; set it before the first Session.
+  // holds for the whole process, because weights are packed for it: another one while a Session lives
+  // is an Error (kInvalidArgument).
   std::string instruction_set;
 };
 

@@ -32,12 +32,18 @@ struct ModelInfo {
   int64_t ir_version = 0;
   std::map<std::string, int64_t> opsets;
   std::vector<ValueInfo> inputs, outputs;
-  std::map<std::string, int64_t> operators;  // how often each occurs, bodies included
+  std::map<std::string, int64_t> operators;  // how often each occurs, in bodies and functions too
   std::vector<std::string> not_implemented;  // those this version cannot run
   int64_t node_count = 0;
   int64_t weight_count = 0;
   int64_t weight_bytes = 0;
   std::map<std::string, std::string> metadata;
+};
+
+struct SaveOptions {
+  // Fused operators of our own (domain ai.plimsoll) and channels-last tensors too: only Plimsoll opens the
+  // file.
+  bool fused = false;
 };
 
 class Model {
@@ -53,11 +59,13 @@ class Model {
   // and no tensor memory is allocated. With `limit_bytes` of the options set, a model that cannot fit
   // throws kBudgetExceeded naming the node that needs the most and the smallest limit that would do.
   //
-  // A session plans shapes that it is told when it is opened (those that the model fixes, or its argument `shapes`)
-  // before it loads the weights, others beside them, which for small models takes more at the worst moment.
+  // A session plans shapes that it is told when it is opened (those that the model fixes, or its argument
+  // `shapes`) before it loads the weights, others beside them, which for small models takes more at the worst
+  // moment.
   Plan MakePlan(const Shapes& shapes = {}, bool told_at_opening = false) const;
-  // Writes the model after optimization, still ONNX.
-  void Save(const std::string& path) const;
+  // Writes the model after optimization, in ONNX's own operators and the opset it came with. Local functions
+  // are inlined.
+  void Save(const std::string& path, const SaveOptions& options = {}) const;
 
  private:
   struct Impl;

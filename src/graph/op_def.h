@@ -475,6 +475,7 @@ struct OpDef {
   void (*layout)(LayoutContext&) = nullptr;   // none: its axes stay where ONNX has them
   void (*region)(RegionContext&) = nullptr;   // none: whole inputs are needed
   const ControlFlow* control_flow = nullptr;  // it has bodies: this takes the place of run
+  bool channels_last = false;                 // exists in our domain too, with an attribute of that name
   uint32_t optional_inputs = 0;               // bit i: input i, below inputs.least, may be absent
   uint32_t unaligned_inputs = 0;  // bit i: run reads input i bytewise, so a weight at any address will do
 };

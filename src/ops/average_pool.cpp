@@ -64,6 +64,7 @@ extern const OpDef op_average_pool = {
     .run = run,
     .layout = layout_windowed,
     .region = region_pool,
+    .channels_last = true,
 };
 
 }  // namespace plimsoll

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "kernels/normalize.h"
+#include "ops/channels_last.h"
 #include "ops/elementwise.h"
 #include "ops/normalization.h"
 
@@ -20,7 +21,7 @@ const void* attrs(AttrContext& c) {
   unary_attrs(c);
   a->epsilon = c.real("epsilon", 1e-5f);
   a->momentum = c.real("momentum", 0.9f);
-  a->channels_last = c.integer("channels_last", 0) != 0;
+  a->channels_last = read_channels_last(c);
   if (c.opset() >= 14) a->trains = c.integer("training_mode", 0) != 0;
   if (c.opset() < 9) a->per_channel = c.integer("spatial", 1) != 0;
   if (c.opset() < 7) c.ignore("is_test");
@@ -190,6 +191,7 @@ extern const OpDef op_batch_normalization = {
     .select = select,
     .run = run,
     .cost = cost_elementwise,
+    .channels_last = true,
 };
 
 }  // namespace plimsoll

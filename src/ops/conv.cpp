@@ -23,6 +23,7 @@ extern const OpDef op_conv = {
     .cost = cost_conv,
     .layout = layout_windowed,
     .region = region_conv,
+    .channels_last = true,
 };
 
 }  // namespace plimsoll

@@ -108,6 +108,7 @@ extern const OpDef op_conv_transpose = {
     .run = run_conv_transpose,
     .cost = cost,
     .layout = layout_windowed,
+    .channels_last = true,
 };
 
 }  // namespace plimsoll

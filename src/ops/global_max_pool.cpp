@@ -29,6 +29,7 @@ extern const OpDef op_global_max_pool = {
     .run = run,
     .layout = layout_global_pool,
     .region = region_global_pool,
+    .channels_last = true,
 };
 
 }  // namespace plimsoll

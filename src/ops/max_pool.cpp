@@ -80,6 +80,7 @@ extern const OpDef op_max_pool = {
     .run = run,
     .layout = layout_windowed,
     .region = region_pool,
+    .channels_last = true,
 };
 
 }  // namespace plimsoll

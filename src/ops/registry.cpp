@@ -11,7 +11,8 @@ std::span<const OpDef* const> all_ops() {
 const OpDef* find_op(std::string_view domain, std::string_view name) {
   if (domain == "ai.onnx") domain = "";
   for (const OpDef* op : kOpTable) {
-    if (op->name == name && op->domain == domain) return op;
+    if (op->name != name) continue;
+    if (op->domain == domain || (op->channels_last && domain == kPlimsollDomain)) return op;
   }
   return nullptr;
 }

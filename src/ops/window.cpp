@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/channels_last.h"
+
 namespace plimsoll {
 namespace {
 
@@ -32,7 +34,7 @@ void read_window_lists(AttrContext& c, WindowAttrs& window) {
 
 void read_window(AttrContext& c, WindowAttrs& window) {
   read_window_lists(c, window);
-  window.channels_last = c.integer("channels_last", 0) != 0;
+  window.channels_last = read_channels_last(c);
   const std::string_view name = c.text("auto_pad", "NOTSET");
   if (name == "VALID") {
     window.auto_pad = AutoPad::kValid;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <unordered_map>
 
 #include "graph/infer.h"
@@ -173,7 +174,9 @@ class LayoutPass {
       last_[plain] = last;
       made_.emplace_back(plain, last);
     }
-    editor_.become(node, node.domain, node.op_type, inputs, attributes.list());
+    const bool is_ours = std::any_of(attributes.list().begin(), attributes.list().end(),
+                                     [](const Attribute& a) { return a.name == "channels_last"; });
+    editor_.become(node, is_ours ? kPlimsollDomain : node.domain, node.op_type, inputs, attributes.list());
   }
 
   // A node of the model that does what the layout does already.

@@ -83,9 +83,12 @@ void Editor::become(Node& node, std::string_view domain, std::string_view op_typ
   const std::vector<Edge*> before(node.inputs.begin(), node.inputs.end());
   for (Edge* edge : inputs) add_use(edge, node);
   for (Edge* edge : before) drop_use(edge, node);
-  node.domain = arena().copy(domain);
-  node.op_type = arena().copy(op_type);
-  node.opset = node.graph->opset(node.domain);
+  // The same operator keeps the version it was written for, which is a local function's own.
+  if (node.domain != domain || node.op_type != op_type) {
+    node.domain = arena().copy(domain);
+    node.op_type = arena().copy(op_type);
+    node.opset = node.graph->opset(node.domain);
+  }
   node.inputs = arena().copy(inputs);
   node.attributes = arena().copy(attributes);
   resolve(node, arena());

@@ -37,17 +37,17 @@ constexpr Pass kPasses[] = {
     {"activations", 2, recognize_activations},
     {"gelu", 2, recognize_gelu},
     {"layer_normalization", 2, recognize_layer_normalization},
-    {"conv_affine", 2, fuse_conv_affine},
-    {"conv_residual", 2, fuse_conv_residual},
-    {"matmul", 2, fuse_matmul},
-    {"scale_shift", 2, fuse_scale_shift},
-    {"fuse_activations", 2, fuse_activations},
-    {"channels_last", 3, use_channels_last},
+    {"conv_affine", 2, fuse_conv_affine, true},
+    {"conv_residual", 2, fuse_conv_residual, true},
+    {"matmul", 2, fuse_matmul, true},
+    {"scale_shift", 2, fuse_scale_shift, true},
+    {"fuse_activations", 2, fuse_activations, true},
+    {"channels_last", 3, use_channels_last, true},
     {"transposes", 2, simplify_transposes},
-    {"matmul_transposes", 2, fuse_matmul_transposes},
-    {"matmul", 2, fuse_matmul},
-    {"fuse_activations", 2, fuse_activations},
-    {"matmul_residual", 2, fuse_matmul_residual},
+    {"matmul_transposes", 2, fuse_matmul_transposes, true},
+    {"matmul", 2, fuse_matmul, true},
+    {"fuse_activations", 2, fuse_activations, true},
+    {"matmul_residual", 2, fuse_matmul_residual, true},
     {"fold_constants", 1, fold_constants},
     {"common_subexpressions", 1, share_subexpressions},
     {"dead_code", 1, remove_dead_code},
@@ -66,7 +66,7 @@ void optimize(Graph& root, const OptimizeOptions& options) {
   for (const Pass& pass : kPasses) {
     if (options.stop_after >= 0 && done >= options.stop_after) return;
     ++done;
-    if (pass.level > options.level) continue;
+    if (pass.level > options.level || (pass.makes_ours && options.only_onnx)) continue;
     pass.apply(root, options);
     if (checker) checker->check(fmt::format("pass {} ({})", done, pass.name));
   }

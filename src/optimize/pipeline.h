@@ -17,6 +17,8 @@ struct OptimizeOptions {
   // Of ONNX's operators only those that the model's opset has are made: what is written is valid ONNX.
   // Raising the import instead would change what the other nodes mean.
   bool keep_opset = false;
+  // No operators of our own (domain ai.plimsoll): whoever knows ONNX can open what is written.
+  bool only_onnx = false;
   // After every pass, prove the model anew (see check_graph.h) and throw naming the pass: for tests.
   bool check_passes = false;
 };
@@ -32,6 +34,7 @@ struct Pass {
   const char* name;
   int level;
   bool (*apply)(Graph& root, const OptimizeOptions& options);
+  bool makes_ours = false;  // operators of our own domain: left out where ONNX must be kept to
 };
 
 std::span<const Pass> passes();

@@ -72,14 +72,14 @@ bool as_divided_hard_swish(Node& node, Editor& editor) {
 }
 
 // x * f(x), where f is Sigmoid or HardSigmoid(1/6, 1/2).
-bool as_gated(Node& node, Editor& editor, bool hard_swish) {
+bool as_gated(Node& node, Editor& editor, bool silu, bool hard_swish) {
   if (!is_op(&node, "Mul")) return false;
   for (size_t i = 0; i < 2; ++i) {
     const Edge* gate = node.inputs[i];
     Edge* x = node.inputs[1 - i];
     if (gate->producer == nullptr || gate->producer->input(0) != x || editor.only_user(*gate) == nullptr)
       continue;
-    if (maker(gate, "Sigmoid") != nullptr) {
+    if (silu && maker(gate, "Sigmoid") != nullptr) {
       editor.become(node, kPlimsollDomain, "Silu", {x}, {});
       return true;
     }
@@ -102,7 +102,7 @@ bool recognize_activations(Graph& root, const OptimizeOptions& options) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node) || node->outputs.empty() || !is_f32(node->outputs[0])) continue;
       if (as_hard_sigmoid(*node, editor) || (hard_swish && as_divided_hard_swish(*node, editor))) continue;
-      as_gated(*node, editor, hard_swish);
+      as_gated(*node, editor, !options.only_onnx, hard_swish);
     }
   }
   return editor.finish();

@@ -51,16 +51,9 @@ class Inliner {
     for (const Edge* edge : edges) names_.insert(std::string(edge->name));
   }
 
-  const Function* function_of(const Node& node) const {
-    for (const Function& f : root_.functions) {
-      if (f.domain == node.domain && f.name == node.op_type) return &f;
-    }
-    return nullptr;
-  }
-
   void expand(Graph& graph, const std::vector<Node*>& nodes, std::vector<Node*>& out) {
     for (Node* node : nodes) {
-      const Function* function = function_of(*node);
+      const Function* function = find_function(root_, *node);
       if (function != nullptr) {
         expand_call(graph, *node, *function, out);
         continue;
@@ -150,6 +143,7 @@ class Inliner {
     Node* copy = graph.add_node(node.domain, node.op_type, fmt::format("{}/{}", call.caller.name, node.name),
                                 inputs, outputs, attributes);
     copy->opset = opset_of(node, call.function);
+    copy->overload = node.overload;
     return copy;
   }
 
@@ -170,6 +164,8 @@ class Inliner {
       if (given == nullptr) return;
       out.push_back(*given);
       out.back().name = a.name;
+      if (given->graph != nullptr) adopt(*given->graph, graph, call);
+      for (Graph* body : given->graphs) adopt(*body, graph, call);
       return;
     }
     Attribute copy = a;
@@ -178,6 +174,15 @@ class Inliner {
     for (size_t i = 0; i < bodies.size(); ++i) bodies[i] = copy_graph(*a.graphs[i], graph, call);
     copy.graphs = bodies;
     out.push_back(copy);
+  }
+
+  // A body that the caller gives moves to where the function uses it.
+  void adopt(Graph& body, Graph& outer, const Call& call) {
+    if (!adopted_.insert(&body).second)
+      fail(ErrorCode::kNotImplemented,
+           "{}: a body that is given to function '{}' and used twice is not implemented", call.caller.label(),
+           call.function.name);
+    body.set_outer(outer);
   }
 
   Graph* copy_graph(const Graph& body, Graph& outer, Call& call) {
@@ -220,14 +225,23 @@ class Inliner {
   Graph& root_;
   std::vector<const Function*> active_;
   std::unordered_set<std::string> names_;
+  std::unordered_set<const Graph*> adopted_;
   size_t node_count_ = 0;
 };
 
 }  // namespace
 
+const Function* find_function(const Graph& root, const Node& node) {
+  for (const Function& f : root.functions) {
+    if (f.domain == node.domain && f.name == node.op_type && f.overload == node.overload) return &f;
+  }
+  return nullptr;
+}
+
 void inline_functions(Graph& root) {
   if (root.functions.empty()) return;
   Inliner(root).expand(root);
+  root.functions = {};
 }
 
 }  // namespace plimsoll

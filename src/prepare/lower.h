@@ -5,11 +5,15 @@
 
 namespace plimsoll {
 
+// The local function of the model that the node calls; null if it is an operator.
+const Function* find_function(const Graph& root, const Node& node);
+
 // Replaces every node, in bodies too, that names a local function of the model by the function's body:
 // its inputs and outputs take the place of the body's, references to attributes the caller's values or
 // the defaults. Functions may call others; one that reaches itself is an Error (kInvalidModel). Names
 // of new edges and nodes begin with the caller's name and stay unique. Nodes need not be resolved, and
-// new ones are not.
+// new ones are not; their version is the one that the function imports. Afterwards the model has no
+// functions.
 void inline_functions(Graph& root);
 
 }  // namespace plimsoll

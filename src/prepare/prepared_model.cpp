@@ -2,6 +2,7 @@
 
 #include "ops/registry.h"
 #include "optimize/pipeline.h"
+#include "prepare/lower.h"
 
 namespace plimsoll {
 
@@ -38,12 +39,14 @@ void PreparedModel::prepare() {
       fail(ErrorCode::kNotImplemented, "input '{}': type {} is not implemented; only tensors are",
            input->name, to_string(input->facts.type));
   }
+  inline_functions(graph_);
   resolve(graph_);
   infer_graph(graph_);
   OptimizeOptions optimization;
   optimization.level = options_.level;
   optimization.stop_after = options_.stop_after_pass;
   optimization.keep_opset = options_.keep_opset;
+  optimization.only_onnx = options_.only_onnx;
   optimization.check_passes = options_.check_passes;
   optimize(graph_, optimization);
   infer_graph(graph_);

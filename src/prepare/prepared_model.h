@@ -16,6 +16,7 @@ struct PrepareOptions {
   int concurrent_runs = 1;
   int level = 3;  // of optimization: 0 to 3
   int stop_after_pass = -1;
+  bool only_onnx = false;     // see OptimizeOptions
   bool keep_opset = false;    // see OptimizeOptions
   bool naive = false;         // no memory is used twice
   bool check_passes = false;  // see OptimizeOptions

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "ops/registry.h"
 #include "plimsoll/env.h"
+#include "prepare/lower.h"
 
 namespace plimsoll {
 namespace {
@@ -68,22 +69,28 @@ ModelInfo describe_model(Graph& graph) {
   for (const Edge* edge : graph.outputs) info.outputs.push_back(describe_edge(*edge));
   for (const NameValue& entry : graph.metadata) info.metadata[std::string(entry.name)] = entry.value;
   std::set<std::string> missing;
-  graph.for_each_graph([&](Graph& inner) {
-    for (const Node* node : inner.nodes) {
-      const std::string name =
-          fmt::format("{}{}{}", node->domain, node->domain.empty() ? "" : ".", node->op_type);
-      ++info.operators[name];
-      ++info.node_count;
-      const bool local = std::any_of(graph.functions.begin(), graph.functions.end(), [&](const Function& f) {
-        return f.domain == node->domain && f.name == node->op_type;
-      });
-      if (!local && find_op(node->domain, node->op_type) == nullptr) missing.insert(name);
-    }
-    for (const Edge* edge : inner.initializers) {
-      ++info.weight_count;
-      info.weight_bytes += static_cast<int64_t>(edge->data->bytes.size());
-    }
-  });
+  // The model, then every local function that is called, once each.
+  std::vector<Graph*> written = {&graph};
+  for (size_t i = 0; i < written.size(); ++i) {
+    written[i]->for_each_graph([&](Graph& inner) {
+      for (const Node* node : inner.nodes) {
+        const std::string name =
+            fmt::format("{}{}{}", node->domain, node->domain.empty() ? "" : ".", node->op_type);
+        ++info.operators[name];
+        ++info.node_count;
+        if (const Function* function = find_function(graph, *node)) {
+          if (std::find(written.begin(), written.end(), function->body) == written.end())
+            written.push_back(function->body);
+        } else if (find_op(node->domain, node->op_type) == nullptr) {
+          missing.insert(name);
+        }
+      }
+      for (const Edge* edge : inner.initializers) {
+        ++info.weight_count;
+        info.weight_bytes += static_cast<int64_t>(edge->data->bytes.size());
+      }
+    });
+  }
   info.not_implemented.assign(missing.begin(), missing.end());
   return info;
 }

@@ -1,6 +1,9 @@
 #include "plimsoll/env.h"
 
+#include <fmt/format.h>
 #include <hwy/highway.h>
+
+#include <algorithm>
 
 #include "base/fail.h"
 #include "runtime/env_impl.h"
@@ -25,24 +28,47 @@ int64_t usable_targets() {
   return hwy::SupportedTargets() & HWY_TARGETS;
 }
 
+const char* name_of(int64_t targets) {
+  if ((targets & HWY_AVX3) != 0) return "avx512";
+  if ((targets & HWY_AVX2) != 0) return "avx2";
+  if ((targets & HWY_SSE4) != 0) return "sse4";
+  if ((targets & HWY_NEON) != 0) return "neon";
+  return "scalar";
+}
+
+}  // namespace
+
+namespace {
+
+void set_instruction_set(const std::string& name) {
+  const auto* level = std::find_if(std::begin(kLevels), std::end(kLevels),
+                                   [&](const Level& candidate) { return candidate.name == name; });
+  if (level == std::end(kLevels))
+    fail(ErrorCode::kInvalidArgument, "instruction set '{}': expected sse4, avx2 or avx512", name);
+  const std::lock_guard lock(LiveSession::mutex());
+  const int64_t before = usable_targets();
+  hwy::SetSupportedTargetsForTest(0);
+  const int64_t usable = usable_targets() & level->targets;
+  const auto refuse = [&](const std::string& problem) {
+    hwy::SetSupportedTargetsForTest(before);
+    fail(ErrorCode::kInvalidArgument, "instruction set '{}': {}", name, problem);
+  };
+  if (usable == 0) refuse("not available on this machine");
+  // Weights are packed for one set, and kernels are chosen anew in every run.
+  if (usable != before && LiveSession::count() > 0)
+    refuse(
+        fmt::format("expected no Session, found {} whose weights are packed for {}; set it before the first",
+                    LiveSession::count(), name_of(before)));
+  hwy::SetSupportedTargetsForTest(usable);
+}
+
 }  // namespace
 
 Env::Env(const EnvOptions& options) : impl_(std::make_shared<Impl>(options.memory_limit_bytes)) {
   if (options.memory_limit_bytes < 0)
     fail(ErrorCode::kInvalidArgument, "memory limit: expected 0 or more bytes, found {}",
          options.memory_limit_bytes);
-  if (options.instruction_set.empty()) return;
-  for (const Level& level : kLevels) {
-    if (options.instruction_set != level.name) continue;
-    hwy::SetSupportedTargetsForTest(0);
-    const int64_t usable = usable_targets() & level.targets;
-    if (usable == 0)
-      fail(ErrorCode::kInvalidArgument, "instruction set '{}' is not available on this machine", level.name);
-    hwy::SetSupportedTargetsForTest(usable);
-    return;
-  }
-  fail(ErrorCode::kInvalidArgument, "instruction set '{}': expected sse4, avx2 or avx512",
-       options.instruction_set);
+  if (!options.instruction_set.empty()) set_instruction_set(options.instruction_set);
 }
 
 MemoryReport Env::GetMemoryReport() const {
@@ -50,12 +76,7 @@ MemoryReport Env::GetMemoryReport() const {
 }
 
 std::string Env::GetInstructionSet() {
-  const int64_t targets = usable_targets();
-  if ((targets & HWY_AVX3) != 0) return "avx512";
-  if ((targets & HWY_AVX2) != 0) return "avx2";
-  if ((targets & HWY_SSE4) != 0) return "sse4";
-  if ((targets & HWY_NEON) != 0) return "neon";
-  return "scalar";
+  return name_of(usable_targets());
 }
 
 }  // namespace plimsoll

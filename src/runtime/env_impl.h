@@ -48,6 +48,30 @@ auto take_with_room(Take&& take, MakeRoom&& make_room) {
   return take();
 }
 
+// A member of every Session. While one lives the instruction set stays, for which its weights are packed.
+class LiveSession {
+ public:
+  LiveSession() {
+    const std::lock_guard lock(mutex());
+    ++count();
+  }
+  ~LiveSession() {
+    const std::lock_guard lock(mutex());
+    --count();
+  }
+  LiveSession(const LiveSession&) = delete;
+  LiveSession& operator=(const LiveSession&) = delete;
+
+  static std::mutex& mutex() {
+    static std::mutex of_all;
+    return of_all;
+  }
+  static int& count() {  // under the mutex
+    static int alive = 0;
+    return alive;
+  }
+};
+
 struct Env::Impl {
   explicit Impl(int64_t limit_bytes) : budget("process", limit_bytes) {}
   Budget budget;

@@ -1,10 +1,34 @@
 #include "plimsoll/model.h"
 
 #include "onnx/writer.h"
+#include "ops/registry.h"
 #include "runtime/describe.h"
 #include "runtime/env_impl.h"
 
 namespace plimsoll {
+namespace {
+
+// A file has one version of each domain. A local function may import another, in which, says ONNX, its
+// operators mean the same: what cannot even be written that way is refused.
+void check_versions(Graph& root) {
+  root.for_each_graph([&](Graph& graph) {
+    for (const Node* node : graph.nodes) {
+      const int version = root.opset(node->domain);
+      if (node->opset == version || version == 0) continue;
+      Node as_written = *node;
+      as_written.opset = version;
+      try {
+        resolve(as_written, root.arena());
+      } catch (const Error& error) {
+        fail(ErrorCode::kNotImplemented,
+             "a function of opset {} in a model of opset {} cannot be written: {}", node->opset, version,
+             error.what());
+      }
+    }
+  });
+}
+
+}  // namespace
 
 struct Model::Impl {
   Impl(const Env& environment, const std::string& model_path, const SessionOptions& session_options)
@@ -62,12 +86,14 @@ Plan Model::MakePlan(const Shapes& shapes, bool told_at_opening) const {
   return plan;
 }
 
-void Model::Save(const std::string& path) const {
+void Model::Save(const std::string& path, const SaveOptions& save) const {
   PrepareOptions options = prepare_options(impl_->options);
   options.keep_opset = true;
+  options.only_onnx = !save.fused;
   Budget saving("saving", 0, &impl_->env->budget);
   PreparedModel model(impl_->path, options, saving);
   model.prepare();
+  check_versions(model.graph());
   write_model(model.graph(), path);
 }
 

@@ -70,6 +70,7 @@ struct Session::Impl {
   void release_memory();
 
   std::shared_ptr<Env::Impl> env;
+  LiveSession live;  // before the weights are packed
   SessionOptions options;
   Budget budget;
   std::unique_ptr<PreparedModel> model;

@@ -148,7 +148,7 @@ void run_both_layouts(const ConvCase& c, const char* name, bool transposed) {
   first.input<float>(c.x, c.xs).input<float>(c.w, c.ws);
   if (!c.bias.empty()) first.input<float>({c.y[1]}, c.bias);
   with_window(first, c).threads(threads).run().expect<float>(0, c.y, y, 1e-4);
-  OpCase last(name, 11);
+  OpCase last(name, 1, std::string(kPlimsollDomain));
   last.input<float>(channels_last(c.x), channels_last(c.xs, c.x)).input<float>(c.w, c.ws);
   if (!c.bias.empty()) last.input<float>({c.y[1]}, c.bias);
   with_window(last, c)

@@ -41,14 +41,14 @@ void check_plane(const char* op, bool count_padding, int64_t channels) {
       x_last[static_cast<size_t>(p * channels + c)] = x[static_cast<size_t>(c * h * w + p)];
   for (const bool last : {false, true}) {
     for (const int threads : {1, 2}) {
-      OpCase pool(op, 19);
+      OpCase pool(op, 19, last ? std::string(kPlimsollDomain) : "");
       pool.input<float>(last ? Dims{1, h, w, channels} : Dims{1, channels, h, w}, last ? x_last : x)
           .attr("kernel_shape", Dims{kh, kw})
           .attr("strides", Dims{sh, sw})
           .attr("dilations", Dims{1, dw})
           .attr("pads", Dims{top, left, bottom, right})
-          .attr("channels_last", int64_t{last})
           .threads(threads);
+      if (last) pool.attr("channels_last", int64_t{1});
       if (count_padding) pool.attr("count_include_pad", int64_t{1});
       pool.run().expect<float>(0, last ? Dims{1, oh, ow, channels} : Dims{1, channels, oh, ow},
                                last ? y_last : y);
@@ -117,16 +117,31 @@ TEST(MaxPool, IntegersAndThreeDimensions) {
       .expect<float>(0, {1, 1, 1, 2, 1}, {6, 8});
 }
 
+// ONNX has no such attribute, so a file cannot mean it.
+TEST(ChannelsLast, IsOurOwn) {
+  const auto pool = [](const std::string& domain) {
+    OpCase("MaxPool", 12, domain)
+        .input<float>({1, 2, 2, 1}, {1, 2, 3, 4})
+        .attr("kernel_shape", Dims{2, 2})
+        .attr("channels_last", int64_t{1})
+        .run()
+        .expect<float>(0, {1, 1, 1, 1}, {4});
+  };
+  EXPECT_THROW(pool(""), Error);
+  pool(std::string(kPlimsollDomain));
+  EXPECT_EQ(find_op(kPlimsollDomain, "Relu"), nullptr);
+}
+
 TEST(GlobalPools, ReducePerChannelInBothLayouts) {
   const std::vector<float> x = {1, 2, 3, 4, 5, 9};
   OpCase("GlobalAveragePool", 1).input<float>({1, 2, 3}, x).run().expect<float>(0, {1, 2, 1}, {2, 6});
   OpCase("GlobalMaxPool", 1).input<float>({1, 2, 3}, x).run().expect<float>(0, {1, 2, 1}, {3, 9});
-  OpCase("GlobalAveragePool", 1)
+  OpCase("GlobalAveragePool", 1, std::string(kPlimsollDomain))
       .input<float>({1, 3, 2}, x)
       .attr("channels_last", int64_t{1})
       .run()
       .expect<float>(0, {1, 1, 2}, {3, 5});
-  OpCase("GlobalMaxPool", 1)
+  OpCase("GlobalMaxPool", 1, std::string(kPlimsollDomain))
       .input<float>({1, 3, 2}, x)
       .attr("channels_last", int64_t{1})
       .run()

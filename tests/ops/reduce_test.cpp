@@ -182,7 +182,7 @@ TEST(BatchNormalization, InferenceAndTraining) {
   };
   with(std::move(OpCase("BatchNormalization", 9).input<float>({1, 2, 2}, {1, 3, 2, 4})))
       .expect<float>(0, {1, 2, 2}, {0, 1, 1, 2});
-  with(std::move(OpCase("BatchNormalization", 15)
+  with(std::move(OpCase("BatchNormalization", 15, std::string(kPlimsollDomain))
                      .attr("channels_last", int64_t{1})
                      .input<float>({1, 2, 2}, {1, 2, 3, 4})))
       .expect<float>(0, {1, 2, 2}, {0, 1, 1, 2});

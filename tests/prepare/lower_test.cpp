@@ -182,5 +182,69 @@ TEST_F(Lower, TooManyInputsAreRefused) {
   EXPECT_THROW(inline_functions(root_), Error);
 }
 
+TEST_F(Lower, OverloadsAreDifferentFunctions) {
+  Function functions[] = {leaky("F", "", "LeakyRelu"), leaky("F", "", "Elu")};
+  functions[1].overload = "other";
+  root_.functions = functions;
+  Edge* x = edge(root_, "x");
+  Edge* y = edge(root_, "y");
+  Edge* z = edge(root_, "z");
+  root_.outputs.push_back(z);
+  node(root_, "local", "F", "first", {x}, {y})->overload = "other";
+  node(root_, "local", "F", "second", {y}, {z});
+  inline_functions(root_);
+  EXPECT_EQ(ops(root_), (std::vector<std::string>{"Elu", "LeakyRelu"}));
+  EXPECT_TRUE(root_.functions.empty());
+}
+
+// A call inside a function names its overload too.
+TEST_F(Lower, NestedCallsKeepTheirOverload) {
+  Function functions[] = {leaky("F", "", "LeakyRelu"), leaky("F", "", "Elu"), leaky("G", "local", "F")};
+  functions[1].overload = "other";
+  functions[2].body->nodes[0]->overload = "other";
+  root_.functions = functions;
+  Edge* y = edge(root_, "y");
+  root_.outputs.push_back(y);
+  node(root_, "local", "G", "call", {edge(root_, "x")}, {y});
+  inline_functions(root_);
+  EXPECT_EQ(ops(root_), std::vector<std::string>{"Elu"});
+}
+
+// A body given as an attribute goes where the function puts it.
+TEST_F(Lower, ABodyMayBeAnAttribute) {
+  Graph* body = arena_.make<Graph>(root_);
+  Edge* c = edge(*body, "c");
+  Edge* r = edge(*body, "r");
+  body->inputs.push_back(c);
+  body->outputs.push_back(r);
+  std::vector<Attribute> references;
+  for (const char* name : {"then_branch", "else_branch"}) {
+    Attribute& a = references.emplace_back();
+    a.name = name, a.type = AttributeType::kGraph, a.reference = name;
+  }
+  node(*body, "", "If", "if", {c}, {r}, references);
+  Function f;
+  f.domain = "local", f.name = "Choose", f.body = body;
+  const Function functions[] = {f};
+  root_.functions = functions;
+  Edge* x = edge(root_, "x");
+  Edge* y = edge(root_, "y");
+  std::vector<Attribute> given;
+  for (const char* name : {"then_branch", "else_branch"}) {
+    Graph* branch = arena_.make<Graph>(root_);
+    Edge* out = edge(*branch, "out");
+    branch->outputs.push_back(out);
+    node(*branch, "", "Neg", "inner", {x}, {out});
+    Attribute& a = given.emplace_back();
+    a.name = name, a.type = AttributeType::kGraph, a.graph = branch;
+  }
+  root_.outputs.push_back(y);
+  node(root_, "local", "Choose", "call", {edge(root_, "flag")}, {y}, given);
+  inline_functions(root_);
+  ASSERT_EQ(ops(root_), std::vector<std::string>{"If"});
+  EXPECT_EQ(root_.nodes[0]->attribute("then_branch")->graph->nodes[0]->input(0), x);
+  EXPECT_EQ(root_.nodes[0]->attribute("else_branch")->graph->outer(), &root_);
+}
+
 }  // namespace
 }  // namespace plimsoll

@@ -296,4 +296,31 @@ TEST(If, AKnownSizeThatOnlyANestedBodyUses) {
   }
 }
 
+// What no turn made has the shape that a turn would have given it, as far as that is known without one.
+TEST(Loop, AScanOfNoTurnsKeepsItsShape) {
+  ModelBuilder model;
+  Edge* count = model.input("count", ElementType::kInt64, {});
+  Edge* x = model.input("x", ElementType::kFloat, {"n", "m"});
+  Graph* body = model.new_body();
+  model.body_input(*body, "i", ElementType::kInt64, {});
+  Edge* go_on = model.body_input(*body, "cond", ElementType::kBool, {});
+  body->outputs.push_back(model.node_in(*body, "Identity", {go_on})[0]);
+  body->outputs.push_back(model.node_in(*body, "Neg", {x})[0]);
+  Edge* scan = model.node("Loop", {count, nullptr}, 1, {ModelBuilder::body("body", body)})[0];
+  Edge* axes = model.constant<int64_t>("axes", {1}, {0});
+  Edge* one = model.node("Unsqueeze", {x, axes})[0];
+  model.output(scan);
+  model.output(model.node("Concat", {scan, one}, 1, {ModelBuilder::integer("axis", 0)})[0]);
+  const std::string bytes = model.bytes();
+  Session session = open(bytes);
+  const std::string scanned = session.GetOutputs()[0].name, joined = session.GetOutputs()[1].name;
+  Value given = Value::CreateTensor(ElementType::kFloat, {2, 3});
+  std::fill_n(given.GetTensorMutableData<float>(), 6, 1.0f);
+  for (int64_t turns : {0, 2}) {
+    const auto result = session.Run({}, {"count", "x"}, {count_of(turns), given}, {scanned, joined});
+    EXPECT_EQ(result[0].GetShape(), (std::vector<int64_t>{turns, 2, 3}));
+    EXPECT_EQ(result[1].GetShape(), (std::vector<int64_t>{turns + 1, 2, 3}));
+  }
+}
+
 }  // namespace plimsoll

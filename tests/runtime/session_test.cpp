@@ -89,4 +89,92 @@ TEST(Session, RefusesTheBindingOfAnother) {
   EXPECT_NO_THROW(moved.Run({}, own));
 }
 
+// y = G(x) = F(x, slope 0.25) with F = LeakyRelu, then the Squeeze of opset 11, whose axes are an attribute.
+std::string function_model() {
+  ModelBuilder model(17);
+  BumpArena& arena = model.graph().arena();
+  const auto body = [&](const char* op, const char* domain, std::vector<Attribute> attributes) {
+    Graph* graph = model.new_body();
+    Edge* x = graph->add_edge("x");
+    Edge* y = graph->add_edge("y");
+    graph->inputs.push_back(x);
+    graph->outputs.push_back(y);
+    graph->add_node(domain, op, "inner", std::vector{x}, std::vector{y}, attributes);
+    return graph;
+  };
+  const auto real = [](const char* name, float value, const char* reference) {
+    Attribute a;
+    a.name = name, a.type = AttributeType::kFloat, a.f = value, a.reference = reference;
+    return a;
+  };
+  static const OpsetImport kNew[] = {{"", 17}, {"local", 1}}, kOld[] = {{"", 11}};
+  static const int64_t kAxes[] = {1};
+  std::span<Function> functions = arena.array<Function>(3);
+  functions[0].name = "F", functions[0].body = body("LeakyRelu", "", {real("alpha", 0, "slope")});
+  functions[1].name = "G", functions[1].body = body("F", "local", {real("slope", 0.25f, "")});
+  functions[2].name = "S", functions[2].body = body("Squeeze", "", {ModelBuilder::integers("axes", kAxes)});
+  static constexpr std::string_view kSlope[] = {"slope"};
+  functions[0].attributes = kSlope;
+  for (Function& f : functions) f.domain = "local", f.opsets = kNew;
+  functions[2].opsets = kOld;
+  model.graph().functions = functions;
+  Edge* x = model.input("x", ElementType::kFloat, {"n", "1", "4", "4"});
+  // A convolution makes what follows it channels-last.
+  Edge* w = model.constant<float>("w", {1, 1, 1, 1}, {2});
+  Edge* value = model.node("Conv", {x, w})[0];
+  for (const char* name : {"G", "S"}) {
+    Edge* next = model.graph().add_edge(std::string("after") + name);
+    model.graph().add_node("local", name, std::string("call") + name, std::vector{value}, std::vector{next});
+    value = next;
+  }
+  model.output(value);
+  return model.bytes();
+}
+
+TEST(Session, LocalFunctionsRunAtEveryLevel) {
+  const std::string bytes = function_model();
+  for (const auto level : {GraphOptimizationLevel::kDisableAll, GraphOptimizationLevel::kBasic,
+                           GraphOptimizationLevel::kExtended, GraphOptimizationLevel::kAll}) {
+    SessionOptions options;
+    options.check_passes = true;
+    Session session = open(bytes, options.SetGraphOptimizationLevel(level));
+    std::vector<float> in(16, -2.0f);
+    in[5] = 3.0f;
+    const auto result = session.Run({}, {"x"}, {floats({1, 1, 4, 4}, in)}, {session.GetOutputs()[0].name});
+    EXPECT_EQ(result[0].GetShape(), (std::vector<int64_t>{1, 4, 4}));
+    EXPECT_EQ(result[0].GetTensorData<float>()[0], -1.0f);
+    EXPECT_EQ(result[0].GetTensorData<float>()[5], 6.0f);
+  }
+}
+
+// Weights are packed for the instruction set in use.
+TEST(Session, KeepsTheInstructionSetWhileItLives) {
+  const std::string set = Env::GetInstructionSet();
+  if (set == "sse4" || set == "neon" || set == "scalar") GTEST_SKIP() << "no smaller set than " << set;
+  EnvOptions smaller, same;
+  smaller.instruction_set = "sse4";
+  same.instruction_set = set;
+  const std::string bytes = product_model();
+  {
+    Session session = open(bytes);
+    try {
+      const Env env(smaller);
+      ADD_FAILURE() << "expected an Error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+      EXPECT_NE(std::string(error.what()).find("Session"), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(Env::GetInstructionSet(), set);
+    EXPECT_NO_THROW(const Env env(same));
+    const auto result = session.Run({}, {"x"}, {floats({1, 64}, std::vector<float>(64, 0.0f))},
+                                    {session.GetOutputs()[0].name});
+    EXPECT_EQ(result[0].GetTensorData<float>()[7], 32.0f);
+    Session moved = std::move(session);
+    EXPECT_THROW(const Env env(smaller), Error);
+  }
+  EXPECT_NO_THROW(const Env env(smaller));
+  EXPECT_EQ(Env::GetInstructionSet(), "sse4");
+  EXPECT_NO_THROW(const Env env(same));
+}
+
 }  // namespace plimsoll
