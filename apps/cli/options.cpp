@@ -99,7 +99,8 @@ void add_engine_options(Arguments arguments, EngineOptions& options) {
       .one_of({"none", "basic", "extended", "all"});
   arguments.add_option("--stop-after", options.stop_after, "run only the first N optimization passes")
       .range(0, 1 << 20);
-  arguments.add_flag("--check-passes", options.check_passes, "prove the model anew after every optimization pass");
+  arguments.add_flag("--check-passes", options.check_passes,
+                     "prove the model anew after every optimization pass");
   arguments.add_option("--placer", options.placer, "how memory is shared: greedy, or naive (not at all)")
       .one_of({"naive", "greedy"});
   arguments.add_flag("--poison", options.poison, "fill memory with NaN before use and after the last use");

@@ -50,7 +50,8 @@ RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput&
   const SessionOptions session_options = options.engine.session_options();
   const Inputs inputs(options.inputs);
   if (!options.output.empty()) make_directory(options.output);
-  // Shapes are known before the weights are loaded: what cannot fit is refused before any tensor memory is taken.
+  // Shapes are known before the weights are loaded: what cannot fit is refused before any tensor memory is
+  // taken.
   Shapes shapes;
   Session session(env, options.model, session_options, [&](const std::vector<ValueInfo>& infos) {
     return shapes = inputs.complete_shapes(infos);

@@ -83,7 +83,8 @@ class Tally {
     for (const auto& [op, count] : sorted)
       list += fmt::format("{}{} {}", list.empty() ? ": " : ", ", op, count);
     if (!contradictions_.empty())
-      print(fmt::format("{} not run: their data contradicts their model or the specification\n", contradictions_.size()));
+      print(fmt::format("{} not run: their data contradicts their model or the specification\n",
+                        contradictions_.size()));
     if (!not_implemented_.empty())
       print(fmt::format("{} not implemented{}\n", not_implemented_.size(), list));
     print(fmt::format("{} passed, {} failed\n", passed_, failures_.size()));

@@ -28,8 +28,8 @@ const char* account_name(Account account) noexcept;
 struct AccountReport {
   int64_t now_bytes = 0;
   int64_t peak_bytes = 0;
-  // When all accounts together were highest: these add up to MemoryReport::peak_bytes, unless threads charged at that
-  // very moment.
+  // When all accounts together were highest: these add up to MemoryReport::peak_bytes, unless threads charged
+  // at that very moment.
   int64_t at_peak_bytes = 0;
 };
 

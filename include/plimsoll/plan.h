@@ -33,8 +33,9 @@ struct Plan {
   bool concrete = false;
   // True when some values' shapes depend on data; they are not in the peak.
   bool depends_on_data = false;
-  int64_t peak_bytes = 0;           // all accounts together, at the worst moment of load or run
-  int64_t lower_bound_bytes = 0;    // the same with activations at their live bytes: no placement of them can be below
+  int64_t peak_bytes = 0;  // all accounts together, at the worst moment of load or run
+  int64_t lower_bound_bytes =
+      0;  // the same with activations at their live bytes: no placement of them can be below
   int64_t minimum_limit_bytes = 0;  // the smallest limit that is accepted; 0 where that depends on data
   std::string formula;              // the lower bound as an expression in the symbolic dimensions
   std::vector<std::string> symbols;

@@ -51,8 +51,8 @@ Weights::Weights(Graph& root, int threads) : threads_(threads) {
 
 bool Weights::request(const Node& node, size_t input, const PackFormat& format, int64_t bytes) {
   const Edge& edge = *node.inputs[input];
-  // A value that a node makes, be it known or not, is no weight to pack; one that runs change would not be what was
-  // packed.
+  // A value that a node makes, be it known or not, is no weight to pack; one that runs change would not be
+  // what was packed.
   const auto stays = [](const Edge& e) { return e.data != nullptr && !e.persistent; };
   if (!stays(edge) || (format.also_reads != nullptr && !stays(*format.also_reads))) return false;
   std::vector<size_t>& formats = formats_of_[edge.id];

@@ -59,7 +59,8 @@ struct Range {
 std::vector<Range> gaps(const Plan& plan, int64_t planned, bool with_scratch = true) {
   std::vector<Range> buffers;
   for (const PlannedBuffer& buffer : plan.buffers) {
-    if (with_scratch || !buffer.scratch) buffers.push_back({buffer.offset, buffer.offset + buffer.size_bytes});
+    if (with_scratch || !buffer.scratch)
+      buffers.push_back({buffer.offset, buffer.offset + buffer.size_bytes});
   }
   std::sort(buffers.begin(), buffers.end(), [](const Range& x, const Range& y) { return x.begin < y.begin; });
   std::vector<Range> found;
@@ -134,8 +135,8 @@ TEST_P(Exactness, ToldIsMeasured) {
       for (unsigned char r : resident) pages += r & 1;
       agrees |= least <= pages && pages <= most;
     }
-    EXPECT_TRUE(agrees) << GetParam().name << ": no guarded arena of " << planned << " bytes with "
-                        << least << " to " << most << " resident pages";
+    EXPECT_TRUE(agrees) << GetParam().name << ": no guarded arena of " << planned << " bytes with " << least
+                        << " to " << most << " resident pages";
     std::printf("%s: told %ld, measured %ld, arena %ld bytes, %ld to %ld pages resident, lower bound %ld\n",
                 GetParam().name, static_cast<long>(plan.peak_bytes),
                 static_cast<long>(session.GetMemoryReport().peak_bytes), static_cast<long>(planned),

@@ -31,7 +31,8 @@ TEST(Coverage, EveryOperatorHasACase) {
   const std::string cases = all_cases();
   for (const OpDef* op : all_ops()) {
     if (op->control_flow || cases.find('"' + std::string(op->name) + '"') != std::string::npos) continue;
-    ADD_FAILURE() << "operator " << op->name << " has no case in tests/ops, and no reference in tests/reference";
+    ADD_FAILURE() << "operator " << op->name
+                  << " has no case in tests/ops, and no reference in tests/reference";
   }
 }
 

@@ -18,7 +18,9 @@ struct Loaded {
     model->load_weights();
   }
   const Node& node(size_t i) { return *model->graph().nodes[i]; }
-  const std::byte* packed(size_t i) { return model->weights().packed_base() + model->weights().packed_offset(node(i), 1); }
+  const std::byte* packed(size_t i) {
+    return model->weights().packed_base() + model->weights().packed_offset(node(i), 1);
+  }
   bool is_packed(size_t i) { return model->weights().is_packed(node(i), 1); }
   int64_t bytes_packed() { return model->weights().packed_bytes(); }
 

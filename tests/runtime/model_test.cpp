@@ -36,8 +36,8 @@ class ModelFiles : public testing::Test {
 
 }  // namespace
 
-// With fixed shapes the formula is a number. Here loading, which holds the raw weight and its packed form, decides. The
-// plan's own tables are not in the formula.
+// With fixed shapes the formula is a number. Here loading, which holds the raw weight and its packed form,
+// decides. The plan's own tables are not in the formula.
 TEST_F(ModelFiles, FormulaCoversLoading) {
   const Plan plan = Model(Env(), path_, SessionOptions().SetIntraOpNumThreads(1)).MakePlan();
   const int64_t told = std::stoll(plan.formula);
