@@ -58,8 +58,6 @@ void infer_graph(Graph& root) {
   FactsTable table(root, transient.arena());
   for (const Edge* edge : root.inputs) table[edge] = edge->facts;
   GraphInferrer(table, root.arena(), root.dims()).infer(root);
-  std::vector<TypeInfo> declared;
-  for (const Edge* edge : root.outputs) declared.push_back(edge->facts.type);
   root.for_each_graph([&](Graph& graph) {
     if (graph.outer() != nullptr) {
       for (Edge* edge : graph.inputs) edge->facts = table[edge];
@@ -70,12 +68,6 @@ void infer_graph(Graph& root) {
       }
     }
   });
-  // Of an output of which not even the rank is known, what the file declares stays.
-  for (size_t i = 0; i < declared.size(); ++i) {
-    TypeInfo& type = root.outputs[i]->facts.type;
-    const bool tells_more = declared[i].kind == ValueKind::kTensor && declared[i].ranked && !type.ranked;
-    if (tells_more && declared[i].type == type.type && type.kind == ValueKind::kTensor) type = declared[i];
-  }
 }
 
 std::vector<Facts> infer_node(const Node& node, std::span<const Facts> inputs, BumpArena& arena,

@@ -92,7 +92,15 @@ void Model::Save(const std::string& path, const SaveOptions& save) const {
   options.only_onnx = !save.fused;
   Budget saving("saving", 0, &impl_->env->budget);
   PreparedModel model(impl_->path, options, saving);
+  std::vector<TypeInfo> declared;
+  for (const Edge* edge : model.graph().outputs) declared.push_back(edge->facts.type);
   model.prepare();
+  // ONNX wants a shape of every output: where inference does not know even the rank, the one that the file
+  // had.
+  for (size_t i = 0; i < declared.size(); ++i) {
+    TypeInfo& type = model.graph().outputs[i]->facts.type;
+    if (declared[i].ranked && !type.ranked && declared[i].type == type.type) type = declared[i];
+  }
   check_versions(model.graph());
   write_model(model.graph(), path);
 }
