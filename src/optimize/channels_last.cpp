@@ -50,15 +50,22 @@ bool can_move(const Node& node, const Layout& layout) {
 // operator knows (graph/layout.h).
 class LayoutPass {
  public:
-  LayoutPass(Graph& graph, Editor& editor) : graph_(graph), editor_(editor), nodes_(editor.nodes(graph)) {}
+  LayoutPass(Graph& graph, Editor& editor)
+      : graph_(graph),
+        editor_(editor),
+        nodes_(editor.nodes(graph)),
+        layouts_(editor.memory()),
+        vertices_(editor.memory()),
+        is_last_(editor.memory()),
+        last_(editor.memory()) {}
 
   void run() {
-    bool wanted = false;
-    for (const Node* node : nodes_) {
-      const Layout& layout = layouts_[node] = ask(*node);
-      wanted |= layout.choice == LayoutChoice::kMoved && layout.mover == LayoutMover::kNone;
-    }
+    const bool wanted = std::any_of(nodes_.begin(), nodes_.end(), [&](const Node* node) {
+      const Layout layout = ask(*node);
+      return layout.choice == LayoutChoice::kMoved && layout.mover == LayoutMover::kNone;
+    });
     if (!wanted) return;
+    for (const Node* node : nodes_) layouts_[node] = ask(*node);
     choose();
     for (Node* node : nodes_) {
       if (editor_.alive(*node) && is_last_[node]) rewrite(*node);
@@ -91,7 +98,7 @@ class LayoutPass {
                         : choice == LayoutChoice::kMoved ? MinCut::kSource
                                                          : cut_.add_vertex();
     }
-    std::unordered_map<const Edge*, bool> seen;
+    std::pmr::unordered_map<const Edge*, bool> seen(editor_.memory());
     for (const Node* node : nodes_) {
       const Layout& ports = layouts_[node];
       for (size_t i = 0; i < ports.inputs.size(); ++i) {
@@ -235,13 +242,13 @@ class LayoutPass {
 
   Graph& graph_;
   Editor& editor_;
-  std::vector<Node*> nodes_;
-  std::unordered_map<const Node*, Layout> layouts_;
-  std::unordered_map<const Node*, int> vertices_;
-  std::unordered_map<const Node*, bool> is_last_;
+  std::pmr::vector<Node*> nodes_;
+  std::pmr::unordered_map<const Node*, Layout> layouts_;
+  std::pmr::unordered_map<const Node*, int> vertices_;
+  std::pmr::unordered_map<const Node*, bool> is_last_;
   MinCut cut_;
-  std::unordered_map<const Edge*, Edge*> last_;  // a value's channels-last form
-  std::vector<std::pair<Edge*, Edge*>> made_;    // those whose plain form nobody makes yet
+  std::pmr::unordered_map<const Edge*, Edge*> last_;  // a value's channels-last form
+  std::vector<std::pair<Edge*, Edge*>> made_;         // those whose plain form nobody makes yet
 };
 
 }  // namespace

@@ -74,14 +74,38 @@ std::string key_of(const TensorData& tensor) {
   return key;
 }
 
+std::string key_of(const Edge& edge) {
+  return edge.data == nullptr || edge.persistent ? std::string() : key_of(*edge.data);
+}
+
+// The first of equals. Keys are made again to be compared: those of a large model would take more than the
+// model.
+template <typename T>
+class Firsts {
+ public:
+  explicit Firsts(Editor& editor) : by_hash_(editor.memory()) {}
+  // An earlier one that equals `item`; null if there is none, and `item` is remembered, or stays by itself.
+  T* find_or_add(T& item) {
+    const std::string key = key_of(item);
+    if (key.empty()) return nullptr;
+    const size_t hash = std::hash<std::string>()(key);
+    const auto [begin, end] = by_hash_.equal_range(hash);
+    for (auto at = begin; at != end; ++at) {
+      if (key_of(*at->second) == key) return at->second;
+    }
+    by_hash_.emplace(hash, &item);
+    return nullptr;
+  }
+
+ private:
+  std::pmr::unordered_multimap<size_t, T*> by_hash_;
+};
+
 void share_constants(Graph& graph, Editor& editor) {
-  std::unordered_map<std::string, Edge*> seen;
+  Firsts<Edge> firsts(editor);
   for (Edge* edge : graph.initializers) {
-    if (edge->data == nullptr || edge->persistent) continue;
-    const std::string key = key_of(*edge->data);
-    if (key.empty()) continue;
-    const auto [it, is_new] = seen.try_emplace(key, edge);
-    if (!is_new && it->second != edge) editor.replace(*edge, *it->second);
+    Edge* first = firsts.find_or_add(*edge);
+    if (first != nullptr && first != edge) editor.replace(*edge, *first);
   }
 }
 
@@ -104,13 +128,10 @@ bool share_subexpressions(Graph& root, const OptimizeOptions&) {
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     share_constants(*graph, editor);
-    std::unordered_map<std::string, Node*> seen;
+    Firsts<Node> firsts(editor);
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node)) continue;
-      const std::string key = key_of(*node);
-      if (key.empty()) continue;
-      const auto [it, is_new] = seen.try_emplace(key, node);
-      if (!is_new) merge(*node, *it->second, editor);
+      if (Node* first = firsts.find_or_add(*node)) merge(*node, *first, editor);
     }
   }
   return editor.finish();

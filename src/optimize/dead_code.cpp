@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <memory_resource>
+#include <unordered_set>
 #include <vector>
 
+#include "memory/transient_memory.h"
 #include "optimize/rewrites.h"
 
 namespace plimsoll {
@@ -9,7 +12,10 @@ namespace {
 // Marks every edge that an output of the model needs, bodies of needed nodes included.
 class Liveness {
  public:
-  explicit Liveness(Graph& root) : edges_(root.edge_count(), false) { enter(root); }
+  Liveness(Graph& root, TransientMemory& memory)
+      : edges_(root.edge_count(), false, memory.resource()), work_(memory.resource()) {
+    enter(root);
+  }
   bool edge(const Edge* e) const { return e != nullptr && edges_[e->id]; }
   bool node(const Node* n) const {
     return std::any_of(n->outputs.begin(), n->outputs.end(), [&](const Edge* e) { return edge(e); });
@@ -38,8 +44,8 @@ class Liveness {
     if (edge->producer != nullptr && !known) work_.push_back(edge->producer);
   }
 
-  std::vector<bool> edges_;
-  std::vector<const Node*> work_;
+  std::pmr::vector<bool> edges_;
+  std::pmr::vector<const Node*> work_;
 };
 
 template <typename T, typename Keep>
@@ -54,14 +60,15 @@ bool retain(ArenaVector<T*>& list, Keep&& keep) {
 }  // namespace
 
 bool remove_dead_code(Graph& root, const OptimizeOptions&) {
-  const Liveness live(root);
+  TransientMemory memory(root.arena().budget());
+  const Liveness live(root, memory);
+  const std::pmr::unordered_set<const Edge*> inputs(root.inputs.begin(), root.inputs.end(), 0, {}, {},
+                                                    memory.resource());
   bool changed = false;
   root.for_each_graph([&](Graph& graph) {
     changed |= retain(graph.nodes, [&](Node* node) { return live.node(node); });
-    changed |= retain(graph.initializers, [&](Edge* edge) {
-      return live.edge(edge) ||
-             std::find(graph.inputs.begin(), graph.inputs.end(), edge) != graph.inputs.end();
-    });
+    changed |=
+        retain(graph.initializers, [&](Edge* edge) { return live.edge(edge) || inputs.count(edge) > 0; });
   });
   return changed;
 }

@@ -1,6 +1,7 @@
 #include "optimize/editor.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ops/registry.h"
 
@@ -20,7 +21,15 @@ void EditorPlace::added(Node& node) {
   for (Edge* input : node.inputs) editor_.add_use(input, node);
 }
 
-Editor::Editor(Graph& root) : root_(root), constants_(*this, root, "", UINT64_MAX) {
+Editor::Editor(Graph& root)
+    : root_(root),
+      memory_(root.arena().budget()),
+      graphs_(memory_.resource()),
+      users_(memory_.resource()),
+      output_uses_(memory_.resource()),
+      dead_(memory_.resource()),
+      order_(memory_.resource()),
+      constants_(*this, root, "", UINT64_MAX) {
   root.for_each_graph([&](Graph& graph) { graphs_.push_back(&graph); });
   grow();
   for (Graph* graph : graphs_) {
@@ -41,13 +50,25 @@ void Editor::grow() {
 }
 
 void Editor::add_use(Edge* edge, Node& node) {
-  if (edge != nullptr) users_[edge->id].push_back(&node);
+  if (edge != nullptr) users_[edge->id].nodes.push_back(&node);
 }
 
 void Editor::drop_use(Edge* edge, Node& node) {
-  if (edge == nullptr) return;
-  std::vector<Node*>& list = users_[edge->id];
-  list.erase(std::find(list.begin(), list.end(), &node));
+  if (edge != nullptr) users_[edge->id].remove(node);
+}
+
+void Editor::Users::remove(const Node& node) {
+  auto found = std::find(nodes.begin() + last, nodes.end(), &node);
+  if (found == nodes.end()) found = std::find(nodes.begin(), nodes.begin() + last, &node);
+  *found = nullptr;
+  last = static_cast<uint32_t>(found - nodes.begin());
+  ++gone;
+}
+
+void Editor::Users::tidy() {
+  if (gone == 0) return;
+  nodes.erase(std::remove(nodes.begin(), nodes.end(), nullptr), nodes.end());
+  gone = last = 0;
 }
 
 // Removes the node if none of its outputs is used, then what only it used, and so on.
@@ -72,8 +93,9 @@ void Editor::bury(Node* node) {
 }
 
 Node* Editor::only_user(const Edge& edge) const {
-  const std::vector<Node*>& list = users_[edge.id];
-  if (list.size() != 1 || output_uses_[edge.id] > 0 || list[0]->graph != edge.graph) return nullptr;
+  if (users_[edge.id].count() != 1) return nullptr;
+  const std::span<Node* const> list = users(edge);
+  if (output_uses_[edge.id] > 0 || list[0]->graph != edge.graph) return nullptr;
   return list[0];
 }
 
@@ -137,6 +159,12 @@ Edge* Editor::renew_output(Node& node, size_t i) {
   return edge;
 }
 
+std::pmr::vector<Node*> Editor::take_users(const Edge& edge) {
+  Users& users = users_[edge.id];
+  users.tidy();
+  return std::exchange(users.nodes, std::pmr::vector<Node*>(memory_.resource()));
+}
+
 bool Editor::replace(Edge& from, Edge& to) {
   Graph& graph = *from.graph;
   if (is_graph_output(from)) {
@@ -149,11 +177,9 @@ bool Editor::replace(Edge& from, Edge& to) {
     from.producer = maker;
     to.producer = nullptr;
     from.facts = to.facts;
-    const std::vector<Node*> moved = users_[to.id];
-    users_[to.id].clear();
-    for (Node* user : moved) {
+    for (Node* user : take_users(to)) {
       std::replace(user->inputs.begin(), user->inputs.end(), &to, &from);
-      if (user != old_maker) users_[from.id].push_back(user);
+      if (user != old_maker) add_use(&from, *user);
     }
     if (old_maker != nullptr) {
       for (Edge*& output : old_maker->outputs) {
@@ -167,13 +193,11 @@ bool Editor::replace(Edge& from, Edge& to) {
     changed_ = true;
     return true;
   }
-  if (users_[from.id].empty()) return true;
+  if (users_[from.id].count() == 0) return true;
   changed_ = true;
-  const std::vector<Node*> moved = std::move(users_[from.id]);
-  users_[from.id].clear();
-  for (Node* user : moved) {
+  for (Node* user : take_users(from)) {
     std::replace(user->inputs.begin(), user->inputs.end(), &from, &to);
-    users_[to.id].push_back(user);
+    add_use(&to, *user);
   }
   bury(from.producer);
   return true;
@@ -196,7 +220,7 @@ void Editor::make_constant(Edge& edge, const TensorData& tensor) {
 bool Editor::finish() {
   if (!changed_) return false;
   for (Graph* graph : graphs_) {
-    std::vector<Node*> kept;
+    std::pmr::vector<Node*> kept(memory_.resource());
     for (Node* node : graph->nodes) {
       if (!dead_[node->id]) kept.push_back(node);
     }

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory_resource>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "graph/builder.h"
 #include "graph/op_def.h"
+#include "memory/transient_memory.h"
 
 namespace plimsoll {
 
@@ -36,16 +38,21 @@ class Editor {
   // Every graph of the model, the root first.
   std::span<Graph* const> graphs() const { return graphs_; }
   // The nodes of a graph in order, as they were at the start; check alive().
-  std::vector<Node*> nodes(Graph& graph) const { return {graph.nodes.begin(), graph.nodes.end()}; }
+  std::pmr::vector<Node*> nodes(Graph& graph) {
+    return {graph.nodes.begin(), graph.nodes.end(), memory_.resource()};
+  }
   bool alive(const Node& node) const { return !dead_[node.id]; }
   // Where in the order a node stands; comparable within one graph.
   uint64_t position(const Node& node) const { return order_[node.id]; }
 
   // Nodes that take the edge as an input, once per input; bodies included.
-  std::span<Node* const> users(const Edge& edge) const { return users_[edge.id]; }
+  std::span<Node* const> users(const Edge& edge) const {
+    users_[edge.id].tidy();
+    return users_[edge.id].nodes;
+  }
   bool is_graph_output(const Edge& edge) const { return output_uses_[edge.id] > 0; }
   int use_count(const Edge& edge) const {
-    return static_cast<int>(users_[edge.id].size()) + output_uses_[edge.id];
+    return static_cast<int>(users_[edge.id].count()) + output_uses_[edge.id];
   }
   // The one node that uses the edge, once, in its own graph; null if there are other uses.
   Node* only_user(const Edge& edge) const;
@@ -90,21 +97,43 @@ class Editor {
 
   BumpArena& arena() const { return root_.arena(); }
   Graph& root() const { return root_; }
+  // For tables that live as long as the pass.
+  std::pmr::memory_resource* memory() { return memory_.resource(); }
 
  private:
+  // Half of a model may use one value, and leave it one by one: what leaves is crossed out first, and found
+  // from where the last one left.
+  struct Users {
+    using allocator_type = std::pmr::polymorphic_allocator<Node*>;
+    Users() = default;
+    explicit Users(const allocator_type& allocator) : nodes(allocator) {}
+    Users(Users&& other, const allocator_type& allocator)
+        : nodes(std::move(other.nodes), allocator), gone(other.gone), last(other.last) {}
+    Users(Users&&) = default;
+    Users& operator=(Users&&) = default;
+
+    size_t count() const { return nodes.size() - gone; }
+    void remove(const Node& node);
+    void tidy();
+
+    std::pmr::vector<Node*> nodes;  // null: gone
+    uint32_t gone = 0, last = 0;
+  };
   friend class EditorPlace;
   EditorPlace place_at(Node& place, uint64_t phase);
   void grow();
   void add_use(Edge* edge, Node& node);
   void drop_use(Edge* edge, Node& node);
   void bury(Node* node);
+  std::pmr::vector<Node*> take_users(const Edge& edge);
 
   Graph& root_;
-  std::vector<Graph*> graphs_;
-  std::vector<std::vector<Node*>> users_;  // by edge
-  std::vector<int> output_uses_;           // by edge
-  std::vector<bool> dead_;                 // by node
-  std::vector<uint64_t> order_;            // by node
+  TransientMemory memory_;
+  std::pmr::vector<Graph*> graphs_;
+  mutable std::pmr::vector<Users> users_;  // by edge
+  std::pmr::vector<int> output_uses_;      // by edge
+  std::pmr::vector<bool> dead_;            // by node
+  std::pmr::vector<uint64_t> order_;       // by node
   bool changed_ = false;
   EditorPlace constants_;
 };

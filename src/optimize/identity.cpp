@@ -83,7 +83,9 @@ bool skip_views(Node& node, Editor& editor) {
   if (!is_view(&node)) return false;
   Node* below = node.inputs[0]->producer;
   if (!is_view(below) || below->graph != node.graph) return false;
-  for (const Node* n = below; is_view(n); n = n->inputs[0]->producer) {
+  constexpr int kDeepest = 100;  // a longer chain is looked through piece by piece
+  int depth = 0;
+  for (const Node* n = below; is_view(n) && depth < kDeepest; n = n->inputs[0]->producer, ++depth) {
     if (same_shape(n->inputs[0], node.outputs[0])) return editor.replace(*node.outputs[0], *n->inputs[0]);
   }
   if (node.op_type != "Reshape" || node.opset < 5 || attribute_or(node, "allowzero", int64_t{0}) != 0)

@@ -22,7 +22,7 @@ uint64_t hash_of(int item, int64_t rest) {
 
 }  // namespace
 
-Branch::Branch(const std::vector<Item>& items)
+Branch::Branch(const std::pmr::vector<Item>& items)
     : items_(items), offsets_(items.size()), conflict_(items.size()), failed_(kMemory) {
   int sections = 0;
   for (const Item& item : items) sections = std::max(sections, item.last);

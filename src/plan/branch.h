@@ -38,7 +38,7 @@ class Branch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Branch(const std::vector<Item>& items);
+  explicit Branch(const std::pmr::vector<Item>& items);
 
   // Tries buffers of equal rest in order of rising `rank`. Gives up after `nodes` branches or at the
   // deadline. What has failed is remembered for later calls, whose capacity must not be larger (else call
@@ -47,7 +47,7 @@ class Branch {
   void forget();
 
   // After kFound: per item.
-  const std::vector<int64_t>& offsets() const { return offsets_; }
+  const Offsets& offsets() const { return offsets_; }
 
  private:
   struct Waiting {
@@ -73,8 +73,8 @@ class Branch {
   void blame(const Group& group, int section);
   bool out_of_time();
 
-  const std::vector<Item>& items_;
-  std::vector<int64_t> offsets_;
+  const std::pmr::vector<Item>& items_;
+  Offsets offsets_;
   ItemSet conflict_;             // after kImpossible: items that cannot be placed from their rests
   std::vector<int64_t> top_;     // per section; scratch of fits()
   std::vector<int> reach_;       // per section; scratch of split()

@@ -11,8 +11,10 @@ constexpr int64_t kDense =
     100;  // mean conflicts from which on a scan is faster (measured with 3,000 buffers)
 
 // All items but those that end before it or start after it.
-std::vector<int> count_conflicts(const std::vector<Item>& items) {
-  std::vector<int> firsts, lasts, counts;
+std::pmr::vector<int> count_conflicts(const std::pmr::vector<Item>& items) {
+  const auto memory = items.get_allocator().resource();
+  std::pmr::vector<int> firsts(memory), lasts(memory), counts(memory);
+  for (auto* list : {&firsts, &lasts, &counts}) list->reserve(items.size());
   for (const Item& item : items) {
     firsts.push_back(item.first);
     lasts.push_back(item.last);
@@ -28,7 +30,13 @@ std::vector<int> count_conflicts(const std::vector<Item>& items) {
 
 }  // namespace
 
-Gaps::Gaps(const std::vector<Item>& items) : items_(items), conflicts_(count_conflicts(items)) {
+Gaps::Gaps(const std::pmr::vector<Item>& items)
+    : items_(items),
+      conflicts_(count_conflicts(items)),
+      list_(items.get_allocator()),
+      list_begin_(items.get_allocator()),
+      offsets_(items.get_allocator()),
+      taken_(items.get_allocator()) {
   int64_t total = 0;
   for (int count : conflicts_) total += count;
   dense_ = total > kDense * static_cast<int64_t>(items.size());
@@ -40,7 +48,7 @@ void Gaps::list_conflicts() {
   list_begin_.assign(1, 0);
   for (int count : conflicts_) list_begin_.push_back(list_begin_.back() + count);
   list_.resize(list_begin_.back());
-  std::vector<int> next(list_begin_.begin(), list_begin_.end() - 1);
+  std::pmr::vector<int> next(list_begin_.begin(), list_begin_.end() - 1, items_.get_allocator());
   const int count = static_cast<int>(items_.size());
   for (int i = 0; i < count; ++i) {
     for (int j = i + 1; j < count && items_[j].first < items_[i].last; ++j) {

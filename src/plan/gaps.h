@@ -15,7 +15,7 @@ enum class Fit { kFirst, kBest };  // the lowest gap that is large enough, or th
 // over all that is placed, which is then kept in order of offset.
 class Gaps {
  public:
-  explicit Gaps(const std::vector<Item>& items);
+  explicit Gaps(const std::pmr::vector<Item>& items);
 
   void clear();
   // The lowest or best offset for the item, ignoring its pin; above everything if no gap is large enough.
@@ -23,7 +23,8 @@ class Gaps {
   void place(int item, int64_t offset);
 
   int conflicts(int item) const { return conflicts_[item]; }  // how many live together with it
-  const std::vector<int64_t>& offsets() const { return offsets_; }
+  bool is_dense() const { return dense_; }
+  const Offsets& offsets() const { return offsets_; }
   int64_t work() const { return work_; }  // placed buffers looked at so far, and some for each question
 
  private:
@@ -35,12 +36,13 @@ class Gaps {
   void list_conflicts();
   int64_t first_or_best(const Item& item, Fit fit);
 
-  const std::vector<Item>& items_;
-  std::vector<int> conflicts_;
+  const std::pmr::vector<Item>& items_;
+  std::pmr::vector<int> conflicts_;
   bool dense_ = false;
-  std::vector<int> list_, list_begin_;  // if not dense: the conflicts of item i are list_[list_begin_[i]...]
-  std::vector<int64_t> offsets_;        // kNotPlaced before place()
-  std::vector<Taken> taken_;            // by begin; all that is placed if dense, else the current conflicts
+  std::pmr::vector<int> list_,
+      list_begin_;                 // if not dense: the conflicts of item i are list_[list_begin_[i]...]
+  Offsets offsets_;                // kNotPlaced before place()
+  std::pmr::vector<Taken> taken_;  // by begin; all that is placed if dense, else the current conflicts
   int64_t work_ = 0;
 };
 

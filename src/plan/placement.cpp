@@ -53,7 +53,8 @@ int space_count(const Problem& problem) {
 }
 
 LowerBound lower_bound(const Problem& problem, int space) {
-  std::vector<std::pair<int64_t, int64_t>> changes;  // (time, bytes); what ends sorts before what starts
+  std::pmr::vector<std::pair<int64_t, int64_t>> changes(
+      problem.buffers.get_allocator());  // (time, bytes); what ends sorts before what starts
   for (const Buffer& b : problem.buffers) {
     if (b.space != space || b.size == 0) continue;
     changes.emplace_back(b.lower, b.size);

@@ -1,6 +1,7 @@
 // Placement: offsets for buffers whose lifetimes are known, so that buffers alive at the same time never
 // share a byte. Plain data in, plain data out. Every function here is pure: it holds no state between calls,
-// may be called from any thread, and touches no tensor memory.
+// may be called from any thread, and touches no tensor memory. What place_naive and place_greedy need
+// besides, and what they return, is memory of the resource that the problem's buffers are in.
 //
 // A malformed problem (see validate) is an Error. A problem without a solution is an answer: std::nullopt.
 #pragma once
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <memory_resource>
 #include <optional>
 #include <vector>
 
@@ -24,13 +26,15 @@ struct Buffer {
 inline constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
 struct Problem {
-  std::vector<Buffer> buffers;
+  std::pmr::vector<Buffer> buffers;
   std::vector<int64_t> capacity;  // bytes per space; empty: every space is unlimited
 };
 
+using Offsets = std::pmr::vector<int64_t>;
+
 struct Placement {
-  std::vector<int64_t> offsets;  // one per buffer, in the problem's order
-  std::vector<int64_t> peak;     // per space: the largest offset + size, 0 if nothing is placed there
+  Offsets offsets;  // one per buffer, in the problem's order
+  Offsets peak;     // per space: the largest offset + size, 0 if nothing is placed there
 };
 
 // Throws Error(kInvalidArgument) naming the first buffer that makes no sense: a negative size, an empty

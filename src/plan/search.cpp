@@ -90,7 +90,7 @@ class PartSearch {
   int64_t proven_;
   int64_t peak_ = 0;
   int64_t remembered_ = 0;  // the capacity that branch_'s memory is about
-  std::vector<int64_t> offsets_;
+  Offsets offsets_;
   std::optional<Branch> branch_;
   Ranks ranks_;
 };

@@ -7,8 +7,10 @@ namespace plimsoll::plan {
 namespace {
 
 // Numbers the sections and sets every item's range. A section closes at the first end after a start.
-int cut_sections(const Problem& problem, std::vector<Item>& items) {
-  std::vector<std::tuple<int64_t, bool, int>> events;  // (time, is a start, item): ends come first
+int cut_sections(const Problem& problem, std::pmr::vector<Item>& items) {
+  std::pmr::vector<std::tuple<int64_t, bool, int>> events(
+      items.get_allocator());  // (time, is a start, item): ends come first
+  events.reserve(items.size() * 2);
   for (int i = 0; i < static_cast<int>(items.size()); ++i) {
     const Buffer& b = problem.buffers[items[i].buffer];
     events.emplace_back(b.lower, true, i);
@@ -54,8 +56,21 @@ void set_bound(Space& space) {
 
 }  // namespace
 
+namespace {
+
+// What is alive in each section: what starts there more, what ended before less.
+void add_up_live(Space& space) {
+  for (const Item& item : space.items) {
+    space.live[item.first] += item.size;
+    if (static_cast<size_t>(item.last) < space.live.size()) space.live[item.last] -= item.size;
+  }
+  for (size_t s = 1; s < space.live.size(); ++s) space.live[s] += space.live[s - 1];
+}
+
+}  // namespace
+
 Space make_space(const Problem& problem, int index) {
-  Space space;
+  Space space(problem.buffers.get_allocator().resource());
   if (!problem.capacity.empty()) space.capacity = problem.capacity[index];
   for (int i = 0; i < static_cast<int>(problem.buffers.size()); ++i) {
     const Buffer& b = problem.buffers[i];
@@ -67,9 +82,7 @@ Space make_space(const Problem& problem, int index) {
   space.live.resize(cut_sections(problem, space.items));
   std::stable_sort(space.items.begin(), space.items.end(),
                    [](const Item& a, const Item& b) { return a.first < b.first; });
-  for (const Item& item : space.items) {
-    for (int s = item.first; s < item.last; ++s) space.live[s] += item.size;
-  }
+  add_up_live(space);
   set_bound(space);
   space.pins_collide = pins_collide(space);
   return space;
@@ -93,14 +106,15 @@ std::vector<Space> split_in_time(const Space& space) {
   return parts;
 }
 
-int64_t peak_of(const Space& space, const std::vector<int64_t>& offsets) {
+int64_t peak_of(const Space& space, const Offsets& offsets) {
   int64_t peak = 0;
   for (size_t i = 0; i < offsets.size(); ++i) peak = std::max(peak, offsets[i] + space.items[i].size);
   return peak;
 }
 
-std::vector<int64_t> stacked(const Space& space) {
-  std::vector<int64_t> offsets;
+Offsets stacked(const Space& space) {
+  Offsets offsets(space.items.get_allocator());
+  offsets.reserve(space.items.size());
   int64_t top = 0;
   for (const Item& item : space.items) {
     if (item.pinned != kNotPinned) top = std::max(top, item.pinned + item.size);
@@ -116,13 +130,15 @@ std::vector<int64_t> stacked(const Space& space) {
   return offsets;
 }
 
-void store(const Space& space, const std::vector<int64_t>& offsets, int index, Placement& placement) {
+void store(const Space& space, const Offsets& offsets, int index, Placement& placement) {
   for (size_t i = 0; i < offsets.size(); ++i) placement.offsets[space.items[i].buffer] = offsets[i];
   placement.peak[index] = peak_of(space, offsets);
 }
 
 Placement blank_placement(const Problem& problem) {
-  Placement placement;
+  const Offsets none(problem.buffers.get_allocator().resource());
+  Placement placement{Offsets(none, none.get_allocator()), Offsets(none, none.get_allocator())};
+  placement.offsets.reserve(problem.buffers.size());
   placement.peak.assign(space_count(problem), 0);
   for (const Buffer& b : problem.buffers) placement.offsets.push_back(b.offset.value_or(0));
   return placement;

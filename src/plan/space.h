@@ -23,8 +23,10 @@ struct Item {
 // Time is cut into sections, one per largest set of buffers alive together: two buffers are ever alive
 // together if and only if they share a section. Buffers of size 0 are left out.
 struct Space {
-  std::vector<Item> items;    // by `first`
-  std::vector<int64_t> live;  // per section: the bytes alive
+  explicit Space(std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : items(memory), live(memory) {}
+  std::pmr::vector<Item> items;    // by `first`
+  std::pmr::vector<int64_t> live;  // per section: the bytes alive
   int64_t capacity = kUnlimited;
   int64_t bound = 0;          // no peak is below: most bytes alive, highest pinned end
   bool pins_collide = false;  // no placement exists
@@ -41,19 +43,19 @@ inline int64_t align_up(int64_t offset, int64_t alignment) {
 }
 
 // The largest offset + size of items[i] placed at offsets[i].
-int64_t peak_of(const Space& space, const std::vector<int64_t>& offsets);
+int64_t peak_of(const Space& space, const Offsets& offsets);
 
 // Offsets without any reuse: pins where they are, the others one above the other, above all pins.
-std::vector<int64_t> stacked(const Space& space);
+Offsets stacked(const Space& space);
 
 // Writes one space's offsets, given per item, into the placement; sets its peak.
-void store(const Space& space, const std::vector<int64_t>& offsets, int index, Placement& placement);
+void store(const Space& space, const Offsets& offsets, int index, Placement& placement);
 
 // A placement with every buffer at its pin or at 0, which is final for buffers of size 0 only.
 Placement blank_placement(const Problem& problem);
 
 // The race behind place_greedy, for one space: the offsets per item of the lowest peak found that is at most
 // `limit`, or empty if there is none (a space without items has none either).
-std::vector<int64_t> greedy_race(const Space& space, int64_t limit);
+Offsets greedy_race(const Space& space, int64_t limit);
 
 }  // namespace plimsoll::plan

@@ -14,7 +14,8 @@ Lifetimes::Lifetimes(const Graph& of, Schedule turns, TransientMemory& memory)
       values(of, schedule, memory),
       steps(memory.resource()),
       buffers(memory.resource()),
-      locations(memory.resource()) {}
+      locations(memory.resource()),
+      nested(memory.resource()) {}
 
 std::pmr::vector<Dim> Lifetimes::live_bytes() const {
   // Events instead of steps times buffers: a model has thousands of both.
@@ -30,12 +31,18 @@ std::pmr::vector<Dim> Lifetimes::live_bytes() const {
   return live;
 }
 
+void NestedMemory::Delete::operator()(Lifetimes* lifetimes) const {
+  lifetimes->~Lifetimes();
+  memory->deallocate(lifetimes, sizeof(Lifetimes), alignof(Lifetimes));
+}
+
 plan::Placement place(const plan::Problem& problem, bool naive) {
   return *(naive ? plan::place_naive(problem) : plan::place_greedy(problem));
 }
 
 plan::Problem Lifetimes::problem() const {
-  plan::Problem problem;
+  plan::Problem problem{std::pmr::vector<plan::Buffer>(buffers.get_allocator().resource()), {}};
+  problem.buffers.reserve(buffers.size());
   for (const BufferInfo& buffer : buffers) {
     if (buffer.live) problem.buffers.push_back({buffer.size.value(), buffer.lower, buffer.upper, 64, {}, 0});
   }
@@ -229,7 +236,7 @@ class Analysis {
   }
 
   void add_nested(const Node& node, uint32_t turn, int64_t step) {
-    NestedMemory& nested = result_.nested[turn];
+    NestedMemory& nested = result_.nested.try_emplace(turn, memory_.resource()).first->second;
     Dim size = 0;
     for (Dim bytes : workspace_pieces(node)) {
       nested.workspace.push_back(size);
@@ -238,10 +245,12 @@ class Analysis {
     nested.bodies_offset = size;
     Dim most = 0;
     for (const Graph* body : bodies_of(node)) {
-      nested.bodies.push_back(nullptr);
+      nested.bodies.emplace_back();
       if (!was_inferred(*body)) continue;
-      nested.bodies.back() = std::make_unique<Lifetimes>(
-          Analysis(*body, facts_, file_order(*body, memory_), options_, aliases_, memory_, false).run());
+      Lifetimes inner =
+          Analysis(*body, facts_, file_order(*body, memory_), options_, aliases_, memory_, false).run();
+      void* place = memory_.resource()->allocate(sizeof(Lifetimes), alignof(Lifetimes));
+      nested.bodies.back() = {::new (place) Lifetimes(std::move(inner)), {memory_.resource()}};
       result_.depends_on_data |= nested.bodies.back()->depends_on_data;
       most = max(most, aligned(arena_bytes(*nested.bodies.back())));
     }

@@ -61,10 +61,16 @@ struct Lifetimes;
 // What a step with bodies has in its `nested` buffer: the pieces of its workspace, then the bodies, which
 // take turns.
 struct NestedMemory {
-  std::vector<Dim> workspace;  // offsets of the pieces
+  // In the resource that it is from.
+  struct Delete {
+    std::pmr::memory_resource* memory = nullptr;
+    void operator()(Lifetimes* lifetimes) const;
+  };
+  explicit NestedMemory(std::pmr::memory_resource* memory) : workspace(memory), bodies(memory) {}
+  std::pmr::vector<Dim> workspace;  // offsets of the pieces
   Dim bodies_offset = 0;
-  std::vector<std::unique_ptr<Lifetimes>>
-      bodies;  // in the order of bodies_of(node); null where it is never taken
+  // In the order of bodies_of(node); null where it is never taken.
+  std::pmr::vector<std::unique_ptr<Lifetimes, Delete>> bodies;
 };
 
 struct Lifetimes {
@@ -75,9 +81,9 @@ struct Lifetimes {
   ScheduledValues values;
   std::pmr::vector<StepInfo> steps;
   std::pmr::vector<BufferInfo> buffers;
-  std::pmr::vector<Location> locations;               // by value
-  std::unordered_map<uint32_t, NestedMemory> nested;  // by turn
-  std::optional<plan::Placement> placement;           // of a body with sizes that are constants, made once
+  std::pmr::vector<Location> locations;                    // by value
+  std::pmr::unordered_map<uint32_t, NestedMemory> nested;  // by turn
+  std::optional<plan::Placement> placement;  // of a body with sizes that are constants, made once
   bool depends_on_data = false;
 
   const Node& node(const StepInfo& step) const { return *schedule[step.turn].node; }

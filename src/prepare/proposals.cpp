@@ -59,8 +59,10 @@ class Proposals {
 
  private:
   Proposal analyzed(const Schedule& order) {
-    Proposal proposal{
-        analyze(root_, facts_, Schedule(order, memory_.resource()), options_, memory_), {}, 0, 0};
+    Proposal proposal{analyze(root_, facts_, Schedule(order, memory_.resource()), options_, memory_),
+                      {plan::Offsets(memory_.resource()), plan::Offsets(memory_.resource())},
+                      0,
+                      0};
     find_most_live(proposal);
     return proposal;
   }

@@ -96,6 +96,10 @@ GraphInferrer::Hook fold_small(BumpArena& arena, DimPool& pool) {
   };
 }
 
+std::string name_of(const Node* node) {
+  return node == nullptr ? std::string() : std::string(node->name);
+}
+
 LifetimeOptions lifetime_options(const PreparedModel& model) {
   LifetimeOptions options;
   options.threads = model.options().threads;
@@ -155,20 +159,31 @@ void ShapePlan::describe(const Proposal& proposal) {
   depends_on_data_ = lifetimes.depends_on_data;
   most_live_bytes_ = proposal.most_live_bytes;
   planned_bytes_ = round_up(program_->arena_bytes, page_bytes());
-  const auto name_of = [&](size_t step) {
-    const Node* node = program_->steps[step].node;
-    return node == nullptr ? std::string() : std::string(node->name);
-  };
-  if (!lifetimes.steps.empty()) node_at_peak_ = name_of(proposal.peak_step);
+  if (!lifetimes.steps.empty()) node_at_peak_ = name_of(program_->steps[proposal.peak_step].node);
+  buffers_ = arena_.array<PlacedBuffer>(proposal.placement.offsets.size());
   size_t next = 0;
   for (const BufferInfo& buffer : lifetimes.buffers) {
     if (!buffer.live) continue;
-    const std::string node = name_of(static_cast<size_t>(buffer.lower));
-    const bool scratch = buffer.kind == BufferInfo::Kind::kScratch;
-    buffers_.push_back({buffer.edge != nullptr ? std::string(buffer.edge->name) : node, node,
-                        proposal.placement.offsets[next++], buffer.size.value(), buffer.lower, buffer.upper,
-                        scratch});
+    buffers_[next] = {buffer.edge,
+                      program_->steps[static_cast<size_t>(buffer.lower)].node,
+                      proposal.placement.offsets[next],
+                      buffer.size.value(),
+                      buffer.lower,
+                      buffer.upper,
+                      buffer.kind == BufferInfo::Kind::kScratch};
+    ++next;
   }
+}
+
+std::vector<PlannedBuffer> ShapePlan::buffers() const {
+  std::vector<PlannedBuffer> result;
+  result.reserve(buffers_.size());
+  for (const PlacedBuffer& buffer : buffers_) {
+    const std::string node = name_of(buffer.node);
+    result.push_back({buffer.edge != nullptr ? std::string(buffer.edge->name) : node, node, buffer.offset,
+                      buffer.size_bytes, buffer.first_step, buffer.end_step, buffer.scratch});
+  }
+  return result;
 }
 
 }  // namespace plimsoll

@@ -35,11 +35,18 @@ class ShapePlan {
   void assume_planned_after_load(bool after) { planned_after_load_ = after; }
   bool depends_on_data() const { return depends_on_data_; }
   const std::string& node_at_peak() const { return node_at_peak_; }
-  const std::vector<PlannedBuffer>& buffers() const { return buffers_; }
+  std::vector<PlannedBuffer> buffers() const;
   int64_t memory_bytes() const { return arena_.mapped_bytes(); }
   double prepare_ms() const { return prepare_ms_; }
 
  private:
+  // What buffers() tells, without names.
+  struct PlacedBuffer {
+    const Edge* edge;
+    const Node* node;
+    int64_t offset, size_bytes, first_step, end_step;
+    bool scratch;
+  };
   void describe(const Proposal& proposal);
 
   std::vector<std::vector<int64_t>> shapes_;
@@ -52,7 +59,7 @@ class ShapePlan {
   bool planned_after_load_ = false;
   bool depends_on_data_ = false;
   std::string node_at_peak_;
-  std::vector<PlannedBuffer> buffers_;
+  std::span<PlacedBuffer> buffers_;
   double prepare_ms_ = 0;
 };
 
