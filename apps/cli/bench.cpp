@@ -99,7 +99,9 @@ int bench(const BenchOptions& options) {
   const Inputs inputs(options.inputs);
   Timings timings;
   const Stopwatch load;
-  Session session(env, options.model, options.engine.session_options());
+  SessionOptions session_options = options.engine.session_options();
+  session_options.overridden_initializers = inputs.named();
+  Session session(env, options.model, session_options);
   timings.load_ms = load.elapsed_ms();
   const Plan plan = session.Prepare(inputs.complete_shapes(session.GetInputs()));
   IoBinding binding = bind(session, inputs, timings.first_ms);
@@ -108,6 +110,7 @@ int bench(const BenchOptions& options) {
 
   Json report = to_json(timings, session.GetMemoryReport());
   report["threads"] = plan.threads;
+  report["warnings"] = session.GetWarnings();
   std::string profile_text;
   if (options.profile) {
     session.EnableProfiling(true);
@@ -119,6 +122,7 @@ int bench(const BenchOptions& options) {
   if (options.json) {
     JsonOutput().finish(report);
   } else {
+    print_warnings(session.GetWarnings());
     print_bench(report);
     print(profile_text);
   }

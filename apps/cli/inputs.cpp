@@ -23,7 +23,7 @@ Value read_input(const std::string& path) {
   throw UsageError(fmt::format("--input: expected a file that ends in .npy or .pb, found '{}'", path));
 }
 
-// Inputs with a value in the model itself are not the caller's to give.
+// Inputs with a value in the model itself need not be given.
 bool is_wanted(const ValueInfo& info) {
   return !info.has_default;
 }
@@ -31,8 +31,8 @@ bool is_wanted(const ValueInfo& info) {
 void require_known(const std::vector<ValueInfo>& infos, const std::string& name) {
   std::string names;
   for (const ValueInfo& info : infos) {
-    if (!is_wanted(info)) continue;
     if (info.name == name) return;
+    if (!is_wanted(info)) continue;
     names += fmt::format(" '{}'", info.name);
   }
   throw Error(ErrorCode::kInvalidArgument,
@@ -93,6 +93,12 @@ Inputs::Inputs(const InputOptions& options) : seed_(options.seed) {
                                    shape_text(value.GetShape()), shape_text(given->second)));
     shapes_[name] = value.GetShape();
   }
+}
+
+std::vector<std::string> Inputs::named() const {
+  std::vector<std::string> names;
+  for (const auto& [name, shape] : shapes_) names.push_back(name);
+  return names;
 }
 
 std::map<std::string, int64_t> Inputs::known_dims(const std::vector<ValueInfo>& infos) const {

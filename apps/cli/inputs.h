@@ -24,6 +24,9 @@ class Inputs {
   // Parses the options and reads the files. Throws UsageError, kIo, kInvalidArgument.
   explicit Inputs(const InputOptions& options);
 
+  // Inputs that --input or --shape names: those that are also initializers are inputs of this run.
+  std::vector<std::string> named() const;
+
   // The sizes of a symbol, as --dim would give it.
   void set_dim(const std::string& symbol, int64_t size) { dims_[symbol] = size; }
 

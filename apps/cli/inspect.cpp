@@ -15,6 +15,8 @@ namespace {
 struct InspectOptions {
   std::string model;
   bool json = false;
+  bool strict = false;
+  std::vector<std::string> custom_ops;
 };
 
 Json values_json(const std::vector<ValueInfo>& infos) {
@@ -65,12 +67,18 @@ std::string operators_text(const ModelInfo& info) {
 }
 
 int inspect(const InspectOptions& options) {
-  const Model model{Env(), options.model};
+  SessionOptions session_options;
+  session_options.strict = options.strict;
+  session_options.custom_ops_libraries = options.custom_ops;
+  const Model model(Env(), options.model, session_options);
   const ModelInfo& info = model.GetInfo();
   if (options.json) {
-    JsonOutput().finish(to_json(info));
+    Json json = to_json(info);
+    json["warnings"] = model.GetWarnings();
+    JsonOutput().finish(json);
     return 0;
   }
+  print_warnings(model.GetWarnings());
   std::string opsets;
   for (const auto& [domain, version] : info.opsets)
     opsets += fmt::format("{}{} {}", opsets.empty() ? "" : ", ", domain, version);
@@ -91,6 +99,8 @@ Command inspect_command(Arguments parent) {
       parent.add_command("inspect", "Show inputs, outputs, operators and weights of a model");
   auto options = std::make_shared<InspectOptions>();
   add_model_option(arguments, options->model);
+  add_strict_option(arguments, options->strict);
+  add_custom_ops_option(arguments, options->custom_ops);
   add_json_option(arguments, options->json);
   arguments.footer("Example: plimsoll inspect model.onnx");
   return {arguments, [options] { return inspect(*options); }};

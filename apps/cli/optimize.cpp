@@ -24,14 +24,18 @@ int optimize(const OptimizeOptions& options) {
   SaveOptions save;
   save.fused = !options.fused_domain.empty();
   before.Save(options.output, save);
-  const Model after(env, options.output);
+  SessionOptions reading;
+  reading.custom_ops_libraries = options.engine.custom_ops;
+  const Model after(env, options.output, reading);
   const auto size = static_cast<int64_t>(std::filesystem::file_size(options.output));
   if (options.json) {
     JsonOutput().finish({{"nodes_before", before.GetInfo().node_count},
                          {"nodes_after", after.GetInfo().node_count},
                          {"bytes", size},
-                         {"operators", after.GetInfo().operators}});
+                         {"operators", after.GetInfo().operators},
+                         {"warnings", before.GetWarnings()}});
   } else {
+    print_warnings(before.GetWarnings());
     print(fmt::format("{}: {} nodes, before {}; {} bytes\n", options.output, after.GetInfo().node_count,
                       before.GetInfo().node_count, grouped(size)));
   }
@@ -55,6 +59,8 @@ Command optimize_command(Arguments parent) {
       .one_of({"ai.plimsoll"});
   arguments.add_flag("--check-passes", options->engine.check_passes,
                      "prove the model anew after every optimization pass");
+  add_strict_option(arguments, options->engine.strict);
+  add_custom_ops_option(arguments, options->engine.custom_ops);
   add_json_option(arguments, options->json);
   arguments.footer("Example: plimsoll optimize model.onnx smaller.onnx --level extended");
   return {arguments, [options] { return optimize(*options); }};

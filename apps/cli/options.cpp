@@ -84,6 +84,8 @@ SessionOptions EngineOptions::session_options() const {
   options.check_passes = check_passes;
   options.max_concurrent_runs = concurrent;
   options.poison = poison;
+  options.strict = strict;
+  options.custom_ops_libraries = custom_ops;
   return options;
 }
 
@@ -108,6 +110,17 @@ void add_engine_options(Arguments arguments, EngineOptions& options) {
       .one_of({"sse4", "avx2", "avx512"});
   arguments.add_option("--concurrent", options.concurrent, "runs at once that memory is planned for")
       .range(1, 1024);
+  add_strict_option(arguments, options.strict);
+  add_custom_ops_option(arguments, options.custom_ops);
+}
+
+void add_custom_ops_option(Arguments arguments, std::vector<std::string>& libraries) {
+  arguments.add_option("--custom-ops", libraries, "a shared library of operators; repeatable")
+      .one_value_each();
+}
+
+void add_strict_option(Arguments arguments, bool& strict) {
+  arguments.add_flag("--strict", strict, "refuse what ONNX forbids, instead of a warning");
 }
 
 void add_limit_option(Arguments arguments, EngineOptions& options) {

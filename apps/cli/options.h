@@ -34,11 +34,15 @@ struct EngineOptions {
   bool check_passes = false;
   int concurrent = 1;
   bool poison = false;
+  bool strict = false;
+  std::vector<std::string> custom_ops;
 
   SessionOptions session_options() const;
   Env make_env() const;
 };
 void add_engine_options(Arguments arguments, EngineOptions& options);
+void add_custom_ops_option(Arguments arguments, std::vector<std::string>& libraries);
+void add_strict_option(Arguments arguments, bool& strict);
 void add_limit_option(Arguments arguments, EngineOptions& options);
 void add_json_option(Arguments arguments, bool& json);
 void add_model_option(Arguments arguments, std::string& path);

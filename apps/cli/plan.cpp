@@ -91,6 +91,7 @@ int plan(const PlanOptions& options) {
   if (!options.solve.empty()) session_options.memory_limit_bytes = 0;
   const Env env = options.engine.make_env();
   Inputs inputs(options.inputs);
+  session_options.overridden_initializers = inputs.named();
   const Model model(env, options.model, session_options);
   Json extra;
   if (!options.solve.empty()) {
@@ -103,9 +104,11 @@ int plan(const PlanOptions& options) {
   if (options.json) {
     Json json = to_json(result);
     if (!extra.is_null()) json["solved"] = extra;
+    json["warnings"] = model.GetWarnings();
     JsonOutput().finish(json);
     return 0;
   }
+  print_warnings(model.GetWarnings());
   if (!extra.is_null())
     print(fmt::format("largest {} within {} bytes: {}\n", options.solve, grouped(limit),
                       extra["value"].dump()));

@@ -19,6 +19,10 @@ void print(std::string_view text) {
     throw Error(ErrorCode::kIo, fmt::format("cannot write to standard output: {}", std::strerror(errno)));
 }
 
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) fmt::print(stderr, "warning: {}\n", warning);
+}
+
 void JsonOutput::begin() {
   if (!begun_) print("{\n");
   begun_ = true;

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace plimsoll::cli {
 
@@ -15,6 +16,9 @@ using Json = nlohmann::ordered_json;
 
 // Writes and flushes; throws kIo when stdout is full or closed.
 void print(std::string_view text);
+
+// To stderr, one line each; whether it can be written makes no difference.
+void print_warnings(const std::vector<std::string>& warnings);
 
 // One JSON object on stdout. begin() may print its first line ahead of the rest, as a sign that the first
 // result exists; nothing may fail between the two.

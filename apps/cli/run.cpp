@@ -43,12 +43,14 @@ struct RunOutcome {
   MemoryReport memory;
   std::vector<double> times_ms;
   Json outputs = Json::array();
+  std::vector<std::string> warnings;
 };
 
 // Everything that lives as long as the session is gone when this returns.
 RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput& out) {
-  const SessionOptions session_options = options.engine.session_options();
   const Inputs inputs(options.inputs);
+  SessionOptions session_options = options.engine.session_options();
+  session_options.overridden_initializers = inputs.named();
   if (!options.output.empty()) make_directory(options.output);
   // Shapes are known before the weights are loaded: what cannot fit is refused before any tensor memory is
   // taken.
@@ -77,6 +79,7 @@ RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput&
   for (size_t i = 0; i < outputs.size(); ++i)
     outcome.outputs.push_back(value_json(output_names[i], outputs[i]));
   outcome.memory = session.GetMemoryReport();
+  outcome.warnings = session.GetWarnings();
   return outcome;
 }
 
@@ -119,10 +122,12 @@ int run(const RunCommandOptions& options) {
                        {"after_file_bytes", after.file_bytes},
                        {"after_ledger_bytes", env.GetMemoryReport().now_bytes},
                        {"median_ms", median(outcome.times_ms)},
-                       {"outputs", outcome.outputs}};
+                       {"outputs", outcome.outputs},
+                       {"warnings", outcome.warnings}};
   if (options.json) {
     out.finish(report);
   } else {
+    print_warnings(outcome.warnings);
     print_outcome(outcome, report);
   }
   return 0;

@@ -55,6 +55,8 @@ class Model {
   ~Model();
 
   const ModelInfo& GetInfo() const;
+  // What ONNX forbids and was let pass, so far: reading finds some of it, MakePlan the rest.
+  std::vector<std::string> GetWarnings() const;
   // The plan for these shapes, as a Session with the same options would make it; nothing is packed
   // and no tensor memory is allocated. With `limit_bytes` of the options set, a model that cannot fit
   // throws kBudgetExceeded naming the node that needs the most and the smallest limit that would do.

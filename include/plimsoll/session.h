@@ -53,6 +53,12 @@ class Session {
 
   const std::vector<ValueInfo>& GetInputs() const;
   const std::vector<ValueInfo>& GetOutputs() const;
+  // Inputs of the file that are also initializers. Run takes them among its inputs too; an IoBinding, and a
+  // plan told ahead, need them named in SessionOptions::overridden_initializers. Otherwise the first run that
+  // gives one prepares the model a second time, weights and all, inside the same limit.
+  const std::vector<ValueInfo>& GetOverridableInitializers() const;
+  // What ONNX forbids and was let pass (SessionOptions::strict).
+  std::vector<std::string> GetWarnings() const;
   MemoryReport GetMemoryReport() const;
   // Gives the arenas of idle runs back to the operating system; the next run maps them again.
   void ReleaseMemory();

@@ -5,6 +5,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "plimsoll/custom_op.h"
 
 namespace plimsoll {
 
@@ -23,10 +26,23 @@ struct SessionOptions {
   bool check_passes = false;  // prove the model anew after every pass, for tests: an Error names the pass
   bool keep_arena = true;     // false: planned memory goes back to the operating system after every run
   bool read_model_into_memory = false;  // instead of mapping it: immune to truncation of the file
+  // Refuse what ONNX forbids and other runtimes let pass (kInvalidModel); otherwise GetWarnings() tells it.
+  bool strict = false;
+  // Inputs that are also initializers, to be planned as inputs: runs that do not give them take the
+  // initializer. Others are constants, and a run that gives one prepares the model a second time.
+  std::vector<std::string> overridden_initializers;
+  // Operators besides ours (plimsoll/custom_op.h): shared libraries, and tables of this very program, which
+  // must outlive the Session.
+  std::vector<std::string> custom_ops_libraries;
+  std::vector<const PlimsollOps*> custom_ops;
   Placer placer = Placer::kGreedy;
   bool poison = false;       // fill arenas with NaN before use and values with NaN after their last use
   bool guard_pages = false;  // an inaccessible page behind every arena
 
+  SessionOptions& RegisterCustomOpsLibrary(const std::string& path) {
+    custom_ops_libraries.push_back(path);
+    return *this;
+  }
   SessionOptions& SetIntraOpNumThreads(int threads) {
     intra_op_threads = threads;
     return *this;

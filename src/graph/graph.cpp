@@ -41,6 +41,8 @@ Graph::Graph(BumpArena& arena, DimPool& dims)
       inputs(arena),
       outputs(arena),
       initializers(arena),
+      warnings(arena),
+      overridable(arena),
       arena_(&arena),
       dims_(&dims),
       root_(this) {}
@@ -50,6 +52,8 @@ Graph::Graph(Graph& outer)
       inputs(*outer.arena_),
       outputs(*outer.arena_),
       initializers(*outer.arena_),
+      warnings(*outer.arena_),
+      overridable(*outer.arena_),
       arena_(outer.arena_),
       dims_(outer.dims_),
       outer_(&outer),
@@ -96,6 +100,13 @@ int Graph::opset(std::string_view domain_name) const {
     if (import.domain == domain_name) return static_cast<int>(import.version);
   }
   return 0;
+}
+
+void Graph::warn(std::string_view message) {
+  if (root_->strict) fail(ErrorCode::kInvalidModel, "{}", message);
+  ArenaVector<std::string_view>& known = root_->warnings;
+  if (known.size() > kMaxWarnings || std::find(known.begin(), known.end(), message) != known.end()) return;
+  known.push_back(known.size() < kMaxWarnings ? arena_->copy(message) : "more warnings are left out");
 }
 
 void Graph::replace_uses(Edge* from, Edge* to) {

@@ -129,6 +129,13 @@ struct Function {
   std::string_view overload;
 };
 
+// An input of the model that is also an initializer: `data` stands for it where a run does not give it.
+struct Overridable {
+  Edge* edge = nullptr;
+  TypeInfo declared;
+  const TensorData* data = nullptr;
+};
+
 class Graph {
  public:
   // The root of a model; its arena and pool must outlive it.
@@ -162,6 +169,10 @@ class Graph {
   uint32_t edge_count() const { return root_->next_edge_; }  // ids are below this
   uint32_t node_count() const { return root_->next_node_; }  // likewise
   int opset(std::string_view domain) const;                  // version imported, 0 if none
+  // For what ONNX forbids and other runtimes let pass: remembered once by the root, which keeps the first
+  // kMaxWarnings. An Error (kInvalidModel) if the root is strict.
+  void warn(std::string_view message);
+  static constexpr size_t kMaxWarnings = 100;
 
   std::string_view name;
   ArenaVector<Node*> nodes;
@@ -170,6 +181,10 @@ class Graph {
   ArenaVector<Edge*> initializers;
 
   // Of the root only:
+  bool strict = false;
+  std::span<const OpDef* const> custom_ops;  // besides those that everybody has
+  ArenaVector<std::string_view> warnings;
+  ArenaVector<Overridable> overridable;  // in the order of the initializers
   int64_t ir_version = 0;
   std::string_view producer_name, producer_version, domain, doc_string;
   int64_t model_version = 0;

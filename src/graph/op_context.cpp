@@ -71,11 +71,8 @@ Graph* AttrContext::body(std::string_view name) {
   return required(*this, name, AttributeType::kGraph).graph;
 }
 
-void AttrContext::check_all_read() const {
-  for (const Attribute& attribute : node_.attributes) {
-    if (std::find(asked_.begin(), asked_.end(), attribute.name) == asked_.end())
-      reject("unknown attribute '{}' (opset {})", attribute.name, node_.opset);
-  }
+bool AttrContext::was_asked(std::string_view name) const {
+  return std::find(asked_.begin(), asked_.end(), name) != asked_.end();
 }
 
 // ---- NodeContext, InferContext

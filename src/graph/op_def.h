@@ -38,7 +38,7 @@ class RegionContext;
 // ---- attrs ------------------------------------------------------------------------------------
 
 // Reads attributes by name. Getters throw kInvalidModel if the attribute has another type, or is
-// absent where no default is given. The engine rejects attributes that nobody asked for.
+// absent where no default is given. Attributes that nobody asked for are for the engine to judge.
 class AttrContext {
  public:
   AttrContext(const Node& node, BumpArena& arena) : node_(node), arena_(arena) {}
@@ -68,7 +68,12 @@ class AttrContext {
   [[noreturn]] void reject(fmt::format_string<Args...> format, Args&&... args) const {
     fail(ErrorCode::kInvalidModel, "{}: {}", node_.label(), fmt::format(format, std::forward<Args>(args)...));
   }
-  void check_all_read() const;
+  // What the operator can do with, though ONNX forbids it (Graph::warn).
+  template <typename... Args>
+  void warn(fmt::format_string<Args...> format, Args&&... args) const {
+    node_.graph->warn(fmt::format("{}: {}", node_.label(), fmt::format(format, std::forward<Args>(args)...)));
+  }
+  bool was_asked(std::string_view name) const;
 
  private:
   const Node& node_;

@@ -35,10 +35,10 @@ class TransientMemory {
   BumpArena& arena() { return arena_; }
   std::pmr::memory_resource* resource() { return &pool_; }
 
- private:
   static constexpr std::pmr::pool_options kPools = {.max_blocks_per_chunk = 0,
                                                     .largest_required_pool_block = 4096};
 
+ private:
   BumpArena arena_;
   ChargedResource mappings_;
   std::pmr::unsynchronized_pool_resource pool_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace plimsoll::onnx {
 
@@ -128,5 +129,12 @@ enum : uint32_t { kValue = 1, kParam = 2 };
 inline constexpr int kMaxDepth = 64;
 inline constexpr size_t kMaxRank = 64;
 inline constexpr int64_t kNewestOpset = 24;  // of ai.onnx
+// Other domains of ONNX and ONNX Runtime, for files that use them without an import.
+struct KnownDomain {
+  std::string_view name;
+  int64_t newest;
+};
+inline constexpr KnownDomain kKnownDomains[] = {
+    {"", kNewestOpset}, {"ai.onnx.ml", 5}, {"ai.onnx.preview.training", 1}, {"com.microsoft", 1}};
 
 }  // namespace plimsoll::onnx

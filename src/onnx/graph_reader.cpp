@@ -1,5 +1,7 @@
 #include "onnx/graph_reader.h"
 
+#include <algorithm>
+
 #include "onnx/fields.h"
 
 namespace plimsoll::onnx {
@@ -91,6 +93,15 @@ void GraphReader::read_input(Message m, const Where& where) {
   where.graph.inputs.push_back(edge);
 }
 
+namespace {
+
+bool fits(std::span<const Dim> declared, std::span<const int64_t> found) {
+  return std::equal(declared.begin(), declared.end(), found.begin(), found.end(),
+                    [](Dim d, int64_t size) { return !d.is_constant() || d.value() == size; });
+}
+
+}  // namespace
+
 void GraphReader::read_initializer(std::string_view name, const TensorData& data, const Where& where) {
   const auto known = where.scope.names.find(name);
   const bool is_input = known != where.scope.names.end() && known->second->data == nullptr;
@@ -99,8 +110,13 @@ void GraphReader::read_initializer(std::string_view name, const TensorData& data
   if (is_input && declared.type != ElementType::kUndefined && declared.type != data.type)
     fail(ErrorCode::kInvalidModel, "input '{}': expected {} as its type says, found an initializer of {}",
          name, element_type_name(declared.type), element_type_name(data.type));
+  if (is_input && declared.ranked && !fits(declared.dims, data.dims))
+    root_.warn(fmt::format("input '{}': expected shape {} as its type says, found an initializer of {}", name,
+                           to_string(declared.dims), to_string(data.dims)));
+  const TypeInfo before = declared;
   edge->set_data(arena_, data);
   where.graph.initializers.push_back(edge);
+  if (is_input && where.depth == 0) root_.overridable.push_back({edge, before, edge->data});
 }
 
 void GraphReader::read_output(Message m, const Where& where) {
@@ -182,12 +198,29 @@ struct GraphReader::NodeParts {
   }
 };
 
-int GraphReader::node_opset(const NodeParts& parts, std::string_view label, const Where& where) const {
+// Of a domain that is not imported: inside a function the model's, else the newest, as ONNX Runtime has it.
+int64_t GraphReader::assumed_version(std::string_view domain, std::string_view label) {
+  for (const OpsetImport& import : assumed_) {
+    if (import.domain == domain) return import.version;
+  }
+  const std::string_view name = domain.empty() ? "ai.onnx" : domain;
+  const int64_t of_model = root_.opset(domain);
+  for (const KnownDomain& known : kKnownDomains) {
+    if (known.name != domain) continue;
+    const int64_t version = of_model > 0 ? of_model : known.newest;
+    root_.warn(fmt::format("{}: expected an opset import for domain '{}', found none; taken to be {}", label,
+                           name, version));
+    assumed_.push_back({known.name, version});
+    return version;
+  }
+  fail(ErrorCode::kInvalidModel, "{}: expected an opset import for domain '{}', found none", label, name);
+}
+
+int GraphReader::node_opset(const NodeParts& parts, std::string_view label, const Where& where) {
   const auto import = where.opsets.find(parts.domain);
   if (import == where.opsets.end()) {
     if (function_domains_.count(parts.domain) > 0) return 1;  // a local function needs no version
-    fail(ErrorCode::kInvalidModel, "{}: expected an opset import for domain '{}', found none", label,
-         parts.domain.empty() ? "ai.onnx" : parts.domain);
+    return static_cast<int>(assumed_version(parts.domain, label));
   }
   const int64_t version = import->second;
   if (parts.domain.empty() && version > kNewestOpset)

@@ -32,7 +32,9 @@ class GraphReader {
         arena_(root.arena()),
         root_(root),
         tensors_(root.arena(), source, options),
-        types_(root.arena(), root.dims()) {}
+        types_(root.arena(), root.dims()) {
+    root.strict = options.strict;
+  }
 
   void read_model(Message model);
 
@@ -49,6 +51,7 @@ class GraphReader {
   // model_reader.cpp
   OpsetImport read_opset(Message opset);
   std::span<const OpsetImport> read_opsets(const std::vector<Message>& messages, Opsets& table);
+  void add_assumed_imports();
   NameValue read_entry(Message entry);
   void read_functions(const std::vector<Message>& messages);
   Function read_function(Message function);
@@ -63,7 +66,8 @@ class GraphReader {
   void define_outputs(const Message& node, const Where& where);
   void read_nodes(std::span<const Message> nodes, const Where& where);
   void read_node(Message node, const Where& where);
-  int node_opset(const NodeParts& parts, std::string_view label, const Where& where) const;
+  int node_opset(const NodeParts& parts, std::string_view label, const Where& where);
+  int64_t assumed_version(std::string_view domain, std::string_view label);
 
   // attribute_reader.cpp
   std::span<const Attribute> read_attributes(const std::vector<Message>& messages, std::string_view owner,
@@ -78,6 +82,7 @@ class GraphReader {
   TensorReader tensors_;
   TypeReader types_;
   std::unordered_set<std::string_view> function_domains_;
+  std::vector<OpsetImport> assumed_;  // that the file should have had
 };
 
 // "ai.onnx" is the empty domain.

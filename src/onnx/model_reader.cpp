@@ -65,10 +65,22 @@ void GraphReader::read_model(Message m) {
     table.emplace("", 1);
     root_.opsets = arena_.copy(std::vector<OpsetImport>{{"", 1}});
   }
+  if (root_.opsets.empty())
+    fail(ErrorCode::kInvalidModel, "ModelProto.opset_import: expected at least one, found none");
   root_.metadata = arena_.copy(metadata);
   read_functions(functions);
   Scope scope(nullptr, memory_);
   read_graph(graphs[0], {root_, scope, table, false, 0});
+  add_assumed_imports();
+}
+
+void GraphReader::add_assumed_imports() {
+  if (assumed_.empty()) return;
+  std::vector<OpsetImport> all(root_.opsets.begin(), root_.opsets.end());
+  for (const OpsetImport& import : assumed_) {
+    if (root_.opset(import.domain) == 0) all.push_back(import);
+  }
+  root_.opsets = arena_.copy(all);
 }
 
 NameValue GraphReader::read_entry(Message m) {

@@ -12,8 +12,9 @@ namespace plimsoll {
 struct LoadOptions {
   MappedFile::Access access = MappedFile::Access::kMap;
   MappedFile::Admit admit;    // told the size of every file that is read into memory, before
+  bool strict = false;        // what other runtimes let pass is an Error too (Graph::warn)
   bool external_data = true;  // false: a tensor outside the model's own file is an Error
-  // What all sparse initializers together may take as dense tensors.
+  // What all sparse tensors together may take as dense ones.
   int64_t max_dense_bytes = int64_t{64} << 20;
 };
 

@@ -230,6 +230,16 @@ std::span<const std::byte> TensorReader::legal_bools(std::span<const std::byte> 
   return legal;
 }
 
+std::span<const std::byte> TensorReader::external_file(const std::string& subject,
+                                                       std::string_view location) {
+  try {
+    return source_->external(location);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidModel && error.code() != ErrorCode::kIo) throw;
+    fail(error.code(), "{}: {}", subject, error.what());
+  }
+}
+
 std::span<const std::byte> TensorReader::external_bytes(const Parts& parts, int64_t needed) {
   const std::string subject = subject_of(parts.name);
   if (source_ == nullptr || !options_.external_data)
@@ -245,7 +255,7 @@ std::span<const std::byte> TensorReader::external_bytes(const Parts& parts, int6
   if (length != needed)
     fail(ErrorCode::kInvalidModel, "{}: expected {} bytes for {}{}, found an external length of {}", subject,
          needed, element_type_name(static_cast<ElementType>(parts.type_code)), to_string(parts.dims), length);
-  const std::span<const std::byte> file = source_->external(parts.location);
+  const std::span<const std::byte> file = external_file(subject, parts.location);
   const auto size = static_cast<int64_t>(file.size());
   if (offset > size || length > size - offset)
     fail(ErrorCode::kInvalidModel,
@@ -335,7 +345,12 @@ TensorReader::NamedSparse TensorReader::read_sparse(Message m) {
   if (!has_values || !has_indices)
     fail(ErrorCode::kInvalidModel, "{}: expected values and indices, found no {}", subject,
          has_values ? "indices" : "values");
-  count_elements(subject, result.data.values.type, dims);
+  const ElementType type = result.data.values.type;
+  const int64_t needed = element_bytes(type, count_elements(subject, type, dims));
+  if (needed > dense_bytes_left_)
+    fail(ErrorCode::kInvalidModel, "{}: expected at most {} dense bytes, found shape {} of {} bytes", subject,
+         dense_bytes_left_, to_string(dims), needed);
+  dense_bytes_left_ -= needed;
   result.data.dims = arena_.copy(dims);
   return result;
 }
@@ -346,9 +361,6 @@ TensorData TensorReader::densify(std::string_view name, const SparseData& sparse
   const int bits = element_bits(type);
   const int64_t elements = count_elements(subject, type, sparse.dims);
   const int64_t needed = element_bytes(type, elements);
-  if (needed > dense_bytes_left_)
-    fail(ErrorCode::kInvalidModel, "{}: expected at most {} dense bytes, found shape {} of {} bytes", subject,
-         dense_bytes_left_, to_string(sparse.dims), needed);
   const auto count = sparse.values.view().elements();
   const std::span<const int64_t> index_dims = sparse.indices.dims;
   const bool linear = index_dims.size() == 1;
@@ -360,7 +372,6 @@ TensorData TensorReader::densify(std::string_view name, const SparseData& sparse
          "{}: expected values [n] and int64 indices [n] or [n, rank], found {}{} and {}{}", subject,
          element_type_name(type), to_string(sparse.values.dims), element_type_name(sparse.indices.type),
          to_string(index_dims));
-  dense_bytes_left_ -= needed;
   const auto width = static_cast<size_t>(bits) / 8;
   const std::span<std::byte> dense = arena_.array<std::byte>(static_cast<size_t>(needed));
   const std::byte* index = sparse.indices.bytes.data();

@@ -23,14 +23,16 @@ class TensorReader {
     std::string_view name;
     SparseData data;
   };
+  // Its dense form fits what options.max_dense_bytes leaves.
   NamedSparse read_sparse(Message tensor);
-  // The dense tensor of a sparse one, within what options.max_dense_bytes leaves.
+  // The dense tensor of a sparse one.
   TensorData densify(std::string_view name, const SparseData& sparse);
 
  private:
   struct Parts;
   static Parts scan(Message tensor);
   std::span<const std::byte> external_bytes(const Parts& parts, int64_t needed);
+  std::span<const std::byte> external_file(const std::string& subject, std::string_view location);
   std::span<const std::byte> decode(Message tensor, const Parts& parts, int64_t needed);
   std::span<const std::byte> legal_bools(std::span<const std::byte> bytes);
 

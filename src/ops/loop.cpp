@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 
@@ -10,7 +11,18 @@ namespace {
 
 struct LoopAttrs {
   Graph* body = nullptr;
+  // Of the iteration number and the condition inside the body: 0, or 1 in files that declare them [1].
+  std::array<size_t, 2> ranks{};
 };
+
+size_t declared_rank(const AttrContext& c, const Edge& edge, const char* what) {
+  const TypeInfo& type = edge.facts.type;
+  if (!type.ranked || type.rank() == 0) return 0;
+  if (type.rank() > 1 || (type.dims[0].is_constant() && type.dims[0].value() != 1))
+    c.reject("expected a scalar as the body's {} ('{}'), found {}", what, edge.name, to_string(type));
+  c.warn("expected a scalar as the body's {} ('{}'), found {}", what, edge.name, to_string(type));
+  return 1;
+}
 
 const void* attrs(AttrContext& c) {
   auto* a = c.make<LoopAttrs>();
@@ -21,12 +33,15 @@ const void* attrs(AttrContext& c) {
     c.reject("expected {} inputs of the body, found {}", carried + 2, a->body->inputs.size());
   if (a->body->outputs.size() != node.outputs.size() + 1 || node.outputs.size() < carried)
     c.reject("expected {} outputs of the body, found {}", node.outputs.size() + 1, a->body->outputs.size());
+  a->ranks = {declared_rank(c, *a->body->inputs[0], "iteration number"),
+              declared_rank(c, *a->body->inputs[1], "condition")};
   return a;
 }
 
-Facts scalar(InferContext& c, ElementType type) {
+Facts one_element(InferContext& c, ElementType type, size_t rank) {
+  const std::vector<Dim> dims(rank, Dim(1));
   Facts facts;
-  facts.type = {ValueKind::kTensor, type, ElementType::kUndefined, true, c.arena().array<Dim>(0), nullptr};
+  facts.type = {ValueKind::kTensor, type, ElementType::kUndefined, true, c.arena().copy(dims), nullptr};
   return facts;
 }
 
@@ -67,9 +82,11 @@ Dim trip_count(InferContext& c, const Facts& body_condition) {
 void infer(InferContext& c) {
   if (c.has_input(0)) c.expect_type(0, types(ElementType::kInt64));
   if (c.has_input(1)) c.expect_type(1, kBoolType);
-  const Graph& body = *c.attrs<LoopAttrs>().body;
+  const LoopAttrs& a = c.attrs<LoopAttrs>();
+  const Graph& body = *a.body;
   const size_t carried = c.input_count() - 2;
-  std::vector<Facts> inputs = {scalar(c, ElementType::kInt64), scalar(c, ElementType::kBool)};
+  std::vector<Facts> inputs = {one_element(c, ElementType::kInt64, a.ranks[0]),
+                               one_element(c, ElementType::kBool, a.ranks[1])};
   for (size_t i = 0; i < carried; ++i) {
     c.expect_type(i + 2, kAllTypes);
     Facts facts = c.input(i + 2);
@@ -202,8 +219,11 @@ class LoopRun {
     run_.check_stop();  // the body may have no step that would
     int64_t number = iteration_;
     bool condition = condition_;
-    given_[0] = {reinterpret_cast<std::byte*>(&number), ElementType::kInt64, false, {}};
-    given_[1] = {reinterpret_cast<std::byte*>(&condition), ElementType::kBool, false, {}};
+    static constexpr std::array<int64_t, 1> kOne = {1};
+    const auto& ranks = static_cast<const LoopAttrs*>(run_.node().attrs)->ranks;
+    const auto dims = [&](size_t i) { return std::span<const int64_t>(kOne).first(ranks[i]); };
+    given_[0] = {reinterpret_cast<std::byte*>(&number), ElementType::kInt64, false, dims(0)};
+    given_[1] = {reinterpret_cast<std::byte*>(&condition), ElementType::kBool, false, dims(1)};
     run_.run(kBody, given_);
     const size_t copy = static_cast<size_t>(iteration_ + 1) % 2;
     for (size_t i = 0; i < carried_.size(); ++i) next_[i] = store(i, copy, run_.body_output(kBody, i + 1));

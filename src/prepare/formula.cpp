@@ -66,8 +66,8 @@ Formula make_formula(const PreparedModel& model) {
     if (is_static(facts[edge])) run_bytes = run_bytes + value_bytes(facts[edge]);
   }
   formula.symbols.assign(symbols.begin(), symbols.end());
-  const int64_t fixed = model.memory_bytes() + model.source_bytes() + model.weights().weights_bytes() +
-                        model.weights().packed_bytes();
+  const int64_t fixed = model.memory_bytes() + model.source_bytes() + model.defaults_bytes() +
+                        model.weights().weights_bytes() + model.weights().packed_bytes();
   run_bytes = run_bytes * Dim(model.options().concurrent_runs) + Dim(fixed);
   // Small shapes need less than loading does.
   formula.text = max(run_bytes, Dim(fixed + model.weights().largest_raw_bytes())).to_string();

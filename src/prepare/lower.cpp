@@ -1,11 +1,13 @@
 #include "prepare/lower.h"
 
 #include <algorithm>
+#include <memory_resource>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/fail.h"
+#include "memory/transient_memory.h"
 
 namespace plimsoll {
 namespace {
@@ -13,15 +15,24 @@ namespace {
 constexpr size_t kMaxDepth = 200;
 constexpr size_t kMaxNodes = 1'000'000;
 
+bool is_declared(const Function& function, std::string_view attribute) {
+  const auto& names = function.attributes;
+  const auto& defaults = function.attribute_defaults;
+  return std::find(names.begin(), names.end(), attribute) != names.end() ||
+         std::any_of(defaults.begin(), defaults.end(),
+                     [&](const Attribute& a) { return a.name == attribute; });
+}
+
 class Inliner {
  public:
-  explicit Inliner(Graph& root) : root_(root) {
+  explicit Inliner(Graph& root)
+      : root_(root), memory_(root.arena().budget()), functions_(root), names_(memory_.resource()) {
     root.for_each_graph([&](Graph& graph) {
       remember(graph.inputs);
       remember(graph.initializers);
       for (Node* node : graph.nodes) {
         for (Edge* edge : node->outputs) {
-          if (edge != nullptr) names_.insert(std::string(edge->name));
+          if (edge != nullptr) names_.insert(edge->name);
         }
       }
     });
@@ -48,12 +59,12 @@ class Inliner {
   };
 
   void remember(const ArenaVector<Edge*>& edges) {
-    for (const Edge* edge : edges) names_.insert(std::string(edge->name));
+    for (const Edge* edge : edges) names_.insert(edge->name);
   }
 
   void expand(Graph& graph, const std::vector<Node*>& nodes, std::vector<Node*>& out) {
     for (Node* node : nodes) {
-      const Function* function = find_function(root_, *node);
+      const Function* function = functions_.find(*node);
       if (function != nullptr) {
         expand_call(graph, *node, *function, out);
         continue;
@@ -73,6 +84,11 @@ class Inliner {
     if (active_.size() >= kMaxDepth)
       fail(ErrorCode::kInvalidModel, "{}: expected at most {} functions inside each other", caller.label(),
            kMaxDepth);
+    for (const Attribute& a : caller.attributes) {
+      if (!is_declared(function, a.name))
+        root_.warn(fmt::format("{}: unknown attribute '{}' of function '{}'", caller.label(), a.name,
+                               function.name));
+    }
     active_.push_back(&function);
     Call call{function, caller, {}};
     std::vector<Node*> nodes;
@@ -212,30 +228,35 @@ class Inliner {
     if (found != call.edges.end()) return found->second;
     Edge* copy = graph.add_edge(unique(call, edge->name));
     call.edges[edge] = copy;
+    names_.insert(copy->name);
     return copy;
   }
 
   std::string unique(const Call& call, std::string_view name) {
     std::string candidate = fmt::format("{}/{}", call.caller.name, name);
-    for (int i = 1; !names_.insert(candidate).second; ++i)
+    for (int i = 1; names_.count(candidate) > 0; ++i)
       candidate = fmt::format("{}/{}_{}", call.caller.name, name, i);
     return candidate;
   }
 
   Graph& root_;
+  TransientMemory memory_;
+  const FunctionIndex functions_;
   std::vector<const Function*> active_;
-  std::unordered_set<std::string> names_;
+  std::pmr::unordered_set<std::string_view> names_;
   std::unordered_set<const Graph*> adopted_;
   size_t node_count_ = 0;
 };
 
 }  // namespace
 
-const Function* find_function(const Graph& root, const Node& node) {
-  for (const Function& f : root.functions) {
-    if (f.domain == node.domain && f.name == node.op_type && f.overload == node.overload) return &f;
-  }
-  return nullptr;
+FunctionIndex::FunctionIndex(const Graph& root) {
+  for (const Function& f : root.functions) functions_.emplace(Name(f.domain, f.name, f.overload), &f);
+}
+
+const Function* FunctionIndex::find(const Node& node) const {
+  const auto found = functions_.find(Name(node.domain, node.op_type, node.overload));
+  return found == functions_.end() ? nullptr : found->second;
 }
 
 void inline_functions(Graph& root) {

@@ -1,12 +1,25 @@
 // What every level of optimization needs done first.
 #pragma once
 
+#include <map>
+#include <string_view>
+#include <tuple>
+
 #include "graph/graph.h"
 
 namespace plimsoll {
 
-// The local function of the model that the node calls; null if it is an operator.
-const Function* find_function(const Graph& root, const Node& node);
+// The local functions of a model by what a node calls them. The graph must outlive it.
+class FunctionIndex {
+ public:
+  explicit FunctionIndex(const Graph& root);
+  // Null if the node is an operator.
+  const Function* find(const Node& node) const;
+
+ private:
+  using Name = std::tuple<std::string_view, std::string_view, std::string_view>;  // domain, name, overload
+  std::map<Name, const Function*> functions_;
+};
 
 // Replaces every node, in bodies too, that names a local function of the model by the function's body:
 // its inputs and outputs take the place of the body's, references to attributes the caller's values or

@@ -1,5 +1,9 @@
 #include "prepare/prepared_model.h"
 
+#include <algorithm>
+#include <cstring>
+
+#include "base/checked.h"
 #include "ops/registry.h"
 #include "optimize/pipeline.h"
 #include "prepare/lower.h"
@@ -14,6 +18,67 @@ void drop_defaulted_inputs(Graph& graph) {
   graph.inputs.resize_down(kept);
 }
 
+const Overridable* find_overridable(const Graph& graph, const Edge& input) {
+  const auto found = std::find_if(graph.overridable.begin(), graph.overridable.end(),
+                                  [&](const Overridable& item) { return item.edge == &input; });
+  return found == graph.overridable.end() ? nullptr : found;
+}
+
+namespace {
+
+// Charged before it is taken; this is for sessions without a limit.
+constexpr int64_t kMaxDenseBytes = int64_t{1} << 30;
+
+[[noreturn]] void reject_input(const Graph& graph, std::string_view name) {
+  std::string names;
+  for (const Edge* edge : graph.inputs) {
+    if (edge->data == nullptr) names += fmt::format(" '{}'", edge->name);
+  }
+  fail(ErrorCode::kInvalidArgument, "there is no input '{}'; the model has{}", name,
+       names.empty() ? " none" : names);
+}
+
+// Some exporters write an empty shape, which is a scalar's, where they know none: if no scalars fit there, it
+// was that.
+void infer_as_declared(Graph& graph) {
+  const auto is_scalar = [](const Edge* edge) {
+    return edge->facts.type.ranked && edge->facts.type.rank() == 0;
+  };
+  try {
+    return infer_graph(graph);
+  } catch (const Error& error) {
+    const bool has_scalars = std::any_of(graph.inputs.begin(), graph.inputs.end(), is_scalar);
+    if (graph.strict || error.code() != ErrorCode::kInvalidModel || !has_scalars) throw;
+  }
+  for (Edge* edge : graph.inputs) {
+    if (!is_scalar(edge)) continue;
+    edge->facts.type.ranked = false;
+    graph.warn(fmt::format("input '{}': its empty shape is taken for an unknown one, because no scalar fits",
+                           edge->name));
+  }
+  infer_graph(graph);
+}
+
+bool may_be_same_shape(const TypeInfo& a, const TypeInfo& b) {
+  if (!a.ranked || !b.ranked) return true;
+  return std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end(),
+                    [](Dim x, Dim y) { return !x.is_constant() || !y.is_constant() || x == y; });
+}
+
+// What the file says of its outputs is not needed, but what is wrong there may be wrong elsewhere.
+void check_outputs(Graph& graph, std::span<const TypeInfo> declared) {
+  for (size_t i = 0; i < declared.size(); ++i) {
+    const TypeInfo& found = graph.outputs[i]->facts.type;
+    if (declared[i].kind != found.kind || declared[i].kind != ValueKind::kTensor) continue;
+    if (declared[i].type == ElementType::kUndefined || found.type == ElementType::kUndefined) continue;
+    if (declared[i].type == found.type && may_be_same_shape(declared[i], found)) continue;
+    graph.warn(fmt::format("output '{}': declared as {}, found {}", graph.outputs[i]->name,
+                           to_string(declared[i]), to_string(found)));
+  }
+}
+
+}  // namespace
+
 PreparedModel::PreparedModel(const std::string& path, const PrepareOptions& options, Budget& budget)
     : options_(options),
       budget_("model", 0, &budget),
@@ -21,19 +86,26 @@ PreparedModel::PreparedModel(const std::string& path, const PrepareOptions& opti
       arena_(budget_),
       dims_(arena_),
       graph_(arena_, dims_) {
+  if (options.custom_ops != nullptr) graph_.custom_ops = options.custom_ops->ops();
   LoadOptions load;
   load.access = options.read_into_memory ? MappedFile::Access::kRead : MappedFile::Access::kMap;
+  load.max_dense_bytes = kMaxDenseBytes;
   load.admit = [this](int64_t bytes) { source_charge_.grow(bytes); };
+  load.strict = options.strict;
   read_model(path, graph_, source_, load);
 }
 
 PreparedModel::PreparedModel(std::span<const std::byte> bytes, const PrepareOptions& options, Budget& budget)
     : options_(options), budget_("model", 0, &budget), arena_(budget_), dims_(arena_), graph_(arena_, dims_) {
-  read_model(bytes, graph_, {});
+  if (options.custom_ops != nullptr) graph_.custom_ops = options.custom_ops->ops();
+  LoadOptions load;
+  load.strict = options.strict;
+  load.max_dense_bytes = kMaxDenseBytes;
+  read_model(bytes, graph_, load);
 }
 
 void PreparedModel::prepare() {
-  drop_defaulted_inputs(graph_);
+  settle_inputs();
   for (const Edge* input : graph_.inputs) {
     if (input->facts.type.kind != ValueKind::kTensor)
       fail(ErrorCode::kNotImplemented, "input '{}': type {} is not implemented; only tensors are",
@@ -41,7 +113,10 @@ void PreparedModel::prepare() {
   }
   inline_functions(graph_);
   resolve(graph_);
-  infer_graph(graph_);
+  std::vector<TypeInfo> declared;
+  for (const Edge* edge : graph_.outputs) declared.push_back(edge->facts.type);
+  infer_as_declared(graph_);
+  check_outputs(graph_, declared);
   OptimizeOptions optimization;
   optimization.level = options_.level;
   optimization.stop_after = options_.stop_after_pass;
@@ -56,6 +131,56 @@ void PreparedModel::prepare() {
 
 void PreparedModel::load_weights() {
   weights_->load(budget_, [this](std::span<const std::byte> range) { source_.drop(range); });
+  load_defaults();
+}
+
+// Those that runs override become inputs as the file declares them; the rest are constants.
+void PreparedModel::settle_inputs() {
+  for (const std::string& name : options_.overridden) {
+    const auto is_named = [&](const Edge* edge) { return edge->name == name; };
+    const auto input = std::find_if(graph_.inputs.begin(), graph_.inputs.end(), is_named);
+    if (input == graph_.inputs.end()) reject_input(graph_, name);
+    if ((*input)->data == nullptr) continue;
+    const Overridable& found = *find_overridable(graph_, **input);
+    Edge& edge = **input;
+    edge.data = nullptr;
+    edge.constant = nullptr;
+    edge.facts = Facts{};
+    edge.facts.type = found.declared;
+    edge.facts.type.type = found.data->type;
+    const auto initializer = std::find(graph_.initializers.begin(), graph_.initializers.end(), &edge);
+    std::copy(initializer + 1, graph_.initializers.end(), initializer);
+    graph_.initializers.resize_down(graph_.initializers.size() - 1);
+  }
+  drop_defaulted_inputs(graph_);
+  if (options_.overridden.empty()) return;
+  constexpr int64_t kAlignment = 64;
+  for (size_t i = 0; i < graph_.inputs.size(); ++i) {
+    const Overridable* found = find_overridable(graph_, *graph_.inputs[i]);
+    if (found == nullptr) continue;
+    defaults_.push_back({i, found->data, defaults_bytes_});
+    defaults_bytes_ =
+        checked_add(defaults_bytes_, round_up(static_cast<int64_t>(found->data->bytes.size()), kAlignment));
+  }
+  defaults_bytes_ = round_up(defaults_bytes_, page_bytes());
+}
+
+void PreparedModel::load_defaults() {
+  if (defaults_bytes_ == 0) return;
+  defaults_arena_ = Arena(budget_, Account::kWeights, defaults_bytes_);
+  for (const Default& item : defaults_) {
+    const std::span<const std::byte> raw = item.data->bytes;
+    if (!raw.empty()) std::memcpy(defaults_arena_.data() + item.offset, raw.data(), raw.size());
+    if (item.data->in_file) source_.drop(raw);
+  }
+}
+
+TensorView PreparedModel::default_of(size_t input) const {
+  for (const Default& item : defaults_) {
+    if (item.input == input)
+      return {defaults_arena_.data() + item.offset, item.data->type, false, item.data->dims};
+  }
+  return {};
 }
 
 }  // namespace plimsoll

@@ -7,6 +7,7 @@
 #include "graph/infer.h"
 #include "onnx/reader.h"
 #include "plan/placement.h"
+#include "prepare/custom_ops.h"
 #include "prepare/weights.h"
 
 namespace plimsoll {
@@ -22,6 +23,11 @@ struct PrepareOptions {
   bool check_passes = false;  // see OptimizeOptions
   bool check_plans = false;   // run the independent checker on every plan
   bool read_into_memory = false;
+  bool strict = false;  // see LoadOptions
+  // Inputs that are also initializers: these are inputs, with the initializer for runs that do not give them;
+  // the others are constants.
+  std::vector<std::string> overridden;
+  std::shared_ptr<const CustomOps> custom_ops;  // null: none
 };
 
 // Read, then prepare(), then load_weights(), each once; read-only afterwards. Movable only by pointer. The
@@ -43,13 +49,25 @@ class PreparedModel {
   const Graph& graph() const { return graph_; }
   const Weights& weights() const { return *weights_; }
   const PrepareOptions& options() const { return options_; }
-  int64_t memory_bytes() const { return arena_.mapped_bytes(); }
+  // The graph, and the tables of its weights.
+  int64_t memory_bytes() const { return arena_.mapped_bytes() + weights_->tables_bytes(); }
   // The graph and the tables that made it, at their most.
   int64_t prepare_peak_bytes() const { return prepare_peak_; }
   // Files that were read into memory, not mapped.
   int64_t source_bytes() const { return source_charge_.bytes(); }
+  // What stands for an input that a run does not give: empty if nothing does. Valid after load_weights().
+  TensorView default_of(size_t input) const;
+  int64_t defaults_bytes() const { return defaults_bytes_; }  // of the account `weights`, whole pages
 
  private:
+  struct Default {
+    size_t input;
+    const TensorData* data;
+    int64_t offset;
+  };
+  void settle_inputs();
+  void load_defaults();
+
   PrepareOptions options_;
   Budget budget_;
   Charge source_charge_;
@@ -59,9 +77,14 @@ class PreparedModel {
   Graph graph_;
   ModelSource source_;
   std::unique_ptr<Weights> weights_;
+  std::vector<Default> defaults_;
+  int64_t defaults_bytes_ = 0;
+  Arena defaults_arena_;
 };
 
-// An input that is also an initializer is a constant for us: removes it from the graph's inputs.
+// Null if no initializer stands for the input.
+const Overridable* find_overridable(const Graph& graph, const Edge& input);
+// An input that is also an initializer is a constant from now on: removes it from the graph's inputs.
 void drop_defaulted_inputs(Graph& graph);
 
 // What a session holds at its most, as an expression in the symbolic dimensions: live bytes, not placed ones.

@@ -22,7 +22,8 @@ int64_t total(const Accounts& accounts) {
 Accounts loaded(const PreparedModel& model) {
   Accounts accounts{};
   of(accounts, Account::kSession) = model.memory_bytes();
-  of(accounts, Account::kWeights) = model.weights().weights_bytes() + model.source_bytes();
+  of(accounts, Account::kWeights) =
+      model.weights().weights_bytes() + model.source_bytes() + model.defaults_bytes();
   of(accounts, Account::kPacked) = model.weights().packed_bytes();
   return accounts;
 }

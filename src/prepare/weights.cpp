@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 
 #include "base/checked.h"
@@ -18,6 +19,22 @@ bool is_aligned(const Edge& edge) {
   return address % std::min<uintptr_t>(width, 8) == 0;
 }
 
+// Memory for one Choice after the other.
+class Choices {
+ public:
+  explicit Choices(Budget& budget) : budget_(budget) {}
+  // What the one before has in there is gone.
+  BumpArena& next() {
+    constexpr int64_t kEnough = 128 << 10;
+    if (!arena_ || arena_->mapped_bytes() > kEnough) arena_.emplace(budget_);
+    return *arena_;
+  }
+
+ private:
+  Budget& budget_;
+  std::optional<BumpArena> arena_;
+};
+
 }  // namespace
 
 // Records what the operators ask for.
@@ -32,21 +49,31 @@ class Weights::Collector : public PackPolicy {
   Weights& weights_;
 };
 
-Weights::Weights(Graph& root, int threads) : threads_(threads) {
-  Budget planning("planning", 0);
-  BumpArena choices(planning);
+Weights::Weights(Graph& root, int threads)
+    : threads_(threads),
+      own_("weights", 0, &root.arena().budget()),
+      mappings_(own_, Account::kSession),
+      tables_(TransientMemory::kPools, &mappings_),
+      packed_(&tables_),
+      packed_at_(&tables_),
+      formats_of_(&tables_),
+      copied_at_(&tables_),
+      copied_(&tables_) {
+  TransientMemory transient(root.arena().budget());
+  Choices choices(root.arena().budget());
   const Collector collector(*this);
   root.for_each_graph([&](Graph& graph) {
     for (const Node* node : graph.nodes) {
       if (node->op->select == nullptr) continue;
       const std::vector<Facts> inputs = facts_of_edges(node->inputs);
       std::vector<Facts> outputs = facts_of_edges(node->outputs);
-      SelectContext context(*node, inputs, outputs, &collector, threads_, choices);
+      SelectContext context(*node, inputs, outputs, &collector, threads_, choices.next());
       node->op->select(context);
     }
   });
   packed_bytes_ = round_up(packed_bytes_, page_bytes());
-  collect_raw(root);
+  collect_raw(root, transient);
+  tables_bytes_ = own_.report().now_bytes;
 }
 
 bool Weights::request(const Node& node, size_t input, const PackFormat& format, int64_t bytes) {
@@ -55,14 +82,14 @@ bool Weights::request(const Node& node, size_t input, const PackFormat& format, 
   // what was packed.
   const auto stays = [](const Edge& e) { return e.data != nullptr && !e.persistent; };
   if (!stays(edge) || (format.also_reads != nullptr && !stays(*format.also_reads))) return false;
-  std::vector<size_t>& formats = formats_of_[edge.id];
+  const auto [begin, end] = formats_of_.equal_range(edge.id);
   const auto known =
-      std::find_if(formats.begin(), formats.end(), [&](size_t i) { return packed_[i].format == format; });
-  if (known != formats.end()) {
-    packed_at_[key(node, input)] = *known;
+      std::find_if(begin, end, [&](const auto& entry) { return packed_[entry.second].format == format; });
+  if (known != end) {
+    packed_at_[key(node, input)] = known->second;
     return true;
   }
-  formats.push_back(packed_.size());
+  formats_of_.emplace(edge.id, packed_.size());
   packed_at_[key(node, input)] = packed_.size();
   packed_.push_back({&node, input, format, packed_bytes_, bytes});
   packed_bytes_ = checked_add(packed_bytes_, round_up(bytes, kAlignment));
@@ -81,10 +108,10 @@ bool Weights::pack(const Node& node, size_t input, const PackFormat& format, int
   return true;
 }
 
-void Weights::collect_raw(Graph& root) {
+void Weights::collect_raw(Graph& root, TransientMemory& transient) {
   enum Use : uint8_t { kNone, kBytewise, kAligned };
-  std::vector<uint8_t> uses(root.edge_count(), kNone);
-  std::vector<const Edge*> edges(root.edge_count(), nullptr);
+  std::pmr::vector<uint8_t> uses(root.edge_count(), kNone, transient.resource());
+  std::pmr::vector<const Edge*> edges(root.edge_count(), nullptr, transient.resource());
   root.for_each_graph([&](Graph& graph) {
     for (const Node* node : graph.nodes) {
       for (size_t i = 0; i < node->inputs.size(); ++i) {
@@ -127,12 +154,12 @@ void Weights::load(Budget& budget, const Drop& drop) {
   }
   const Charge passing(budget, Account::kWeights, largest_raw_);
   Budget planning("planning", 0);
-  BumpArena choices(planning);
+  Choices choices(planning);
   for (const Packed& item : packed_) {
     const Node& node = *item.node;
     const std::vector<Facts> inputs = facts_of_edges(node.inputs);
     std::vector<Facts> outputs = facts_of_edges(node.outputs);
-    SelectContext select(node, inputs, outputs, this, threads_, choices);
+    SelectContext select(node, inputs, outputs, this, threads_, choices.next());
     const void* choice = node.op->select(select);
     const Edge& edge = *node.inputs[item.input];
     node.op->pack(PackContext(node, inputs, outputs, choice, item.input, *edge.constant,

@@ -12,6 +12,7 @@
 
 #include "graph/op_def.h"
 #include "memory/mapping.h"
+#include "memory/transient_memory.h"
 
 namespace plimsoll {
 
@@ -41,6 +42,8 @@ class Weights : public PackPolicy {
 
   int64_t packed_bytes() const { return packed_bytes_; }  // of the arena, whole pages
   int64_t weights_bytes() const { return mapped_bytes_ + copied_bytes_; }
+  // Of its own tables, in the account `session`.
+  int64_t tables_bytes() const { return tables_bytes_; }
   // The most that loading holds beyond the final state: the largest raw tensor that is packed.
   int64_t largest_raw_bytes() const { return largest_raw_; }
 
@@ -55,15 +58,18 @@ class Weights : public PackPolicy {
   class Collector;
   static uint64_t key(const Node& node, size_t input) { return (uint64_t{node.id} << 32) | input; }
   bool request(const Node& node, size_t input, const PackFormat& format, int64_t bytes);
-  void collect_raw(Graph& root);
+  void collect_raw(Graph& root, TransientMemory& transient);
 
   int threads_;
-  std::vector<Packed> packed_;
-  std::unordered_map<uint64_t, size_t> packed_at_;                // by node and input: index into packed_
-  std::unordered_map<uint32_t, std::vector<size_t>> formats_of_;  // by edge id: likewise
-  std::unordered_map<uint32_t, int64_t> copied_at_;               // edge id -> offset in copied_arena_
-  std::vector<const Edge*> copied_;
-  int64_t packed_bytes_ = 0, mapped_bytes_ = 0, copied_bytes_ = 0, largest_raw_ = 0;
+  Budget own_;
+  ChargedResource mappings_;
+  std::pmr::unsynchronized_pool_resource tables_;
+  std::pmr::vector<Packed> packed_;
+  std::pmr::unordered_map<uint64_t, size_t> packed_at_;        // by node and input: index into packed_
+  std::pmr::unordered_multimap<uint32_t, size_t> formats_of_;  // by edge id: likewise
+  std::pmr::unordered_map<uint32_t, int64_t> copied_at_;       // edge id -> offset in copied_arena_
+  std::pmr::vector<const Edge*> copied_;
+  int64_t packed_bytes_ = 0, mapped_bytes_ = 0, copied_bytes_ = 0, largest_raw_ = 0, tables_bytes_ = 0;
   Arena packed_arena_, copied_arena_;
   Charge mapped_charge_;
   bool loaded_ = false;

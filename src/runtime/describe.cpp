@@ -39,6 +39,14 @@ PrepareOptions prepare_options(const SessionOptions& options) {
   result.check_passes = options.check_passes;
   result.check_plans = options.poison;
   result.read_into_memory = options.read_model_into_memory;
+  result.strict = options.strict;
+  result.overridden = options.overridden_initializers;
+  if (!options.custom_ops_libraries.empty() || !options.custom_ops.empty()) {
+    auto custom = std::make_shared<CustomOps>();
+    for (const std::string& path : options.custom_ops_libraries) custom->add_library(path);
+    for (const PlimsollOps* table : options.custom_ops) custom->add(table, "custom operators");
+    result.custom_ops = std::move(custom);
+  }
   return result;
 }
 
@@ -49,12 +57,33 @@ ValueInfo describe_edge(const Edge& edge) {
   info.type = type.type;
   info.type_text = to_string(type);
   info.ranked = type.ranked;
-  info.has_default = edge.data != nullptr;
   for (Dim d : type.dims) {
     info.dims.push_back(d.is_constant() ? d.value() : -1);
     info.symbols.push_back(d.is_constant() ? "" : d.to_string());
   }
   return info;
+}
+
+std::vector<ValueInfo> describe_inputs(const Graph& graph) {
+  std::vector<ValueInfo> infos;
+  for (const Edge* edge : graph.inputs) infos.push_back(describe_edge(*edge));
+  if (graph.overridable.empty()) return infos;
+  for (size_t i = 0; i < infos.size(); ++i)
+    infos[i].has_default =
+        graph.inputs[i]->data != nullptr || find_overridable(graph, *graph.inputs[i]) != nullptr;
+  return infos;
+}
+
+std::vector<ValueInfo> describe_overridable(const Graph& graph) {
+  std::vector<ValueInfo> infos;
+  for (const Overridable& item : graph.overridable) {
+    Edge declared = *item.edge;
+    declared.facts.type = item.declared;
+    declared.facts.type.type = item.data->type;
+    infos.push_back(describe_edge(declared));
+    infos.back().has_default = true;
+  }
+  return infos;
 }
 
 ModelInfo describe_model(Graph& graph) {
@@ -65,11 +94,13 @@ ModelInfo describe_model(Graph& graph) {
   info.ir_version = graph.ir_version;
   for (const OpsetImport& import : graph.opsets)
     info.opsets[import.domain.empty() ? "ai.onnx" : std::string(import.domain)] = import.version;
-  for (const Edge* edge : graph.inputs) info.inputs.push_back(describe_edge(*edge));
+  info.inputs = describe_inputs(graph);
   for (const Edge* edge : graph.outputs) info.outputs.push_back(describe_edge(*edge));
   for (const NameValue& entry : graph.metadata) info.metadata[std::string(entry.name)] = entry.value;
   std::set<std::string> missing;
   // The model, then every local function that is called, once each.
+  const FunctionIndex functions(graph);
+  std::set<const Graph*> known = {&graph};
   std::vector<Graph*> written = {&graph};
   for (size_t i = 0; i < written.size(); ++i) {
     written[i]->for_each_graph([&](Graph& inner) {
@@ -78,10 +109,9 @@ ModelInfo describe_model(Graph& graph) {
             fmt::format("{}{}{}", node->domain, node->domain.empty() ? "" : ".", node->op_type);
         ++info.operators[name];
         ++info.node_count;
-        if (const Function* function = find_function(graph, *node)) {
-          if (std::find(written.begin(), written.end(), function->body) == written.end())
-            written.push_back(function->body);
-        } else if (find_op(node->domain, node->op_type) == nullptr) {
+        if (const Function* function = functions.find(*node)) {
+          if (known.insert(function->body).second) written.push_back(function->body);
+        } else if (find_op(node->domain, node->op_type, graph.custom_ops) == nullptr) {
           missing.insert(name);
         }
       }
@@ -93,6 +123,10 @@ ModelInfo describe_model(Graph& graph) {
   }
   info.not_implemented.assign(missing.begin(), missing.end());
   return info;
+}
+
+std::vector<std::string> describe_warnings(const Graph& graph) {
+  return {graph.warnings.begin(), graph.warnings.end()};
 }
 
 namespace {
@@ -143,6 +177,10 @@ std::vector<std::vector<int64_t>> complete_shapes(const Graph& graph, const Shap
     const auto found = shapes.find(std::string(edge->name));
     if (found != shapes.end()) {
       result.push_back(found->second);
+      continue;
+    }
+    if (const Overridable* overridable = find_overridable(graph, *edge)) {
+      result.emplace_back(overridable->data->dims.begin(), overridable->data->dims.end());
       continue;
     }
     if (!edge->facts.is_concrete()) {

@@ -9,6 +9,9 @@ namespace plimsoll {
 PrepareOptions prepare_options(const SessionOptions& options);
 ModelInfo describe_model(Graph& graph);
 ValueInfo describe_edge(const Edge& edge);
+std::vector<ValueInfo> describe_inputs(const Graph& graph);
+std::vector<ValueInfo> describe_overridable(const Graph& graph);
+std::vector<std::string> describe_warnings(const Graph& graph);
 
 Plan describe_plan(const PreparedModel& model, const ShapePlan& shape);
 

@@ -61,6 +61,10 @@ const ModelInfo& Model::GetInfo() const {
   return impl_->info;
 }
 
+std::vector<std::string> Model::GetWarnings() const {
+  return describe_warnings(impl_->model->graph());
+}
+
 Plan Model::MakePlan(const Shapes& shapes, bool told_at_opening) const {
   PreparedModel& model = impl_->prepared();
   const auto complete = complete_shapes(model.graph(), shapes, true);
@@ -90,6 +94,7 @@ void Model::Save(const std::string& path, const SaveOptions& save) const {
   PrepareOptions options = prepare_options(impl_->options);
   options.keep_opset = true;
   options.only_onnx = !save.fused;
+  options.overridden.clear();  // the file keeps what it has
   Budget saving("saving", 0, &impl_->env->budget);
   PreparedModel model(impl_->path, options, saving);
   std::vector<TypeInfo> declared;
@@ -102,6 +107,7 @@ void Model::Save(const std::string& path, const SaveOptions& save) const {
     if (declared[i].ranked && !type.ranked && declared[i].type == type.type) type = declared[i];
   }
   check_versions(model.graph());
+  for (std::string_view warning : model.graph().warnings) impl_->model->graph().warn(warning);
   write_model(model.graph(), path);
 }
 

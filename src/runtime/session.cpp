@@ -30,12 +30,15 @@ Session::~Session() = default;
 std::vector<Value> Session::Run(const RunOptions& options, const char* const* input_names,
                                 const Value* inputs, size_t input_count, const char* const* output_names,
                                 size_t output_count) {
-  std::vector<Value> given(impl_->inputs.size()), made(impl_->outputs.size());
-  for (size_t i = 0; i < input_count; ++i) given[impl_->input_index(input_names[i])] = inputs[i];
+  const std::shared_ptr<Impl> other = impl_->overriding({input_names, input_count});
+  Impl& impl = other != nullptr ? *other : *impl_;
+  std::vector<Value> given(impl.inputs.size()), made(impl.outputs.size());
+  for (size_t i = 0; i < input_count; ++i) given[impl.input_index(input_names[i])] = inputs[i];
+  impl.fill_defaults(given);
   std::vector<size_t> wanted;
   wanted.reserve(output_count);
-  for (size_t i = 0; i < output_count; ++i) wanted.push_back(impl_->output_index(output_names[i]));
-  impl_->run(options, {given, made});
+  for (size_t i = 0; i < output_count; ++i) wanted.push_back(impl.output_index(output_names[i]));
+  impl.run(options, {given, made});
   std::vector<Value> results;
   results.reserve(wanted.size());
   for (size_t index : wanted) results.push_back(made[index]);
@@ -57,6 +60,7 @@ void Session::Run(const RunOptions& options, IoBinding& binding) {
   IoBinding::Impl& io = *binding.impl_;
   if (io.session != impl_.get()) fail(ErrorCode::kInvalidArgument, "the binding belongs to another session");
   std::copy(io.bound.begin(), io.bound.end(), io.results.begin());
+  impl_->fill_defaults(io.inputs);
   impl_->run(options, {io.inputs, io.results});
 }
 
@@ -70,6 +74,12 @@ const std::vector<ValueInfo>& Session::GetInputs() const {
 }
 const std::vector<ValueInfo>& Session::GetOutputs() const {
   return impl_->outputs;
+}
+std::vector<std::string> Session::GetWarnings() const {
+  return describe_warnings(impl_->model->graph());
+}
+const std::vector<ValueInfo>& Session::GetOverridableInitializers() const {
+  return impl_->overridable;
 }
 MemoryReport Session::GetMemoryReport() const {
   return impl_->budget.report();

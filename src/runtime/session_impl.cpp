@@ -11,7 +11,8 @@ Session::Impl::Impl(const Env& environment, const std::string& path, const Sessi
     : env(environment.impl()),
       options(session_options),
       budget("session", session_options.memory_limit_bytes, &env->budget),
-      model(std::make_unique<PreparedModel>(path, prepare_options(session_options), budget)) {
+      model(std::make_unique<PreparedModel>(path, prepare_options(session_options), budget)),
+      path_(path) {
   initialize(shapes);
 }
 
@@ -20,14 +21,16 @@ Session::Impl::Impl(const Env& environment, std::span<const std::byte> bytes,
     : env(environment.impl()),
       options(session_options),
       budget("session", session_options.memory_limit_bytes, &env->budget),
-      model(std::make_unique<PreparedModel>(bytes, prepare_options(session_options), budget)) {
+      model(std::make_unique<PreparedModel>(bytes, prepare_options(session_options), budget)),
+      bytes_(bytes) {
   initialize(shapes);
 }
 
 void Session::Impl::initialize(const ShapesForInputs& shapes_for) {
   model->prepare();
   const Graph& graph = model->graph();
-  for (const Edge* edge : graph.inputs) inputs.push_back(describe_edge(*edge));
+  inputs = describe_inputs(graph);
+  overridable = describe_overridable(graph);
   for (const Edge* edge : graph.outputs) outputs.push_back(describe_edge(*edge));
   plans_.store(std::make_shared<const PlanTable>());
   // What cannot fit is refused before the first weight is touched.
@@ -38,6 +41,7 @@ void Session::Impl::initialize(const ShapesForInputs& shapes_for) {
     remember(first);
   }
   model->load_weights();
+  make_defaults();
   if (first != nullptr) first->bind_weights(model->weights());
   for (int i = 0; i < options.max_concurrent_runs; ++i) {
     idle_.push_back(std::make_unique<RunSlot>());
@@ -99,6 +103,7 @@ std::shared_ptr<CachedPlan> Session::Impl::make_plan(const std::vector<std::vect
       [&] { return plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes, true); },
       [&] {
         env->idle.release_all();
+        forget_overriding();
         forget_plans_but(nullptr);
       });
 }
@@ -180,6 +185,7 @@ Charge Session::Impl::take_memory(RunSlot& slot, const std::shared_ptr<ShapePlan
       [&] {
         slot.release();
         env->idle.release_all();
+        forget_overriding();
         const std::lock_guard lock(prepare_mutex_);
         forget_plans_but(plan.get());
       });

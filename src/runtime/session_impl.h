@@ -65,6 +65,11 @@ struct Session::Impl {
   void run(const RunOptions& options, const Io& io);
 
   std::shared_ptr<ShapePlan> prepare(const std::vector<std::vector<int64_t>>& shapes);
+  // The preparation that a run with these inputs needs: this one, or, if they override initializers that are
+  // constants here, another, made when first needed and kept.
+  std::shared_ptr<Impl> overriding(std::span<const char* const> input_names);
+  // Puts what stands for inputs that are not given into their places.
+  void fill_defaults(std::span<Value> values) const;
   size_t input_index(std::string_view name) const;  // throws kInvalidArgument
   size_t output_index(std::string_view name) const;
   void release_memory();
@@ -74,14 +79,18 @@ struct Session::Impl {
   SessionOptions options;
   Budget budget;
   std::unique_ptr<PreparedModel> model;
-  std::vector<ValueInfo> inputs, outputs;
+  std::vector<ValueInfo> inputs, outputs, overridable;
   void enable_profiling(bool on);
   Profile profile() const;  // a copy
 
  private:
   using PlanTable = std::vector<std::shared_ptr<CachedPlan>>;
   class Slot;
+  Impl(Impl& base, const SessionOptions& options);
   void initialize(const ShapesForInputs& shapes);
+  std::shared_ptr<Impl> open_overriding(std::span<const char* const> names);
+  void make_defaults();
+  void forget_overriding();
   std::shared_ptr<ShapePlan> find_plan(const std::vector<std::vector<int64_t>>& shapes) const;
   std::shared_ptr<ShapePlan> plan_for(std::span<const Value> values);
   void check_inputs(std::span<const Value> values) const;
@@ -96,6 +105,11 @@ struct Session::Impl {
   // `bound` grows by what is made here.
   void finish_outputs(const Frame& frame, std::span<Value> values, Charge& bound);
 
+  std::string path_;
+  std::span<const std::byte> bytes_;  // where there is no path
+  std::vector<Value> defaults_;       // by input; none if no input has one
+  std::mutex overriding_mutex_;
+  std::shared_ptr<Impl> overriding_;
   std::mutex prepare_mutex_;
   // Replaced as a whole, so that readers hold no lock while they search.
   SharedCell<const PlanTable> plans_;

@@ -37,8 +37,15 @@ def text(number, value):
     return bytes_field(number, value.encode())
 
 
-def model(nodes, inputs, outputs):
-    """A ModelProto: nodes (operator, inputs, outputs, integer attributes), values {name: sizes, numbers or symbols}."""
+def model(nodes, inputs, outputs, initializers=None):
+    """A ModelProto: nodes (operator, inputs, outputs, integer attributes), values {name: sizes, numbers or symbols}.
+
+    initializers: {name: floats}.
+    """
+    def tensor(name, values):
+        return text(8, name) + integer_field(1, len(values)) + integer_field(2, 1) + bytes_field(
+            9, struct.pack(f"<{len(values)}f", *values))
+
     def value(name, sizes):
         dims = b"".join(bytes_field(1, integer_field(1, d) if isinstance(d, int) else text(2, d)) for d in sizes)
         return text(1, name) + bytes_field(2, bytes_field(1, integer_field(1, 1) + bytes_field(2, dims)))
@@ -49,6 +56,7 @@ def model(nodes, inputs, outputs):
         return b"".join(made)
 
     graph = b"".join([*(bytes_field(1, node(*n)) for n in nodes), text(2, "g"),
+                      *(bytes_field(5, tensor(*i)) for i in (initializers or {}).items()),
                       *(bytes_field(11, value(*i)) for i in inputs.items()),
                       *(bytes_field(12, value(*o)) for o in outputs.items())])
     return integer_field(1, 8) + bytes_field(7, graph) + bytes_field(8, integer_field(2, 15))
@@ -249,6 +257,41 @@ class Memory(Case):
             self.refuse(BUDGET, plan["node_at_peak"], "run", DIGITS, "--dim", f"batch={batch}", "--limit", smallest - 1)
             self.refuse(BUDGET, str(smallest), "plan", DIGITS, "--dim", f"batch={batch}", "--limit", smallest - 1)
 
+    def test_the_ledger_bounds_the_process(self):
+        """With its told peak as the limit, a process needs no more than that beyond what any run needs."""
+        def chain(count):
+            values = ["x"] + [f"v{i}" for i in range(count)]
+            return model([("Tanh" if i % 2 else "Sigmoid", [values[i]], [values[i + 1]], {}) for i in range(count)],
+                         {"x": [16]}, {values[-1]: [16]})
+
+        def wide(count):
+            nodes = [("Tanh" if i % 2 else "Sigmoid", [f"v{i - 2}" if i > 1 else "x"], [f"v{i}"], {}) for i in range(count)]
+            return model([*nodes, ("Concat", [f"v{i}" for i in range(count)], ["y"], {"axis": 1})], {"x": [4, 4]},
+                         {"y": [4, 4 * count]})
+
+        def initializers(count):
+            values = ["x"] + [f"v{i}" for i in range(count)]
+            return model([("Add" if i % 2 else "Mul", [values[i], f"w{i}"], [values[i + 1]], {}) for i in range(count)],
+                         {"x": [4]}, {values[-1]: [4]}, {f"w{i}": [i, 1, 2, 3] for i in range(count)})
+
+        def fits(path, limit, data_bytes):
+            done = self.call("run", path, "--threads", "1", "--json", *(["--limit", limit] if limit else []),
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (data_bytes, data_bytes)))
+            return done.returncode == 0
+
+        step = 1 << 18
+        small = self.file("small.onnx", chain(1))
+        low, high = 0, 1 << 10
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if fits(small, None, middle * step) else (middle, high)
+        start = high * step
+        for name, content in {"chain": chain(20000), "wide": wide(4000), "initializers": initializers(4000)}.items():
+            path = self.file(f"{name}.onnx", content)
+            told = self.answer("plan", path, "--threads", "1")["minimum_limit_bytes"]
+            self.assertTrue(fits(path, told, start + told + told // 16), (name, start, told))
+            self.assertFalse(fits(path, told - 1, start + 4 * told), name)
+
     def test_units(self):
         for text in ("1MiB", "1024KiB", "1048576", "1.05MB", "1 MiB", "1M"):
             self.answer("plan", DIGITS, "--dim", "batch=1", "--limit", text)
@@ -316,6 +359,30 @@ class Reports(Case):
     def test_a_special_file_is_not_replaced(self):
         self.succeed("plan", DIGITS, "--dim", "batch=2", "--svg", "/dev/null")
         self.assertFalse(os.path.isfile("/dev/null"))
+
+
+class Leniency(Case):
+    def test_what_onnx_forbids_is_a_warning_or_with_strict_an_error(self):
+        path = self.file("misspelt.onnx", model([("Relu", ["x"], ["y"], {"axsi": 1})], {"x": [2]}, {"y": [2]}))
+        for command in ("run", "plan", "bench"):
+            arguments = [command, path] + (["--seconds", "0"] if command == "bench" else [])
+            done = self.call(*arguments)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (0, 1), done.stderr)
+            self.assertTrue(done.stderr.startswith("warning: node "), done.stderr)
+            self.assertEqual(len(self.answer(*arguments)["warnings"]), 1)
+            self.refuse(INVALID_MODEL, "unknown attribute 'axsi'", *arguments, "--strict")
+
+    def test_an_initializer_that_is_an_input_can_be_given(self):
+        path = self.file("default.onnx", model([("Mul", ["x", "w"], ["y"], {})], {"x": [2], "w": [2]}, {"y": [2]},
+                                               {"w": [3, 4]}))
+        x = self.npy("x.npy", np.array([1, 2], np.float32))
+        w = self.npy("w.npy", np.array([10, 20], np.float32))
+        self.assertEqual(self.answer("run", path, "--input", f"x={x}")["outputs"][0]["first"], [3, 8])
+        given = self.answer("run", path, "--input", f"x={x}", "--input", f"w={w}")
+        self.assertEqual(given["outputs"][0]["first"], [10, 40])
+        self.assertEqual(given["predicted_bytes"], given["measured_bytes"])
+        plan = self.answer("plan", path, "--shape", "w=2")
+        self.assertEqual(plan["peak_bytes"], given["predicted_bytes"])
 
 
 class Verify(Case):

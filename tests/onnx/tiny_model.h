@@ -7,6 +7,7 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "graph/graph.h"
 #include "onnx/fields.h"
 #include "plimsoll/value.h"
 

@@ -173,7 +173,7 @@ def rejects(op, inputs, attrs=None, says="", name=None, **arguments):
 
 def check_rejection(op, arguments, says):
     try:
-        case(op, **arguments)
+        case(op, **dict(arguments, flags=[*arguments.get("flags", ()), "--strict"]))
     except Refused as error:
         if says in str(error):
             return None
