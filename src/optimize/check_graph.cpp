@@ -119,7 +119,7 @@ void check_links(Graph& root) {
   LinkChecker(root).check(root);
 }
 
-PassChecker::PassChecker(Graph& root) : root_(root) {
+PassChecker::PassChecker(Graph& root) : root_(root), warnings_(root.warnings.size()) {
   check_links(root);
   for (const Edge* edge : root.outputs) {
     names_.emplace_back(edge->name);
@@ -147,6 +147,8 @@ void PassChecker::check_nodes() {
       if (again.op != node->op) wrong("{} runs as another operator", node->label());
     }
   });
+  // What a file may do wrong a pass may not.
+  if (root_.warnings.size() > warnings_) wrong("{}", root_.warnings.back());
 }
 
 void PassChecker::check_facts() {

@@ -29,6 +29,7 @@ class PassChecker {
   Graph& root_;
   std::vector<std::string> names_;
   std::vector<TypeInfo> types_;
+  size_t warnings_;
 };
 
 }  // namespace plimsoll
