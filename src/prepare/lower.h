@@ -16,4 +16,8 @@ const Function* find_function(const Graph& root, const Node& node);
 // functions.
 void inline_functions(Graph& root);
 
+// Replaces every node, in bodies too, whose operator is known by others (OpDef::lower, OpDef::same_as).
+// Nodes must be resolved and inferred; new ones are resolved. True if facts must be inferred again.
+bool lower_operators(Graph& root);
+
 }  // namespace plimsoll

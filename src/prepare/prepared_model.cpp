@@ -42,6 +42,8 @@ void PreparedModel::prepare() {
   inline_functions(graph_);
   resolve(graph_);
   infer_graph(graph_);
+  // What is to be written again keeps the operators that it has.
+  if (!options_.keep_opset && lower_operators(graph_)) infer_graph(graph_);
   OptimizeOptions optimization;
   optimization.level = options_.level;
   optimization.stop_after = options_.stop_after_pass;

@@ -21,7 +21,9 @@ class FrameBodyRun : public BodyRun {
     return i < step_.inputs.size() && step_.inputs[i] != kNoValue ? frame_.values[step_.inputs[i]]
                                                                   : TensorView{};
   }
-  bool has_output(size_t i) const override { return step_.outputs[i] != kNoValue; }
+  bool has_output(size_t i) const override {
+    return i < step_.outputs.size() && step_.outputs[i] != kNoValue;
+  }
   bool has_body(size_t body) const override {
     return body < step_.bodies.size() && step_.bodies[body] != nullptr;
   }
