@@ -120,7 +120,7 @@ void check_positions(const AttentionProblem& p, const RowChange& change, int64_t
   }
 }
 
-// The new rows of all heads, behind the past ones; what lies behind them is 0 in a cache of its own.
+// The new rows of all heads, behind the past ones.
 void gather_cache(const AttentionProblem& p, const HeadRows& rows, const HeadRows& past,
                   const HeadRows& present, const RowChange& change, int64_t size) {
   if (!present) return;
@@ -130,7 +130,8 @@ void gather_cache(const AttentionProblem& p, const HeadRows& rows, const HeadRow
   kernels::parallel_for(p.context.threads, p.batch * p.kv_heads, [&](int64_t unit) {
     const int64_t b = unit / p.kv_heads, h = unit % p.kv_heads, kept = p.lengths[b].past;
     std::byte* to = present.data + present.at(b, h, 0) * width;
-    if (!shared && kept > 0) kernels::copy_bytes(to, past.data + past.at(b, h, 0) * width, kept * bytes);
+    const int64_t copied = shared ? 0 : p.keeps_rest && past ? p.present_rows : kept;
+    if (copied > 0) kernels::copy_bytes(to, past.data + past.at(b, h, 0) * width, copied * bytes);
     for (int64_t i = 0; i < p.keys; ++i) {
       std::byte* row = to + (kept + i) * bytes;
       if (change) {
@@ -142,7 +143,7 @@ void gather_cache(const AttentionProblem& p, const HeadRows& rows, const HeadRow
       }
     }
     const int64_t end = kept + p.keys;
-    if (!shared && end < p.present_rows)
+    if (!shared && !p.keeps_rest && end < p.present_rows)
       std::memset(to + end * bytes, 0, static_cast<size_t>((p.present_rows - end) * bytes));
   });
 }

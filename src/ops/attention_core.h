@@ -108,6 +108,7 @@ struct AttentionProblem {
   // the same memory as its past keeps what it has.
   HeadRows past_k, past_v, present_k, present_v;
   int64_t present_rows = 0;
+  bool keeps_rest = false;  // rows behind the new ones are the past's, which is as long; else they become 0
   RowChange change_q, change_k, change_v;
   BatchLengths* lengths = nullptr;  // in scratch, for whoever describes the problem to fill
 

@@ -1,4 +1,5 @@
-// Heads that share keys and values, over a cache that grows in place where past and present are one buffer.
+// Heads that share keys and values, over a cache that grows in place where the caller binds past and present
+// to one buffer; otherwise what lies behind the new rows is 0, so that past is not to be overwritten.
 #include <algorithm>
 
 #include "ops/movement.h"
@@ -178,16 +179,6 @@ void infer(InferContext& c) {
                  std::vector<Dim>{s.batch, a.heads, s.queries, total ? *total : c.unknown("total")});
 }
 
-void alias(AliasContext& c) {
-  if (!c.has_input(kPastKey)) return;
-  const auto same = [&](size_t input, size_t output) {
-    return c.has_output(output) && c.ranked(input) && c.output(output).type.ranked &&
-           c.dims(input)[2] == c.output(output).type.dims[2];
-  };
-  if (same(kPastKey, 1)) c.overwrite(kPastKey, 1);
-  if (same(kPastValue, 2)) c.overwrite(kPastValue, 2);
-}
-
 const void* select(SelectContext& c) {
   if (!is_ranked(c)) return nullptr;
   const auto& a = c.attrs<GroupQueryAttrs>();
@@ -293,7 +284,6 @@ extern const OpDef op_microsoft_group_query_attention = {
     .outputs = {1, 4},
     .attrs = attrs,
     .infer = infer,
-    .alias = alias,
     .select = select,
     .run = run,
     .cost = cost,

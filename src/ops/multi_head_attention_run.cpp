@@ -78,6 +78,7 @@ void set_cache(const RunContext& c, const MultiHeadAttrs& a, AttentionProblem& p
   if (c.has_output(1)) p.present_k = rows_of_heads(c.outputs[1]);
   if (c.has_output(2)) p.present_v = rows_of_heads(c.outputs[2]);
   p.present_rows = most;
+  p.keeps_rest = a.shares && c.has_input(a.at.past_key);
   const int64_t total = past + p.keys;
   for (int64_t b = 0; b < p.batch; ++b) p.lengths[b] = {past, total, total, past};
 }

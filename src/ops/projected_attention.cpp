@@ -191,6 +191,7 @@ void run(const RunContext& c) {
   if (c.has_output(1))
     p.present_k = half_of_cache(c.outputs[1], 0), p.present_v = half_of_cache(c.outputs[1], 1);
   p.present_rows = p.choice.most_rows;
+  p.keeps_rest = a.shares && c.has_input(kInputs.past);
   const int64_t total = past + p.keys;
   if (past < 0 || total > p.choice.most_rows)
     fail(ErrorCode::kInvalidArgument, "{}: past_sequence_length is {}, expected 0 to {}", c.node->label(),

@@ -147,7 +147,7 @@ def attention(inputs, attrs, outputs, **_):
         cache = values_of(past)
         before = cache.shape[3] if length is None else int(length[0])
         new = np.stack([k, v])
-        present = np.zeros_like(cache) if length is not None else np.zeros([*cache.shape[:3], before + queries, head])
+        present = cache.copy() if length is not None else np.zeros([*cache.shape[:3], before + queries, head])
         present[:, :, :, :before] = cache[:, :, :, :before]
         present[:, :, :, before:before + queries] = new
         k, v = present[:, :, :, :before + queries]
@@ -235,8 +235,7 @@ def multi_head(q, k, v, bias, mask, addend, past_k, past_v, length, beams, attrs
     if past_k is not None:
         caches = values_of(past_k), values_of(past_v)
         before = caches[0].shape[2] if length is None else int(length.reshape(-1)[0])
-        rows = caches[0].shape[2] if length is not None else before + k.shape[2]
-        present = [np.zeros([*c.shape[:2], rows, c.shape[3]]) for c in caches]
+        present = [c.copy() if length is not None else np.zeros([*c.shape[:2], before + k.shape[2], c.shape[3]]) for c in caches]
         for cache, whole, new in zip(caches, present, (k, v)):
             whole[:, :, :before] = cache[:, :, :before]
             whole[:, :, before:before + new.shape[2]] = new
