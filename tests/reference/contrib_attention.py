@@ -3,7 +3,7 @@ import numpy as np
 
 from contrib import contrib, refuses, rotate, some
 from float_types import any_float, reals, tolerance, values_of
-from harness import choice
+from harness import choice, reference
 
 FILTER = np.float32(-10000)
 LOWEST = float(np.finfo(np.float32).min)
@@ -160,6 +160,23 @@ def attention(inputs, attrs, outputs, **_):
     if attrs.get("unidirectional"):
         scores = hide_future(scores, before)
     return [join(softmax(scores) @ v), present][:outputs]
+
+
+def projected_cases(rng):
+    """Attention whose projection is done."""
+    while True:
+        case = attention_cases(rng)
+        x, w, bias, *rest = (*case["inputs"], None)[:len(case["inputs"]) + (len(case["inputs"]) == 2)]
+        if not isinstance(x, np.ndarray) or x.dtype != np.float32:
+            continue
+        qkv = (values_of(x) @ values_of(w) + (0 if bias is None else values_of(bias))).astype(np.float32)
+        return {**case, "inputs": trimmed([qkv, *rest]), "domain": "ai.plimsoll"}
+
+
+@reference("ProjectedAttention", projected_cases)
+def projected_attention(inputs, attrs, outputs, **_):
+    width = inputs[0].shape[2]
+    return attention([inputs[0], np.eye(width, dtype=np.float32), None, *inputs[1:]], attrs, outputs)
 
 
 # ---- MultiHeadAttention ----------------------------------------------------------------------------
