@@ -22,7 +22,7 @@ def with_specials(rng, values):
 def integers(rng, shape, dtype, low=None, high=None):
     info = np.iinfo(dtype)
     low, high = info.min if low is None else max(low, info.min), info.max if high is None else min(high, info.max)
-    return rng.integers(low, high, shape, dtype, endpoint=True)
+    return np.asarray(rng.integers(low, high, shape, dtype, endpoint=True), dtype)
 
 
 def limits(kind):
@@ -192,7 +192,7 @@ def bit_cast_cases(rng):
     bits = integers(rng, random_shape(rng), np.dtype(names[0]).type)
     dtypes = {"float": "float32", "double": "float64"}
     if "bool" in (source, target):
-        bits &= 1
+        bits = bits & np.array(1, bits.dtype)
     return {"inputs": [bits.view(dtypes.get(source, source))], "attrs": {"to": TYPES[target]}, "opset": 26,
             "target": target, "dtype": dtypes.get(target, target)}
 

@@ -77,9 +77,10 @@ def register(op, names, draw, like):
         return [(first + (second if draw is normal else second - first) * numbers, kind)]
 
 
-for suffix in ("", "Like"):
-    register("RandomUniform" + suffix, ("low", "high"), uniform, bool(suffix))
-    register("RandomNormal" + suffix, ("mean", "scale"), normal, bool(suffix))
+register("RandomUniform", ("low", "high"), uniform, False)
+register("RandomUniformLike", ("low", "high"), uniform, True)
+register("RandomNormal", ("mean", "scale"), normal, False)
+register("RandomNormalLike", ("mean", "scale"), normal, True)
 
 
 def bernoulli_cases(rng):
@@ -119,7 +120,7 @@ def dropout_cases(rng):
         inputs[1] = None
     outputs = int(rng.integers(1, 3))
     return {"inputs": inputs, "attrs": {"seed": int(rng.integers(1000))}, "opset": choice(rng, [12, 13, 22]), "outputs": outputs,
-            **{k: v / 10 for k, v in LIMITS[kind].items()}}
+            **LIMITS[kind]}
 
 
 @reference("Dropout", dropout_cases)

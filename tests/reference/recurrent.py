@@ -11,7 +11,8 @@ ACTIVATIONS = {
     "HardSigmoid": lambda x, a, b: np.clip(a * x + b, 0, 1), "Elu": lambda x, a, b: np.where(x >= 0, x, a * np.expm1(x)),
     "Softsign": lambda x, a, b: x / (1 + np.abs(x)), "Softplus": lambda x, a, b: np.log1p(np.exp(x)),
 }
-TAKES_ALPHA = {"Affine": 1.0, "LeakyRelu": 0.01, "ScaledTanh": 1.0, "HardSigmoid": 0.2, "Elu": 1.0, "ThresholdedRelu": 1.0}
+TAKES_ALPHA = {"Affine": 1.0, "LeakyRelu": float(np.float32(0.01)), "ScaledTanh": 1.0, "HardSigmoid": float(np.float32(0.2)), "Elu": 1.0,
+               "ThresholdedRelu": 1.0}
 TAKES_BETA = {"Affine": 0.0, "ScaledTanh": 1.0, "HardSigmoid": 0.5}
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}

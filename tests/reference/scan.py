@@ -105,6 +105,7 @@ rejects("Scan", [X[0], X], {"body": body(1, "float", None), "num_scan_inputs": 1
 rejects("Scan", [X[0], X], {"body": body(1, "float", None), "num_scan_inputs": 1, "scan_input_directions": [2]}, outputs=3,
         says="scan_input_directions", opset=11)
 rejects("Scan", [X[0], X, np.ones((3, 3), F32)], {"body": body(2, "float", None), "num_scan_inputs": 2}, outputs=3, says="2", opset=11)
-rejects("Scan", [X, X], {"body": body(1, "float", None), "num_scan_inputs": 1}, outputs=3, says="", opset=11, name="Scan that grows")
+rejects("Scan", [X[0], np.ones((4, 2, 3), F32)], {"body": body(1, "float", None), "num_scan_inputs": 1}, outputs=3, says="state", opset=11,
+        name="Scan whose state grows")
 rejects("Scan", [np.array([3], np.int64), X[:1], X[None]], {"body": body(1, "float", None), "num_scan_inputs": 1}, outputs=3,
         says="sequence_lens", opset=8)
