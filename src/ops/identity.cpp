@@ -1,14 +1,14 @@
 #include <cstring>
 
-#include "graph/op_def.h"
 #include "ops/layout.h"
+#include "ops/movement.h"
 #include "ops/region.h"
 
 namespace plimsoll {
 namespace {
 
 void infer(InferContext& c) {
-  c.expect_type(0, kAllTypes);
+  c.expect_type(0, kViewTypes);
   c.set_output_facts(0, c.input(0));
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "graph/op_def.h"
+#include "ops/movement.h"
 
 namespace plimsoll {
 namespace {
@@ -71,7 +72,7 @@ void infer(InferContext& c) {
   const size_t carried = c.input_count() - 2;
   std::vector<Facts> inputs = {scalar(c, ElementType::kInt64), scalar(c, ElementType::kBool)};
   for (size_t i = 0; i < carried; ++i) {
-    c.expect_type(i + 2, kAllTypes);
+    c.expect_type(i + 2, kViewTypes);
     Facts facts = c.input(i + 2);
     facts.values.reset();
     facts.constant = nullptr;
@@ -88,6 +89,9 @@ void infer(InferContext& c) {
   const Dim count = trip_count(c, outputs[0]);
   for (size_t i = carried; i < c.output_count(); ++i) {
     const TypeInfo& element = outputs[i + 1].type;
+    if (kPackedTypes.contains(element.type))
+      fail(ErrorCode::kNotImplemented, "{}: scan output {} of type {}", c.node().label(), i - carried,
+           element_type_name(element.type));
     if (!element.ranked) {
       c.set_unranked_output(i, element.type);
       continue;

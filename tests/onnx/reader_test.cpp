@@ -136,6 +136,18 @@ TEST_F(TypedData, FourBitElementsShareBytes) {
                Error);
 }
 
+TEST_F(TypedData, TwoBitElementsShareBytes) {
+  for (ElementType type : {ElementType::kInt2, ElementType::kUint2}) {
+    const TensorData t = read(tensor_header("t", type, {5}).packed(tensor_field::kInt32Data, {0xe4, 0x01}));
+    EXPECT_EQ(values_of<uint8_t>(t), (std::vector<uint8_t>{0xe4, 0x01}));
+    EXPECT_THROW(read(tensor_header("t", type, {5}).packed(tensor_field::kInt32Data, {1})), Error);
+  }
+  const int beyond = static_cast<int>(ElementType::kInt2) + 1;
+  EXPECT_THROW(
+      read(tensor_header("t", static_cast<ElementType>(beyond), {1}).packed(tensor_field::kInt32Data, {1})),
+      Error);
+}
+
 TEST_F(TypedData, WideTypesPackedAndNot) {
   const auto header = [](ElementType type, int64_t n) { return tensor_header("t", type, {n}); };
   EXPECT_EQ(values_of<int64_t>(read(header(ElementType::kInt64, 2).packed(7, {-1, INT64_MAX}))),
