@@ -60,7 +60,7 @@ void depthwise_pixel(const IntDepthwise& job, const IntTap* taps, int64_t tap_co
     const int32_t least = job.type == IntGemmResult::kInt8 ? -128 : 0;
     const auto low = static_cast<float>(least - f.zero_point), high = low + 255;
     for (int64_t c = 0; c < job.channels; ++c) {
-      const float value = std::nearbyint(std::min(std::max(scaled(f, sums, c), low), high));
+      const float value = std::rint(std::min(std::max(scaled(f, sums, c), low), high));
       static_cast<uint8_t*>(y)[c] = static_cast<uint8_t>(static_cast<int32_t>(value) + f.zero_point);
     }
   }

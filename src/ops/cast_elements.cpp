@@ -96,7 +96,7 @@ void store_small(const SmallFloatRules& rules, const C* carrier, const TensorVie
     if (is_small_float(to.type)) {
       pattern = encode_small_float(to.type, static_cast<double>(carrier[i]), rules);
     } else if constexpr (std::is_same_v<C, double>) {
-      pattern = static_cast<unsigned>(cast_to_integer<int64_t>(std::nearbyint(carrier[i])));
+      pattern = static_cast<unsigned>(cast_to_integer<int64_t>(std::rint(carrier[i])));
     } else {
       pattern = static_cast<unsigned>(carrier[i]);
     }

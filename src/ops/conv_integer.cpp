@@ -8,7 +8,6 @@ constexpr IntegerConvInputs kInputs = {.x = 0, .w = 1, .x_zero = 2, .w_zero = 3}
 const void* attrs(AttrContext& c) {
   auto* a = c.make<ConvAttrs>();
   read_conv(c, *a);
-  if (a->window.channels_last) c.reject("channels_last is not known here");
   return a;
 }
 

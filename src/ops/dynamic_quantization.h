@@ -20,7 +20,7 @@ inline DynamicScale dynamic_scale(const float* x, int64_t count, int threads) {
   DynamicScale result;
   result.scale = range.most == range.least ? 1.0f / 255.0f : (range.most - range.least) / 255.0f;
   const float zero = std::clamp(0.0f - range.least / result.scale, 0.0f, 255.0f);
-  result.zero_point = std::isnan(zero) ? 0 : static_cast<int32_t>(std::nearbyint(zero));
+  result.zero_point = std::isnan(zero) ? 0 : static_cast<int32_t>(std::rint(zero));
   return result;
 }
 

@@ -41,9 +41,11 @@ struct PatchReader {
   const uint8_t* x;  // channels last, at the group's first channel
   int64_t pixel_stride, channels;
   uint8_t padding;
+  bool is_dense;  // one group, and neighbouring taps see neighbouring pixels
 
   static void read(const void* context, int64_t row, uint8_t* to) {
     const auto& self = *static_cast<const PatchReader*>(context);
+    if (self.is_dense) return self.read_lines(row, to);
     const auto count = static_cast<size_t>(self.channels);
     for_each_tap_of(*self.window, position_of(*self.window, row), [&](int64_t, int64_t pixel) {
       if (pixel >= 0) {
@@ -53,6 +55,37 @@ struct PatchReader {
       }
       to += self.channels;
     });
+  }
+
+  // The taps of one line of the kernel lie side by side: what is inside is one copy.
+  void read_lines(int64_t row, uint8_t* to) const {
+    const Window& w = *window;
+    const size_t last = w.rank - 1;
+    const Spatial at = position_of(w, row);
+    const TapRange range = tap_range(w, last, at[last]);
+    const int64_t first = at[last] * w.stride[last] - w.begin[last];
+    const auto before = static_cast<size_t>(range.first * channels);
+    const auto inside = static_cast<size_t>((range.last - range.first) * channels);
+    const auto after = static_cast<size_t>(w.kernel[last] * channels) - before - inside;
+    Spatial line{};
+    do {
+      int64_t pixel = 0;
+      bool is_inside = true;
+      for (size_t i = 0; i < last && is_inside; ++i) {
+        const int64_t place = at[i] * w.stride[i] - w.begin[i] + line[i] * w.dilation[i];
+        is_inside = place >= 0 && place < w.in[i];
+        pixel = pixel * w.in[i] + place;
+      }
+      if (!is_inside) {
+        std::memset(to, padding, before + inside + after);
+      } else {
+        if (before > 0) std::memset(to, padding, before);
+        if (inside > 0)
+          std::memcpy(to + before, x + (pixel * w.in[last] + first + range.first) * pixel_stride, inside);
+        if (after > 0) std::memset(to + before + inside, padding, after);
+      }
+      to += before + inside + after;
+    } while (next_position(last, w.kernel, line));
   }
 };
 
@@ -138,7 +171,12 @@ class IntegerConvRun {
 
   void group(const std::byte* image, int64_t g, std::byte* result) const {
     const auto* x = reinterpret_cast<const uint8_t*>(image) + g * choice_.in_c;
-    const PatchReader reader{&w_, x, in_c_, choice_.in_c, static_cast<uint8_t>(x_zero_)};
+    const PatchReader reader{&w_,
+                             x,
+                             in_c_,
+                             choice_.in_c,
+                             static_cast<uint8_t>(x_zero_),
+                             choice_.groups == 1 && w_.dilation[w_.rank - 1] == 1};
     kernels::IntGemmLeft a;
     a.data = x;
     a.row_stride = in_c_;

@@ -118,10 +118,24 @@ QuantizedRun QuantizedRuns::at(int64_t i) const {
   return {i / blocks_ * axis_ + begin, std::min(block_, axis_ - begin), i, 0};
 }
 
+namespace {
+
+template <typename T>
+void widen_integers(const TensorView& view, int64_t start, int64_t count, float* to) {
+  const T* from = view.as<T>() + start;
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
+}
+
+}  // namespace
+
 void read_as_floats(const TensorView& view, int64_t start, int64_t count, float* to) {
   const int bits = element_bits(view.type);
   if (view.type == ElementType::kFloat) {
     std::memcpy(to, view.as<float>() + start, static_cast<size_t>(count) * sizeof(float));
+  } else if (view.type == ElementType::kInt16) {
+    widen_integers<int16_t>(view, start, count, to);
+  } else if (view.type == ElementType::kUint16) {
+    widen_integers<uint16_t>(view, start, count, to);
   } else if (is_small_float(view.type)) {
     for (int64_t i = 0; i < count; ++i) {
       const unsigned pattern =

@@ -87,7 +87,7 @@ class Quantize {
         store_bits(y_, start + i, encode_small_float(y_.type, quotient[i] + add, attrs_.rules));
       } else {
         // Clamped before it is an integer; NaN becomes the least.
-        const double value = std::nearbyint(quotient[i]) + add;
+        const double value = std::rint(quotient[i]) + add;
         const double held = value > range_.least ? std::min(value, range_.most) : range_.least;
         store_bits(y_, start + i, static_cast<unsigned>(static_cast<int32_t>(held)));
       }
@@ -157,18 +157,22 @@ class Dequantize {
     }
   }
 
-  // x - zero_point, as integers where they are.
+  // x - zero_point: in integers where floats would round.
   void difference(int64_t start, int64_t count, int64_t scale, int64_t stride, float* to) const {
-    if (!small_) {
+    if (x_.type == ElementType::kInt32) {
       for (int64_t i = 0; i < count; ++i) {
         const int64_t zero = zero_ != nullptr ? integer_at(zero_->type, zero_->data, scale + i * stride) : 0;
         to[i] = static_cast<float>(integer_at(x_.type, x_.data, start + i) - zero);
       }
       return;
     }
-    const int bits = element_bits(x_.type);
-    for (int64_t i = 0; i < count; ++i)
-      to[i] = table_[bits == 8 ? x_.as<uint8_t>()[start + i] : packed_bits(x_.data, bits, start + i)];
+    if (small_) {
+      const int bits = element_bits(x_.type);
+      for (int64_t i = 0; i < count; ++i)
+        to[i] = table_[bits == 8 ? x_.as<uint8_t>()[start + i] : packed_bits(x_.data, bits, start + i)];
+    } else {
+      read_as_floats(x_, start, count, to);  // at most 16 bits: exact
+    }
     if (zero_ == nullptr) return;
     float zero[kChunk];
     read_as_floats(*zero_, scale, stride == 0 ? 1 : count, zero);

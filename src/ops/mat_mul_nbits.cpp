@@ -12,6 +12,7 @@ namespace plimsoll {
 namespace {
 
 constexpr size_t kA = 0, kB = 1, kScales = 2, kZeros = 3, kGroups = 4, kBias = 5;
+constexpr int64_t kFewRows = 4;  // so few that packing a panel for them would take longer than they do
 constexpr TypeSet kTypes = types(ElementType::kFloat, ElementType::kFloat16, ElementType::kBFloat16);
 
 struct NBitsAttrs {
@@ -179,6 +180,15 @@ class NBitsRun {
                 std::byte* own) const {
     const int64_t columns = std::min(choice_.panel, a_.n - column);
     auto* panel = reinterpret_cast<float*>(own);
+    if (rows <= kFewRows) {
+      for (int64_t i = column; i < column + columns; ++i) {
+        dequantize(i, panel);
+        for (int64_t row = 0; row < rows; ++row)
+          to[row * a_.n + i] =
+              kernels::dot_product(left + row * a_.k, panel, a_.k) + (bias != nullptr ? bias[i] : 0);
+      }
+      return;
+    }
     for (int64_t i = 0; i < columns; ++i) dequantize(column + i, panel + i * a_.k);
     kernels::pack_b(a_.k, columns, {panel, 1, a_.k}, own + choice_.packed_in);
     kernels::GemmEpilogue epilogue;

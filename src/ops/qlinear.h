@@ -36,7 +36,7 @@ struct DequantizeTable {
 // Half to even; NaN becomes the least.
 inline uint8_t quantize_byte(ElementType type, Quantization q, float value) {
   const float least = type == ElementType::kInt8 ? -128.0f : 0.0f;
-  const float whole = std::nearbyint(value / q.scale) + static_cast<float>(q.zero);
+  const float whole = std::rint(value / q.scale) + static_cast<float>(q.zero);
   return static_cast<uint8_t>(static_cast<int32_t>(whole > least ? std::min(whole, least + 255) : least));
 }
 

@@ -8,6 +8,7 @@ namespace {
 const void* attrs(AttrContext& c) {
   auto* a = c.make<PoolAttrs>();
   read_pool(c, *a);
+  a->window.channels_last = c.integer("channels_last", 0) != 0;
   a->count_padding = c.integer("count_include_pad", 0) != 0;
   return a;
 }

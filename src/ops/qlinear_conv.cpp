@@ -16,7 +16,6 @@ struct QLinearConvChoice {
 const void* attrs(AttrContext& c) {
   auto* a = c.make<ConvAttrs>();
   read_conv(c, *a);
-  if (a->window.channels_last) c.reject("channels_last is not known here");
   return a;
 }
 

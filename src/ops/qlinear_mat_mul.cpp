@@ -120,7 +120,7 @@ void run_small_floats(const RunContext& c, const QLinearMatMulChoice& choice) {
           y.as<uint8_t>()[to] = static_cast<uint8_t>(encode_small_float(y.type, scaled + y_zero, rules));
         } else {
           const double least = y.type == ElementType::kInt8 ? -128 : 0;
-          const double whole = std::clamp(std::nearbyint(scaled) + y_zero, least, least + 255);
+          const double whole = std::clamp(std::rint(scaled) + y_zero, least, least + 255);
           y.as<uint8_t>()[to] = static_cast<uint8_t>(std::isnan(whole) ? 0 : static_cast<int>(whole));
         }
       }

@@ -13,7 +13,7 @@ struct SoftmaxAttrs {
 const void* attrs(AttrContext& c) {
   auto* a = c.make<SoftmaxAttrs>();
   a->flattens = c.integer("opset") < 13;
-  a->axis = c.integer("axis", a->flattens ? 1 : -1);
+  a->axis = c.integer("axis", -1);
   return a;
 }
 

@@ -108,7 +108,7 @@ unsigned encode_small_float(ElementType type, double value, const SmallFloatRule
   const int least = 1 - form.bias;
   const int exponent = magnitude > 0 ? std::max(std::ilogb(magnitude), least) : least;
   // Whole steps between neighbours at this exponent; up to the next power of two.
-  const double steps = std::nearbyint(std::ldexp(magnitude, form.mantissa_bits - exponent));
+  const double steps = std::rint(std::ldexp(magnitude, form.mantissa_bits - exponent));
   if (std::ldexp(steps, exponent - form.mantissa_bits) > form.most)
     return too_large(type, negative, false, rules);
   const int one = 1 << form.mantissa_bits;

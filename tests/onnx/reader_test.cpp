@@ -88,9 +88,9 @@ TEST(Reader, DomainAndOpsets) {
                      .bytes);
     return m.graph.nodes[0]->opset;
   };
-  EXPECT_EQ(with(24, "ai.onnx"), 24);
+  EXPECT_EQ(with(26, "ai.onnx"), 26);
   EXPECT_EQ(with(1, ""), 1);
-  EXPECT_THROW(with(25, ""), Error);
+  EXPECT_THROW(with(27, ""), Error);
   EXPECT_THROW(with(7, "else"), Error);
 }
 

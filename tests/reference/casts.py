@@ -150,7 +150,8 @@ def view_cases(op):
         if op == "Transpose":
             arguments["attrs"] = {"perm": [int(p) for p in rng.permutation(len(shape))]}
         elif op == "Reshape":
-            arguments["inputs"].append(np.array([-1 if np.prod(shape) else 0], np.int64))
+            arguments["inputs"].append(np.array([-1] if np.prod(shape) else shape[:1] + [0], np.int64))
+            arguments["attrs"] = {"allowzero": int(not np.prod(shape))}
             arguments["constant_inputs"] = [1]
         elif op == "Unsqueeze":
             arguments["inputs"].append(np.array([0], np.int64))
@@ -175,7 +176,7 @@ def moved(op, tensor, inputs, attrs):
     if op == "Transpose":
         return values.transpose(attrs["perm"])
     if op == "Reshape":
-        return values.reshape(-1)
+        return values.reshape(inputs[1])
     if op == "Unsqueeze":
         return values[None]
     if op == "Pad":
