@@ -16,4 +16,9 @@ const Function* find_function(const Graph& root, const Node& node);
 // functions.
 void inline_functions(Graph& root);
 
+// Sequences and optionals whose elements are known as edges become those edges: what reads them reads
+// tensors, and what makes them stays only where something still needs the list. Nodes are resolved and facts
+// are on the edges; facts need to be inferred again afterwards. True if anything was changed.
+bool lower_values(Graph& root);
+
 }  // namespace plimsoll

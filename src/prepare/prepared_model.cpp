@@ -14,6 +14,33 @@ void drop_defaulted_inputs(Graph& graph) {
   graph.inputs.resize_down(kept);
 }
 
+namespace {
+
+// Of what the caller's sequences, optionals and maps hold, only the element type is sure: files say little
+// about the rest, and sizes with a name would be those of no particular element.
+TypeInfo without_sizes(const TypeInfo& type, BumpArena& arena) {
+  TypeInfo open = type;
+  open.ranked = false;
+  open.dims = {};
+  if (type.element != nullptr) open.element = arena.make<TypeInfo>(without_sizes(*type.element, arena));
+  return open;
+}
+
+void open_element_sizes(Graph& graph) {
+  for (Edge* input : graph.inputs) {
+    const TypeInfo& type = input->facts.type;
+    if (type.kind == ValueKind::kSparseTensor)
+      fail(ErrorCode::kNotImplemented, "input '{}': type {} is not implemented", input->name,
+           to_string(type));
+    if (type.kind == ValueKind::kTensor) continue;
+    if (tensor_type(type) == ElementType::kUndefined)
+      fail(ErrorCode::kInvalidModel, "input '{}': expected a type of its elements, found none", input->name);
+    input->facts.type = without_sizes(type, graph.arena());
+  }
+}
+
+}  // namespace
+
 PreparedModel::PreparedModel(const std::string& path, const PrepareOptions& options, Budget& budget)
     : options_(options),
       budget_("model", 0, &budget),
@@ -34,14 +61,11 @@ PreparedModel::PreparedModel(std::span<const std::byte> bytes, const PrepareOpti
 
 void PreparedModel::prepare() {
   drop_defaulted_inputs(graph_);
-  for (const Edge* input : graph_.inputs) {
-    if (input->facts.type.kind != ValueKind::kTensor)
-      fail(ErrorCode::kNotImplemented, "input '{}': type {} is not implemented; only tensors are",
-           input->name, to_string(input->facts.type));
-  }
+  open_element_sizes(graph_);
   inline_functions(graph_);
   resolve(graph_);
   infer_graph(graph_);
+  if (lower_values(graph_)) infer_graph(graph_);
   OptimizeOptions optimization;
   optimization.level = options_.level;
   optimization.stop_after = options_.stop_after_pass;

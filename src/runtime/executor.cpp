@@ -73,7 +73,7 @@ void Executor::run(Frame& frame, std::byte* arena, std::span<const TensorView> i
         break;
       }
       case StepKind::kDrop:
-        context_.dynamic->free_tensor(frame.values[step.inputs[0]]);
+        context_.dynamic->free(frame.values[step.inputs[0]]);
         break;
     }
     if (context_.poison) poison_dead(program, s, next_dead, arena);
@@ -94,6 +94,7 @@ void Executor::run_step(Frame& frame, const Step& step, std::byte* arena) {
 
 void Executor::run_node(Frame& frame, const Step& step, std::byte* arena) {
   if (step.node->op->control_flow) return run_bodies(frame, step, arena);
+  if (step.dynamic && step.node->op->run_values != nullptr) return run_values(frame, step);
   if (step.dynamic) return run_dynamic(frame, step);
   RunContext run;
   run.node = step.node;

@@ -53,6 +53,7 @@ class Executor {
   void run_step(Frame& frame, const Step& step, std::byte* arena);
   void run_node(Frame& frame, const Step& step, std::byte* arena);
   void run_dynamic(Frame& frame, const Step& step);
+  void run_values(Frame& frame, const Step& step);
   void refresh_arguments(Frame& frame, const Step& step);
   void poison_dead(const Program& program, size_t step, size_t& next, std::byte* arena);
   friend class FrameBodyRun;  // control_flow.cpp

@@ -84,6 +84,7 @@ struct Session::Impl {
   void initialize(const ShapesForInputs& shapes);
   std::shared_ptr<ShapePlan> find_plan(const std::vector<std::vector<int64_t>>& shapes) const;
   std::shared_ptr<ShapePlan> plan_for(std::span<const Value> values);
+  const std::vector<int64_t>& planned_shape(size_t input, const Value& value) const;
   void check_inputs(std::span<const Value> values) const;
   std::shared_ptr<CachedPlan> make_plan(const std::vector<std::vector<int64_t>>& shapes);
   void remember(const std::shared_ptr<CachedPlan>& plan);
