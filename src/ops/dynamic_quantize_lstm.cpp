@@ -284,7 +284,7 @@ void run(const RunContext& c) {
 }  // namespace
 
 extern const OpDef op_dynamic_quantize_lstm = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "DynamicQuantizeLSTM",
     .inputs = {12, 12},
     .outputs = {0, 3},

@@ -218,7 +218,7 @@ Cost cost(const NodeContext& c) {
 }  // namespace
 
 extern const OpDef op_mat_mul_nbits = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "MatMulNBits",
     .inputs = {3, 6},
     .attrs = attrs,
