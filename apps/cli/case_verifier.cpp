@@ -9,6 +9,7 @@
 
 #include "elements.h"
 #include "interrupt.h"
+#include "random_case.h"
 
 namespace plimsoll::cli {
 
@@ -128,6 +129,12 @@ std::optional<std::string> CaseVerifier::run_set(Session& session, const fs::pat
   for (const ValueInfo& info : outputs) output_names.push_back(info.name);
   const InterruptGuard guard;
   const std::vector<Value> found = session.Run(interruptible(), names, values, output_names);
+  const std::string name = set.parent_path().filename().string();
+  if (is_random_case(name)) {
+    std::vector<Value> drawn;
+    for (const NamedValue& output : expected) drawn.push_back(output.value);
+    return random_difference(name, values, found, drawn);
+  }
   for (size_t i = 0; i < expected.size(); ++i) {
     if (auto wrong =
             difference(found[i], with_type(expected[i].value, found[i].GetElementType()), tolerance_))

@@ -100,7 +100,7 @@ void add_data_options(Arguments arguments, InputOptions& options) {
           "NAME=FILE.npy or NAME=FILE.pb, of a sequence or map also NAME=FOLDER; repeatable (without: "
           "random data)")
       .one_value_each();
-  arguments.add_option("--seed", options.seed, "seed of the random data (0)");
+  arguments.add_option("--seed", options.seed, "seed of the random data (0), and of random operators (if not 0)");
 }
 
 Inputs::Inputs(const InputOptions& options) : seed_(options.seed) {

@@ -62,7 +62,8 @@ struct RunOutcome {
 
 // Everything that lives as long as the session is gone when this returns.
 RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput& out) {
-  const SessionOptions session_options = options.engine.session_options();
+  SessionOptions session_options = options.engine.session_options();
+  session_options.random_seed = options.inputs.seed;
   const Inputs inputs(options.inputs);
   if (!options.output.empty()) make_directory(options.output);
   // Shapes are known before the weights are loaded: what cannot fit is refused before any tensor memory is

@@ -189,11 +189,7 @@ int GraphReader::node_opset(const NodeParts& parts, std::string_view label, cons
     fail(ErrorCode::kInvalidModel, "{}: expected an opset import for domain '{}', found none", label,
          parts.domain.empty() ? "ai.onnx" : parts.domain);
   }
-  const int64_t version = import->second;
-  if (parts.domain.empty() && version > kNewestOpset)
-    fail(ErrorCode::kNotImplemented, "{}: expected ai.onnx opset 1 to {}, found {}", label, kNewestOpset,
-         version);
-  return static_cast<int>(version);
+  return static_cast<int>(import->second);
 }
 
 void GraphReader::read_node(Message m, const Where& where) {

@@ -56,6 +56,7 @@ void check_stop(const RunOptions& options) {
 void Executor::run(Frame& frame, std::byte* arena, std::span<const TensorView> inputs,
                    std::span<const TensorView> outputs, const Frame* outer) {
   bind(frame, arena, inputs, outputs, outer);
+  if (outer != nullptr) ++bodies_run_;
   const Program& program = *frame.program;
   size_t next_dead = 0;
   for (size_t s = 0; s < program.steps.size(); ++s) {
@@ -104,6 +105,8 @@ void Executor::run_node(Frame& frame, const Step& step, std::byte* arena) {
   run.bound = step.bound;
   run.threads = context_.threads;
   run.text = context_.dynamic;
+  run.random_seed = context_.random_seed;
+  run.random_turn = bodies_run_;
   step.node->op->run(run);
 }
 
@@ -163,6 +166,8 @@ void Executor::run_dynamic(Frame& frame, const Step& step) {
   run.outputs = outputs;
   run.threads = context_.threads;
   run.text = context_.dynamic;
+  run.random_seed = context_.random_seed;
+  run.random_turn = bodies_run_;
   if (node.op->select != nullptr) {
     const PackedViews packs(inputs);
     SelectContext select(node, facts, results, &packs, context_.threads, temporary);

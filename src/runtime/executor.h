@@ -36,6 +36,7 @@ class Executor {
     Budget* budget = nullptr;
     Profile* profile = nullptr;  // null: off
     bool poison = false;
+    uint64_t random_seed = 0;
   };
   explicit Executor(const Context& context) : context_(context) {}
 
@@ -59,6 +60,7 @@ class Executor {
   void run_bodies(Frame& frame, const Step& step, std::byte* arena);
 
   Context context_;
+  uint64_t bodies_run_ = 0;
 };
 
 }  // namespace plimsoll

@@ -2,9 +2,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 #include <utility>
 
+#include "kernels/random.h"
+
 namespace plimsoll {
+namespace {
+
+uint64_t fresh_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+}  // namespace
 
 Session::Impl::Impl(const Env& environment, const std::string& path, const SessionOptions& session_options,
                     const ShapesForInputs& shapes)
@@ -25,6 +36,7 @@ Session::Impl::Impl(const Env& environment, std::span<const std::byte> bytes,
 }
 
 void Session::Impl::initialize(const ShapesForInputs& shapes_for) {
+  random_seed_ = options.random_seed != 0 ? kernels::mix_bits(options.random_seed) : fresh_seed();
   model->prepare();
   const Graph& graph = model->graph();
   for (const Edge* edge : graph.inputs) inputs.push_back(describe_edge(*edge));
@@ -348,6 +360,7 @@ void Session::Impl::run(const RunOptions& run_options, const Io& io) {
   context.dynamic = &dynamic;
   context.budget = &run_budget;
   context.poison = options.poison;
+  context.random_seed = kernels::mix_bits(random_seed_ + runs_.fetch_add(1, std::memory_order_relaxed));
   Profile own_profile;
   if (profiling_) own_profile.entries.resize(model->graph().node_count());
   context.profile = own_profile.entries.empty() ? nullptr : &own_profile;

@@ -101,6 +101,8 @@ struct Session::Impl {
   // Replaced as a whole, so that readers hold no lock while they search.
   SharedCell<const PlanTable> plans_;
   mutable std::atomic<uint64_t> uses_{0};
+  uint64_t random_seed_ = 0;
+  std::atomic<uint64_t> runs_{0};  // runs begun: each draws other random numbers
   std::atomic<bool> profiling_{false};
   Profile profile_;  // guarded by slots_mutex_
   mutable std::mutex slots_mutex_;
