@@ -3,10 +3,13 @@
 
 # The command alone; then what the tests and benchmarks need to be built besides.
 COMMAND_PACKAGES=(g++ cmake ninja-build ccache python3
-  libprotozero-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev)
-BUILD_PACKAGES=("${COMMAND_PACKAGES[@]}" libgtest-dev libgmock-dev)
+  libprotozero-dev libhwy-dev libcli11-dev nlohmann-json3-dev libfmt-dev libre2-dev)
+# What ImageDecoder reads formats with; without one of them its format is an Error.
+IMAGE_PACKAGES=(libjpeg-dev libopenjp2-7-dev libpng-dev libtiff-dev libwebp-dev)
+BUILD_PACKAGES=("${COMMAND_PACKAGES[@]}" "${IMAGE_PACKAGES[@]}" libgtest-dev libgmock-dev)
 MICRO_PACKAGES=(libbenchmark-dev libdnnl-dev ocl-icd-opencl-dev) # oneDNN's CMake file asks for OpenCL
-TEST_PACKAGES=(libonnx-testdata python3-numpy python3-onnx)
+TEST_PACKAGES=(libonnx-testdata python3-numpy python3-onnx python3-pil)
+SKLEARN_PACKAGES=(python3-numpy python3-sklearn)
 PYTHON_PACKAGES=(pybind11-dev python3-dev python3-pytest python3-numpy)
 DOCTOR_PACKAGES=(python3-torch python3-psutil)
 MODEL_PACKAGES=(python3-numpy python3-torch python3-torchvision)

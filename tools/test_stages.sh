@@ -4,8 +4,8 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests optimize_tests exec_tests exec_trouble lab_tests watch_tests watch_trouble verdicts python_tests conformance golden_verify include_rule clang_format install)
-FULL_STAGES=(asan mutations_full tsan verdicts_full chaos_full unexplained watch_page version2)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests optimize_tests exec_tests exec_trouble lab_tests watch_tests watch_trouble verdicts python_tests conformance references random_graphs sklearn golden_verify include_rule clang_format install)
+FULL_STAGES=(references_full random_graphs_full asan mutations_full tsan verdicts_full chaos_full unexplained watch_page version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
 
@@ -196,6 +196,34 @@ conformance() {
   verify_variants "${variants[@]}" -- \
     "$data"/node "$data"/pytorch-converted "$data"/pytorch-operator "$data"/simple \
     --contradictory test_adam_multiple # docs/conformance.md
+}
+
+# Every operator that is newer than that data, or not ONNX's own, against numpy: tests/reference/README.md.
+references() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  /usr/bin/python3 tests/reference/run.py
+}
+
+references_full() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  /usr/bin/python3 tests/reference/run.py --full
+}
+
+# Graphs made of those cases: the same answer under every truth.
+random_graphs() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  /usr/bin/python3 tests/reference/random_graphs.py --count 200
+}
+
+random_graphs_full() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  /usr/bin/python3 tests/reference/random_graphs.py --count 10000 --seed 1
+}
+
+# Pipelines of scikit-learn, written as ONNX from their fitted attributes, predict what scikit-learn predicts.
+sklearn() {
+  need "${SKLEARN_PACKAGES[@]}" || skip "no python3-sklearn"
+  tools/sklearn_pipelines.py
 }
 
 # ONNX Runtime's answers on the models of the benchmark set.

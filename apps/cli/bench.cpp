@@ -61,8 +61,9 @@ IoBinding bind(Session& session, const Inputs& inputs, double& first_ms) {
   first_ms = first[0];
   const std::vector<Value> outputs = binding.GetOutputValues();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    // Strings have no fixed size: they are made anew in every run.
-    if (outputs[i].GetElementType() != ElementType::kString)
+    // Strings and lists have no fixed size: they are made anew in every run.
+    if (session.GetOutputs()[i].kind == ValueKind::kTensor &&
+        outputs[i].GetElementType() != ElementType::kString)
       binding.BindOutput(session.GetOutputs()[i].name, outputs[i]);
   }
   return binding;

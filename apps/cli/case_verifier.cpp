@@ -9,6 +9,7 @@
 
 #include "elements.h"
 #include "interrupt.h"
+#include "random_case.h"
 
 namespace plimsoll::cli {
 
@@ -26,20 +27,26 @@ std::vector<fs::path> children(const fs::path& path, const std::string& prefix) 
 
 namespace {
 
-constexpr const char* kOtherKinds[] = {"sequence(", "optional(", "map(", "sparse", "opaque"};
-
-// input_0.pb, input_1.pb, ... as far as they go.
-std::vector<NamedValue> read_values(const fs::path& set, const char* prefix) {
-  std::vector<NamedValue> values;
+// input_0.pb, input_1.pb, ... as far as they go, read as what the model declares at the same place.
+std::vector<NamedValue> read_values(const fs::path& set, const char* prefix,
+                                    const std::vector<ValueInfo>& infos) {
+  std::vector<fs::path> files;
   for (;;) {
-    const fs::path file = set / fmt::format("{}_{}.pb", prefix, values.size());
-    if (!fs::exists(file)) return values;
-    values.push_back(read_tensor_pb(file.string()));
+    files.push_back(set / fmt::format("{}_{}.pb", prefix, files.size()));
+    if (!fs::exists(files.back())) break;
   }
+  files.pop_back();
+  std::vector<NamedValue> values;
+  const bool by_position = files.size() == infos.size();
+  for (size_t i = 0; i < files.size(); ++i)
+    values.push_back(read_value_pb(files[i].string(), by_position ? infos[i].kind : ValueKind::kTensor,
+                                   by_position ? infos[i].type : ElementType::kUndefined));
+  return values;
 }
 
 // numpy has no bfloat16 and no float8: ONNX's test data has their bits as unsigned integers.
 Value with_type(const Value& value, ElementType type) {
+  if (!value.IsTensor()) return value;
   const ElementType stored = value.GetElementType();
   const bool bits = (type == ElementType::kBFloat16 && stored == ElementType::kUint16) ||
                     (type >= ElementType::kFloat8E4M3FN && type <= ElementType::kFloat8E5M2FNUZ &&
@@ -54,16 +61,8 @@ struct Contradiction : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-void require_tensors(const std::vector<ValueInfo>& infos) {
-  for (const ValueInfo& info : infos) {
-    const bool is_tensor = std::none_of(std::begin(kOtherKinds), std::end(kOtherKinds),
-                                        [&](const char* kind) { return info.type_text.starts_with(kind); });
-    if (!is_tensor)
-      throw Error(ErrorCode::kNotImplemented, fmt::format("'{}': type {}", info.name, info.type_text));
-  }
-}
-
 void require_declared(const ValueInfo& info, const Value& value) {
+  if (!value.IsTensor() || info.kind != ValueKind::kTensor) return;
   const std::vector<int64_t>& shape = value.GetShape();
   bool agrees = !info.ranked || shape.size() == info.dims.size();
   for (size_t d = 0; agrees && info.ranked && d < shape.size(); ++d)
@@ -108,8 +107,6 @@ Verdict CaseVerifier::verify(const fs::path& directory) const {
 
 Verdict CaseVerifier::run_case(const fs::path& directory, const std::string& model) const {
   Session session(env_, model, session_options_);
-  require_tensors(session.GetInputs());
-  require_tensors(session.GetOutputs());
   const std::vector<fs::path> sets = children(directory, "test_data_set_");
   if (sets.empty()) return {Status::kFailed, "there is no test_data_set_0", {}};
   for (const fs::path& set : sets) {
@@ -124,14 +121,20 @@ Verdict CaseVerifier::run_case(const fs::path& directory, const std::string& mod
 std::optional<std::string> CaseVerifier::run_set(Session& session, const fs::path& set) const {
   std::vector<std::string> names, output_names;
   std::vector<Value> values;
-  match_inputs(session.GetInputs(), read_values(set, "input"), names, values);
-  const std::vector<NamedValue> expected = read_values(set, "output");
+  match_inputs(session.GetInputs(), read_values(set, "input", session.GetInputs()), names, values);
   const std::vector<ValueInfo>& outputs = session.GetOutputs();
+  const std::vector<NamedValue> expected = read_values(set, "output", outputs);
   if (expected.size() != outputs.size())
     return fmt::format("the model has {} outputs, the data {}", outputs.size(), expected.size());
   for (const ValueInfo& info : outputs) output_names.push_back(info.name);
   const InterruptGuard guard;
   const std::vector<Value> found = session.Run(interruptible(), names, values, output_names);
+  const std::string name = set.parent_path().filename().string();
+  if (is_random_case(name)) {
+    std::vector<Value> drawn;
+    for (const NamedValue& output : expected) drawn.push_back(output.value);
+    return random_difference(name, values, found, drawn);
+  }
   for (size_t i = 0; i < expected.size(); ++i) {
     if (auto wrong =
             difference(found[i], with_type(expected[i].value, found[i].GetElementType()), tolerance_))

@@ -89,9 +89,30 @@ std::string text(const Value& value, size_t index) {
   return json_element(value, index).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// Sequences and maps: element by element.
+std::optional<std::string> list_difference(const Value& found, const Value& expected,
+                                           const Tolerance& tolerance) {
+  if (found.GetCount() != expected.GetCount())
+    return fmt::format("expected {}, found {}", expected.GetTypeInfo(), found.GetTypeInfo());
+  const bool is_map = expected.IsMap();
+  for (size_t i = 0; i < expected.GetCount(); ++i) {
+    if (const auto wrong = difference(found.GetValue(i), expected.GetValue(i), tolerance))
+      return fmt::format("{}: {}",
+                         !is_map  ? fmt::format("element {}", i)
+                         : i == 0 ? "keys"
+                                  : "values",
+                         *wrong);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> difference(const Value& found, const Value& expected, const Tolerance& tolerance) {
+  if (found.GetKind() != expected.GetKind())
+    return fmt::format("expected {}, found {}", expected.GetTypeInfo(), found.GetTypeInfo());
+  if (!expected.HasValue()) return std::nullopt;
+  if (!expected.IsTensor()) return list_difference(found, expected, tolerance);
   const ElementType type = expected.GetElementType();
   if (found.GetElementType() != type)
     return fmt::format("expected type {}, found {}", element_type_name(type),

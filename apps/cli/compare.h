@@ -15,7 +15,7 @@ struct Tolerance {
 
 // What is wrong, or nothing. Types and shapes must be equal, and integers, bools and strings exactly; floats
 // within absolute + relative * |expected|, where relative is never below the spacing of the type; NaN equals
-// NaN, an infinity itself.
+// NaN, an infinity itself. Sequences and maps are compared element by element.
 std::optional<std::string> difference(const Value& found, const Value& expected, const Tolerance& tolerance);
 
 }  // namespace plimsoll::cli

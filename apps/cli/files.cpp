@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "descriptor.h"
 #include "interrupt.h"
 
 namespace plimsoll::cli {
@@ -21,26 +22,6 @@ namespace {
 [[noreturn]] void fail(const std::string& path, const char* what, int error) {
   throw Error(ErrorCode::kIo, fmt::format("{}: {}: {}", path, what, std::strerror(error)));
 }
-
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  // Some file systems tell of a full disk only here.
-  int close() {
-    const int fd = fd_;
-    fd_ = -1;
-    return ::close(fd);
-  }
-
- private:
-  int fd_;
-};
 
 void write_all(const Descriptor& file, std::string_view bytes, const std::string& path) {
   while (!bytes.empty()) {

@@ -4,6 +4,7 @@
 #include <plimsoll/error.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "command.h"
@@ -17,10 +18,33 @@
 namespace plimsoll::cli {
 namespace {
 
-Value read_input(const std::string& path) {
-  if (path.ends_with(".pb")) return read_tensor_pb(path).value;
-  if (path.ends_with(".npy")) return read_npy(path);
-  throw UsageError(fmt::format("--input: expected a file that ends in .npy or .pb, found '{}'", path));
+namespace fs = std::filesystem;
+
+Value read_folder(const std::string& path, ElementType type);
+
+Value read_file_or_folder(const std::string& path, const ValueInfo& info) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return read_folder(path, info.type);
+  if (path.ends_with(".pb")) return read_value_pb(path, info.kind, info.type).value;
+  return read_npy(path);
+}
+
+// What `run --output` writes: of a sequence 0.npy, 1.npy, ..., or folders that are maps; of a map keys.npy
+// and values.npy.
+Value read_folder(const std::string& path, ElementType type) {
+  if (fs::exists(path + "/keys.npy"))
+    return Value::CreateMap(read_npy(path + "/keys.npy"), read_npy(path + "/values.npy"));
+  std::vector<Value> elements;
+  for (;;) {
+    const std::string next = fmt::format("{}/{}", path, elements.size());
+    if (fs::is_directory(next)) {
+      elements.push_back(read_folder(next, type));
+    } else if (fs::exists(next + ".npy")) {
+      elements.push_back(read_npy(next + ".npy"));
+    } else {
+      return Value::CreateSequence(elements, elements.empty() ? type : ElementType::kUndefined);
+    }
+  }
 }
 
 // Inputs with a value in the model itself need not be given.
@@ -71,10 +95,13 @@ void add_shape_options(Arguments arguments, InputOptions& options) {
 
 void add_data_options(Arguments arguments, InputOptions& options) {
   arguments
-      .add_option("--input", options.files,
-                  "NAME=FILE.npy or NAME=FILE.pb; repeatable (without: random data)")
+      .add_option(
+          "--input", options.files,
+          "NAME=FILE.npy or NAME=FILE.pb, of a sequence or map also NAME=FOLDER; repeatable (without: "
+          "random data)")
       .one_value_each();
-  arguments.add_option("--seed", options.seed, "seed of the random data (0)");
+  arguments.add_option("--seed", options.seed,
+                       "seed of the random data (0), and of random operators (if not 0)");
 }
 
 Inputs::Inputs(const InputOptions& options) : seed_(options.seed) {
@@ -84,40 +111,63 @@ Inputs::Inputs(const InputOptions& options) : seed_(options.seed) {
     dims_.insert_or_assign(parse_dim(text).first, parse_dim(text).second);
   for (const std::string& text : options.files) {
     const auto [name, path] = parse_assignment(text, "--input", "NAME=FILE, such as x=image.npy");
-    files_.insert_or_assign(name, read_input(path));
-  }
-  for (const auto& [name, value] : files_) {
-    const auto given = shapes_.find(name);
-    if (given != shapes_.end() && given->second != value.GetShape())
-      throw UsageError(fmt::format("--shape {}: expected the shape of its file, {}, found {}", name,
-                                   shape_text(value.GetShape()), shape_text(given->second)));
-    shapes_[name] = value.GetShape();
+    std::error_code error;
+    if (!path.ends_with(".npy") && !path.ends_with(".pb") && !fs::is_directory(path, error))
+      throw UsageError(
+          fmt::format("--input: expected a file that ends in .npy or .pb, or a folder, found '{}'", path));
+    paths_.insert_or_assign(name, path);
   }
 }
 
 std::vector<std::string> Inputs::named() const {
-  std::vector<std::string> names;
-  for (const auto& [name, shape] : shapes_) names.push_back(name);
-  return names;
+  std::set<std::string> names;
+  for (const auto& [name, shape] : shapes_) names.insert(name);
+  for (const auto& [name, path] : paths_) names.insert(name);
+  return {names.begin(), names.end()};
 }
 
-std::map<std::string, int64_t> Inputs::known_dims(const std::vector<ValueInfo>& infos) const {
+const Value& Inputs::read(const ValueInfo& info) const {
+  const auto known = files_.find(info.name);
+  if (known != files_.end()) return known->second;
+  return files_[info.name] = read_file_or_folder(paths_.at(info.name), info);
+}
+
+// From --shape, and of tensors that have a file.
+Shapes Inputs::given_shapes(const std::vector<ValueInfo>& infos) const {
+  Shapes shapes = shapes_;
+  for (const ValueInfo& info : infos) {
+    if (paths_.count(info.name) == 0) continue;
+    const Value& value = read(info);
+    if (info.kind != ValueKind::kTensor || !value.IsTensor()) continue;
+    const auto given = shapes_.find(info.name);
+    if (given != shapes_.end() && given->second != value.GetShape())
+      throw UsageError(fmt::format("--shape {}: expected the shape of its file, {}, found {}", info.name,
+                                   shape_text(value.GetShape()), shape_text(given->second)));
+    shapes[info.name] = value.GetShape();
+  }
+  return shapes;
+}
+
+std::map<std::string, int64_t> Inputs::known_dims(const std::vector<ValueInfo>& infos,
+                                                  const Shapes& shapes) const {
   std::map<std::string, int64_t> dims = dims_;
   for (const ValueInfo& info : infos) {
-    const auto given = shapes_.find(info.name);
-    if (given == shapes_.end() || given->second.size() != info.symbols.size()) continue;
+    const auto given = shapes.find(info.name);
+    if (given == shapes.end() || given->second.size() != info.symbols.size()) continue;
     for (size_t d = 0; d < info.symbols.size(); ++d) dims.emplace(info.symbols[d], given->second[d]);
   }
   return dims;
 }
 
 Shapes Inputs::shapes(const std::vector<ValueInfo>& infos) const {
+  for (const auto& [name, path] : paths_) require_known(infos, name);
   for (const auto& [name, shape] : shapes_) require_known(infos, name);
   for (const auto& [symbol, size] : dims_) require_symbol(infos, symbol);
-  const std::map<std::string, int64_t> dims = known_dims(infos);
-  Shapes result = shapes_;
+  Shapes result = given_shapes(infos);
+  const std::map<std::string, int64_t> dims = known_dims(infos, result);
   for (const ValueInfo& info : infos) {
-    if (!is_wanted(info) || !info.ranked || result.count(info.name) != 0) continue;
+    if (!is_wanted(info) || info.kind != ValueKind::kTensor || !info.ranked || result.count(info.name) != 0)
+      continue;
     std::vector<int64_t> shape = info.dims;
     bool complete = true;
     for (size_t d = 0; d < shape.size(); ++d) {
@@ -131,9 +181,9 @@ Shapes Inputs::shapes(const std::vector<ValueInfo>& infos) const {
 
 Shapes Inputs::complete_shapes(const std::vector<ValueInfo>& infos) const {
   Shapes result = shapes(infos);
-  const std::map<std::string, int64_t> dims = known_dims(infos);
+  const std::map<std::string, int64_t> dims = known_dims(infos, result);
   for (const ValueInfo& info : infos) {
-    if (!is_wanted(info) || result.count(info.name) != 0) continue;
+    if (!is_wanted(info) || info.kind != ValueKind::kTensor || result.count(info.name) != 0) continue;
     std::string hint;
     for (const std::string& expression : info.symbols) {
       for (const std::string& symbol : symbols_in(expression)) {
@@ -150,9 +200,19 @@ Shapes Inputs::complete_shapes(const std::vector<ValueInfo>& infos) const {
 std::vector<Value> Inputs::values(const std::vector<ValueInfo>& infos, const Shapes& shapes) const {
   std::vector<Value> result;
   for (const ValueInfo& info : infos) {
-    const auto file = files_.find(info.name);
-    result.push_back(file != files_.end() ? file->second
-                                          : random_value(info.name, info.type, shapes.at(info.name), seed_));
+    if (paths_.count(info.name) != 0) {
+      result.push_back(read(info));
+    } else if (info.kind == ValueKind::kTensor) {
+      result.push_back(random_value(info.name, info.type, shapes.at(info.name), seed_));
+    } else if (info.kind == ValueKind::kOptional) {
+      result.push_back(Value::CreateNone(info.type));
+    } else {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("input '{}': there is no random data of type {}; give --input {}=FOLDER with 0.npy, "
+                      "1.npy, ... in it",
+                      info.name, info.type_text, info.name));
+    }
   }
   return result;
 }

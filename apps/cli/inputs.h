@@ -21,7 +21,7 @@ void add_data_options(Arguments arguments, InputOptions& options);   // --input,
 
 class Inputs {
  public:
-  // Parses the options and reads the files. Throws UsageError, kIo, kInvalidArgument.
+  // Parses the options. Throws UsageError.
   explicit Inputs(const InputOptions& options);
 
   // Inputs that --input or --shape names: those that are also initializers are inputs of this run.
@@ -31,18 +31,22 @@ class Inputs {
   void set_dim(const std::string& symbol, int64_t size) { dims_[symbol] = size; }
 
   // The shape of every input that is known: from its file, from --shape, or with the sizes that --dim and the
-  // shapes of other inputs give its symbols. Throws kInvalidArgument for a name the model does not have.
+  // shapes of other inputs give its symbols. Reads the files. Throws kIo, and kInvalidArgument for a name
+  // that the model does not have.
   Shapes shapes(const std::vector<ValueInfo>& infos) const;
   // The same for all inputs; throws kInvalidArgument for one that is not known.
   Shapes complete_shapes(const std::vector<ValueInfo>& infos) const;
 
-  // One value per input: its file, or random data of its shape.
+  // One value per input: its file, or random data of its shape; an optional without a file has no value.
   std::vector<Value> values(const std::vector<ValueInfo>& infos, const Shapes& shapes) const;
 
  private:
-  std::map<std::string, int64_t> known_dims(const std::vector<ValueInfo>& infos) const;
+  Shapes given_shapes(const std::vector<ValueInfo>& infos) const;
+  std::map<std::string, int64_t> known_dims(const std::vector<ValueInfo>& infos, const Shapes& given) const;
+  const Value& read(const ValueInfo& info) const;
 
-  std::map<std::string, Value> files_;
+  std::map<std::string, std::string> paths_;    // by input
+  mutable std::map<std::string, Value> files_;  // by input, once they are read
   Shapes shapes_;
   std::map<std::string, int64_t> dims_;
   uint64_t seed_;

@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "command.h"
+#include "descriptor.h"
 #include "files.h"
 #include "interrupt.h"
 #include "lab_report.h"
@@ -120,23 +121,6 @@ std::vector<std::string> mapped_files(const std::string& python, const std::stri
   return files;
 }
 
-// Closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int descriptor = -1) : descriptor_(descriptor) {}
-  ~Descriptor() { reset(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return descriptor_; }
-  void reset() {
-    if (descriptor_ >= 0) close(descriptor_);
-    descriptor_ = -1;
-  }
-
- private:
-  int descriptor_;
-};
-
 int64_t cached_bytes(int file, size_t size) {
   void* map = mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0);
   if (map == MAP_FAILED) return 0;
@@ -154,7 +138,7 @@ int64_t cached_bytes(int file, size_t size) {
 int64_t drop_from_cache(const std::vector<std::string>& files) {
   int64_t kept = 0;
   for (const std::string& path : files) {
-    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const Descriptor file(path, O_RDONLY);
     struct stat status {};
     if (file.get() < 0 || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0)
       continue;
@@ -189,7 +173,7 @@ WayResult try_way(const std::string& way, const std::vector<std::string>& servic
   command.standard_output = Output::kDiscard;
   command.descriptors = {{theirs.get(), 3}};
   Job job = Job::Start(command);
-  theirs.reset();
+  theirs.close();
   expect_line(ours.get(), "ready", [] { check_interrupted(); });
   Observer observer(job.pid());
 

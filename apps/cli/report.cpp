@@ -49,6 +49,21 @@ Json accounts_json(const Plan& plan) {
 
 Json value_json(const std::string& name, const Value& value) {
   constexpr size_t kFirst = 8;
+  if (!value.IsTensor()) {
+    Json list = {{"name", name},
+                 {"kind", value_kind_name(value.GetKind())},
+                 {"type", element_type_name(value.GetElementType())}};
+    if (!value.HasValue()) return list;
+    Json elements = Json::array();
+    for (size_t i = 0; i < std::min(kFirst, value.GetCount()); ++i)
+      elements.push_back(value_json(!value.IsMap() ? std::to_string(i)
+                                    : i == 0       ? "keys"
+                                                   : "values",
+                                    value.GetValue(i)));
+    list["count"] = value.GetCount();
+    list["elements"] = std::move(elements);
+    return list;
+  }
   Json first = Json::array();
   for (size_t i = 0; i < std::min(kFirst, value.GetElementCount()); ++i)
     first.push_back(json_element(value, i));

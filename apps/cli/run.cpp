@@ -30,10 +30,25 @@ std::vector<std::string> names_of(const std::vector<ValueInfo>& infos) {
   return names;
 }
 
+// A tensor is NAME.npy; a sequence a folder NAME with 0.npy, 1.npy, ...; a map one with keys.npy and
+// values.npy; an optional without a value an empty folder.
+void write_value(NewFiles& files, const std::string& name, const Value& value) {
+  if (value.IsTensor()) return write_npy(files, name + ".npy", value);
+  make_directory(name);
+  if (!value.HasValue()) return;
+  for (size_t i = 0; i < value.GetCount(); ++i)
+    write_value(files,
+                fmt::format("{}/{}", name,
+                            !value.IsMap() ? std::to_string(i)
+                            : i == 0       ? "keys"
+                                           : "values"),
+                value.GetValue(i));
+}
+
 void write_outputs(const std::string& directory, const std::vector<Value>& outputs) {
   NewFiles files;
   for (size_t i = 0; i < outputs.size(); ++i)
-    write_npy(files, fmt::format("{}/{}.npy", directory, i), outputs[i]);
+    write_value(files, fmt::format("{}/{}", directory, i), outputs[i]);
   files.commit();
 }
 
@@ -50,6 +65,7 @@ struct RunOutcome {
 RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput& out) {
   const Inputs inputs(options.inputs);
   SessionOptions session_options = options.engine.session_options();
+  session_options.random_seed = options.inputs.seed;
   session_options.overridden_initializers = inputs.named();
   if (!options.output.empty()) make_directory(options.output);
   // Shapes are known before the weights are loaded: what cannot fit is refused before any tensor memory is
@@ -83,12 +99,23 @@ RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput&
   return outcome;
 }
 
+// A line for a tensor; of lists one more for each of their first elements.
+std::string value_text(const Json& value, const std::string& indent) {
+  const auto name = value["name"].get<std::string>(), type = value["type"].get<std::string>();
+  if (value.contains("first"))
+    return fmt::format("{}{}  {}{}  {}\n", indent, name, type, value["shape"].dump(),
+                       value["first"].dump(-1, ' ', false, Json::error_handler_t::replace));
+  const auto kind = value["kind"].get<std::string>();
+  if (!value.contains("count"))
+    return fmt::format("{}{}  {}({}) without a value\n", indent, name, kind, type);
+  std::string text =
+      fmt::format("{}{}  {}({}) of {}\n", indent, name, kind, type, value["count"].get<size_t>());
+  for (const Json& element : value["elements"]) text += value_text(element, indent + "  ");
+  return text;
+}
+
 void print_outcome(const RunOutcome& outcome, const Json& report) {
-  for (const Json& output : outcome.outputs) {
-    const std::string values = output["first"].dump(-1, ' ', false, Json::error_handler_t::replace);
-    print(fmt::format("{}  {}{}  {}\n", output["name"].get<std::string>(), output["type"].get<std::string>(),
-                      output["shape"].dump(), values));
-  }
+  for (const Json& output : outcome.outputs) print(value_text(output, ""));
   print(fmt::format("\n{:.3f} ms (median of {})\n\n", median(outcome.times_ms), outcome.times_ms.size()));
   print(accounts_table(report["accounts"], "measured peak", outcome.memory.peak_bytes));
   print(fmt::format(
@@ -143,7 +170,9 @@ Command run_command(Arguments parent) {
   add_shape_options(arguments, options->inputs);
   add_limit_option(arguments, options->engine);
   arguments.add_option("--repeat", options->repeat, "run N times").range(1, 1000000);
-  arguments.add_option("--output", options->output, "a directory for the outputs: 0.npy, 1.npy, ...");
+  arguments.add_option(
+      "--output", options->output,
+      "a directory for the outputs: 0.npy, 1.npy, ...; of a sequence a folder: 0/0.npy, 0/1.npy, ...");
   add_engine_options(arguments, options->engine);
   add_json_option(arguments, options->json);
   arguments.footer(

@@ -12,6 +12,7 @@
 namespace plimsoll::cli {
 namespace {
 
+using protozero::data_view;
 using protozero::pbf_wire_type;
 
 // Field numbers of TensorProto.
@@ -34,7 +35,7 @@ class Parser {
  public:
   explicit Parser(const std::string& path) : path_(path) {}
 
-  NamedValue parse(const std::string& contents) {
+  NamedValue parse(data_view contents) {
     protozero::pbf_reader message(contents);
     while (message.next()) read_field(message);
     return {name_, make_value()};
@@ -92,7 +93,6 @@ class Parser {
         type_ = integer(message);
         return;
       case kSegment:
-        // SequenceProto and OptionalProto have their elements here.
         throw Error(ErrorCode::kNotImplemented, fmt::format("{}: expected a tensor in one piece", path_));
       case kFloatData:
         return fixed(message, 4);
@@ -123,7 +123,7 @@ class Parser {
 
   Value make_value() {
     const auto type = static_cast<ElementType>(type_);
-    if (type_ < 1 || type_ > static_cast<int64_t>(ElementType::kFloat8E8M0))
+    if (type_ < 1 || type_ > static_cast<int64_t>(ElementType::kInt2))
       reject(fmt::format("expected a TensorProto with an element type of ONNX, found type number {}", type_));
     const auto elements = count_elements(shape_);
     if (!elements)
@@ -168,15 +168,121 @@ class Parser {
   protozero::data_view raw_;
 };
 
+// Field numbers of SequenceProto, OptionalProto and MapProto.
+enum : uint32_t {
+  kListName = 1,
+  kElementType = 2,
+  kTensors = 3,
+  kSparseTensors = 4,
+  kSequences = 5,
+  kMaps = 6,
+  kKeyType = 2,
+  kKeys = 3,
+  kStringKeys = 4,
+  kValues = 5,
+};
+
+// Messages that hold others. SequenceProto and OptionalProto number their fields alike.
+class ListParser {
+ public:
+  ListParser(const std::string& path, ElementType type) : path_(path), type_(type) {}
+
+  NamedValue sequence(data_view contents) const {
+    const Contents found = read(contents);
+    const bool is_empty = found.values.empty();
+    return {found.name, Value::CreateSequence(found.values, is_empty ? type_ : ElementType::kUndefined)};
+  }
+  NamedValue optional(data_view contents) const {
+    const Contents found = read(contents);
+    if (found.values.size() > 1) reject("an OptionalProto has more than one value");
+    return {found.name, found.values.empty() ? Value::CreateNone(type_) : found.values[0]};
+  }
+
+ private:
+  struct Contents {
+    std::string name;
+    std::vector<Value> values;
+  };
+
+  [[noreturn]] void reject(const std::string& what) const {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", path_, what));
+  }
+  data_view bytes(protozero::pbf_reader& message) const {
+    if (message.wire_type() != pbf_wire_type::length_delimited)
+      reject(fmt::format("field {} has another type than a SequenceProto's", message.tag()));
+    return message.get_view();
+  }
+
+  Contents read(data_view contents) const {
+    Contents found;
+    protozero::pbf_reader message(contents);
+    while (message.next()) {
+      switch (message.tag()) {
+        case kListName:
+          found.name = std::string(bytes(message));
+          break;
+        case kTensors:
+          found.values.push_back(Parser(path_).parse(bytes(message)).value);
+          break;
+        case kSequences:
+          found.values.push_back(sequence(bytes(message)).value);
+          break;
+        case kMaps:
+          found.values.push_back(map(bytes(message)));
+          break;
+        case kSparseTensors:
+          throw Error(ErrorCode::kNotImplemented, fmt::format("{}: sparse tensors are not read here", path_));
+        default:
+          message.skip();
+      }
+    }
+    return found;
+  }
+
+  Value map(data_view contents) const {
+    std::vector<int64_t> keys;
+    std::vector<std::string> texts;
+    std::vector<Value> values;
+    protozero::pbf_reader message(contents);
+    while (message.next()) {
+      if (message.tag() == kKeys && message.wire_type() == pbf_wire_type::varint) {
+        keys.push_back(message.get_int64());
+      } else if (message.tag() == kKeys && message.wire_type() == pbf_wire_type::length_delimited) {
+        for (int64_t key : message.get_packed_int64()) keys.push_back(key);
+      } else if (message.tag() == kStringKeys) {
+        texts.push_back(std::string(bytes(message)));
+      } else if (message.tag() == kValues) {
+        values = read(bytes(message)).values;
+      } else {
+        message.skip();
+      }
+    }
+    if (values.size() != 1) reject("expected a MapProto with one tensor of values");
+    if (!texts.empty())
+      return Value::CreateMap(Value::CreateStrings(texts, {static_cast<int64_t>(texts.size())}), values[0]);
+    Value tensor = Value::CreateTensor(ElementType::kInt64, {static_cast<int64_t>(keys.size())});
+    if (!keys.empty()) std::memcpy(tensor.GetMutableData(), keys.data(), keys.size() * sizeof(int64_t));
+    return Value::CreateMap(tensor, values[0]);
+  }
+
+  const std::string& path_;
+  ElementType type_;
+};
+
 }  // namespace
 
-NamedValue read_tensor_pb(const std::string& path) {
+NamedValue read_value_pb(const std::string& path, ValueKind kind, ElementType type) {
   const std::string bytes = read_file(path);
   try {
+    if (kind == ValueKind::kSequence) return ListParser(path, type).sequence(bytes);
+    if (kind == ValueKind::kOptional) return ListParser(path, type).optional(bytes);
     return Parser(path).parse(bytes);
   } catch (const protozero::exception& error) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: expected a TensorProto: {}", path, error.what()));
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: expected a {}: {}", path,
+                                                         kind == ValueKind::kSequence   ? "SequenceProto"
+                                                         : kind == ValueKind::kOptional ? "OptionalProto"
+                                                                                        : "TensorProto",
+                                                         error.what()));
   }
 }
 

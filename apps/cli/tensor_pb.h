@@ -1,4 +1,4 @@
-// ONNX test data: one TensorProto per file.
+// ONNX test data: one TensorProto, SequenceProto or OptionalProto per file. The file does not say which.
 #pragma once
 
 #include <plimsoll/value.h>
@@ -12,7 +12,8 @@ struct NamedValue {
   Value value;
 };
 
-// Throws kIo, kInvalidArgument; kNotImplemented for sequences, optionals and external data.
-NamedValue read_tensor_pb(const std::string& path);
+// `kind` and `type` are what the model declares: of the file neither can be told, the type if a sequence is
+// empty. Throws kIo, kInvalidArgument; kNotImplemented for sparse tensors and external data.
+NamedValue read_value_pb(const std::string& path, ValueKind kind, ElementType type);
 
 }  // namespace plimsoll::cli

@@ -19,8 +19,9 @@ namespace plimsoll {
 // A graph input or output. Each dimension is a number or an expression in symbols.
 struct ValueInfo {
   std::string name;
-  ElementType type = ElementType::kUndefined;
-  std::string type_text;  // "float[batch, 3, 224, 224]", "sequence(float[...])"
+  ValueKind kind = ValueKind::kTensor;
+  ElementType type = ElementType::kUndefined;  // of other kinds: that of the tensors in them
+  std::string type_text;                       // "float[batch, 3, 224, 224]", "sequence(float[...])"
   bool ranked = false;
   std::vector<int64_t> dims;         // -1 where it is not a number
   std::vector<std::string> symbols;  // "" where it is a number

@@ -38,6 +38,9 @@ struct SessionOptions {
   Placer placer = Placer::kGreedy;
   bool poison = false;       // fill arenas with NaN before use and values with NaN after their last use
   bool guard_pages = false;  // an inaccessible page behind every arena
+  // What random operators without a seed of their own draw from: the n-th run of two sessions with the same
+  // number draws the same. 0: another one for every session.
+  uint64_t random_seed = 0;
 
   SessionOptions& RegisterCustomOpsLibrary(const std::string& path) {
     custom_ops_libraries.push_back(path);

@@ -1,10 +1,10 @@
-// Value: a tensor that goes into a run or comes out of one.
+// Value: a tensor, a sequence, a map or an optional that goes into a run or comes out of one.
 //
-// A Value either owns its bytes, in a mapping of its own that goes back to the operating system when
-// the last copy of the handle is destroyed, or it is a view of the caller's memory, which must then
-// outlive it. Handles are cheap to copy and share the bytes. Distinct Values may be used from
-// distinct threads; one Value must not be written by one thread while another uses it. Only the
-// Create functions allocate.
+// A tensor either owns its bytes, in a mapping that goes back to the operating system when the last
+// copy of the handle is destroyed, or it is a view of the caller's memory, which must then outlive
+// it. What a run returns as a sequence or a map has one mapping for all that is in it. Handles are cheap to
+// copy and share the bytes. Distinct Values may be used from distinct threads; one Value must not be written
+// by one thread while another uses it. Only the Create functions allocate.
 #pragma once
 
 #include <cstddef>
@@ -44,12 +44,17 @@ enum class ElementType : uint8_t {
   kInt4 = 22,
   kFloat4E2M1 = 23,
   kFloat8E8M0 = 24,
+  kUint2 = 25,
+  kInt2 = 26,
 };
 const char* element_type_name(ElementType type) noexcept;
 
+enum class ValueKind : uint8_t { kTensor, kSequence, kOptional, kMap, kSparseTensor };
+const char* value_kind_name(ValueKind kind) noexcept;
+
 class Value {
  public:
-  // An empty value: no bytes, undefined type.
+  // An empty handle: no value at all.
   Value() = default;
 
   // Owned, zero-filled. Throws kInvalidArgument on a negative dimension, kOutOfMemory.
@@ -61,8 +66,32 @@ class Value {
   // Owned strings.
   static Value CreateStrings(const std::vector<std::string>& strings, std::vector<int64_t> shape);
 
+  // Shares what the values hold. Throws kInvalidArgument if they are neither all tensors of one element type
+  // nor all maps of one type. Only of an empty sequence must `type` be told.
+  static Value CreateSequence(const std::vector<Value>& values, ElementType type = ElementType::kUndefined);
+  // Keys (int64 or string) and values are tensors of one dimension and equal length.
+  static Value CreateMap(const Value& keys, const Value& values);
+  // An optional that holds nothing. One that holds something is the tensor or sequence itself.
+  static Value CreateNone(ElementType type = ElementType::kUndefined);
+
   explicit operator bool() const { return impl_ != nullptr; }
+  // What it is; kOptional only of an optional that holds nothing.
+  ValueKind GetKind() const;
+  bool IsTensor() const;
+  bool IsSequence() const;
+  bool IsMap() const;
+  bool HasValue() const;  // false of an empty handle and of an optional that holds nothing
+  // "float[2, 3]", "sequence(float) of 4", "map(int64, float) of 3", "optional(float) without a value"
+  std::string GetTypeInfo() const;
+
+  // The elements of a sequence; of a map two, its keys and its values. Throws of others.
+  size_t GetCount() const;
+  // Element `index` of a sequence; of a map its keys (0) or values (1). Throws kInvalidArgument.
+  Value GetValue(size_t index) const;
+
+  // Of a tensor; of a sequence the type of its tensors, of a map that of its values.
   ElementType GetElementType() const;
+  // What follows is of tensors only, and throws kInvalidArgument otherwise.
   const std::vector<int64_t>& GetShape() const;
   size_t GetElementCount() const;
   size_t GetByteCount() const;  // string tensors: of the handles, without the characters

@@ -167,8 +167,8 @@ std::optional<std::vector<float>> InferContext::reals(size_t i) {
 
 void InferContext::expect_type(size_t i, TypeSet set) const {
   if (inputs_[i].type.kind != ValueKind::kTensor)
-    fail(ErrorCode::kNotImplemented, "{}: input {} is a {}; only tensors are implemented", node_.label(), i,
-         to_string(inputs_[i].type));
+    reject("input {} ('{}'): expected a tensor, found {}", i, node_.inputs[i]->name,
+           to_string(inputs_[i].type));
   if (!set.contains(type(i)))
     reject("input {} ('{}'): type {} is not allowed", i, node_.inputs[i]->name, element_type_name(type(i)));
 }
@@ -215,6 +215,13 @@ void InferContext::set_unranked_output(size_t i, ElementType type) {
 
 void InferContext::set_output_facts(size_t i, const Facts& facts) {
   if (has_output(i)) outputs_[i] = facts;
+}
+
+void InferContext::set_output_type(size_t i, const TypeInfo& type, std::optional<Dim> length) {
+  if (!has_output(i)) return;
+  outputs_[i] = Facts{};
+  outputs_[i].type = type;
+  outputs_[i].length = length;
 }
 
 void InferContext::set_values(size_t i, std::span<const Dim> values) {

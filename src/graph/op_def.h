@@ -3,6 +3,7 @@
 // An operator is a table of plain functions. None of them keeps state; all may be called from many
 // threads. The order in which the engine calls them:
 //   attrs   once per node, at load: reads and checks the attributes.
+//   decompose  of an operator that is others put together: after the first inference they take its place.
 //   infer   types and shapes, on symbolic dimensions at load, on constants for each prepared shape,
 //           and during a run, with the data at hand, for shapes that depend on data.
 //   layout  what changes when axes move (graph/layout.h); region which part of the inputs a part of
@@ -15,6 +16,9 @@
 //           all nodes that name the same format of the same tensor.
 //   bind    what can be computed ahead for a concrete shape, beyond the Choice.
 //   run     the work: never allocates, never checks again what infer proved.
+//   run_values  the work where what goes in or comes out is no tensor (graph/value_run.h), lower what of it
+//   needs
+//           no work at all (graph/lower.h).
 //   cost    arithmetic operations and bytes, for profiles.
 // pack, bind and run are handed the Choice and decide nothing again. An operator also works on weights
 // that are not packed, because training changes them: then it packs into scratch, or needs no packing.
@@ -29,10 +33,13 @@
 
 #include "base/checked.h"
 #include "graph/graph.h"
+#include "graph/value_run.h"
 
 namespace plimsoll {
 
+class DecomposeContext;
 class LayoutContext;
+class LowerContext;
 class RegionContext;
 
 // ---- attrs ------------------------------------------------------------------------------------
@@ -177,6 +184,8 @@ class InferContext : public NodeContext {
   }
   void set_unranked_output(size_t i, ElementType type);
   void set_output_facts(size_t i, const Facts& facts);
+  // A sequence, optional or map, with its number of elements where that is known.
+  void set_output_type(size_t i, const TypeInfo& type, std::optional<Dim> length = std::nullopt);
   // Known elements of an integer output (at most kMaxKnownValues of them; more are forgotten).
   void set_values(size_t i, std::span<const Dim> values);
   void set_values(size_t i, const std::vector<Dim>& values) { set_values(i, std::span<const Dim>(values)); }
@@ -188,6 +197,7 @@ class InferContext : public NodeContext {
   std::vector<Dim> broadcast(std::span<const Dim> a, std::span<const Dim> b) const;
 
   BumpArena& arena() { return arena_; }
+  DimPool& pool() { return pool_; }
 
   static constexpr size_t kMaxKnownValues = 1024;
   static constexpr size_t kMaxRank = 64;
@@ -344,13 +354,6 @@ class BindContext : public NodeContext {
 
 // ---- run ----------------------------------------------------------------------------------------
 
-// Memory for the characters of strings that an operator makes (Cast to string). Charged to `dynamic`.
-class TextMemory {
- public:
-  virtual ~TextMemory() = default;
-  virtual char* allocate(size_t bytes) = 0;
-};
-
 struct RunContext {
   const Node* node = nullptr;
   std::span<const TensorView> inputs;   // absent ones convert to false
@@ -360,6 +363,8 @@ struct RunContext {
   const void* bound = nullptr;
   int threads = 1;  // as select was told
   TextMemory* text = nullptr;
+  uint64_t random_seed = 0;  // of this run, for operators that draw (ops/random_source.h)
+  uint64_t random_turn = 0;  // bodies that have run before in this run: every turn draws anew
 
   template <typename T>
   const T& attrs() const {
@@ -402,16 +407,12 @@ class WorkspaceContext : public NodeContext {
 
 // One run of a node with bodies, as its operator sees it. Nothing here takes heap memory where shapes are
 // known.
-class BodyRun {
+class BodyRun : public ValueRun {
  public:
-  virtual ~BodyRun() = default;
-  virtual const Node& node() const = 0;
-  virtual TensorView input(size_t i) const = 0;  // converts to false where it is absent
-  virtual bool has_output(size_t i) const = 0;
   // False: the body does not fit the shapes of this run.
   virtual bool has_body(size_t body) const = 0;
   // What was inferred of a body's input or output for these shapes. False where some dims, then -1, or their
-  // number, then none, only the data tells.
+  // number, then none, only the data tells, and of what is no tensor.
   virtual bool knows_input(size_t body, size_t i, TensorView& view) const = 0;
   virtual bool knows_output(size_t body, size_t i, TensorView& view) const = 0;
   // Runs a body. Its outputs are valid until it runs again, or this run is over.
@@ -422,18 +423,7 @@ class BodyRun {
   virtual std::span<TensorView> made(size_t body) = 0;
   // Piece `piece` of the workspace.
   virtual std::byte* workspace(size_t piece) const = 0;
-  // Output i has its place, because its shape was known.
-  virtual bool is_planned(size_t i) const = 0;
   virtual TensorView planned_output(size_t i) const = 0;
-  // Memory for output i of this shape: its place, or taken now.
-  virtual TensorView make_output(size_t i, ElementType type, std::span<const int64_t> dims) = 0;
-  // Memory whose size only the data tells, until free() or the end of the whole run.
-  virtual TensorView allocate(ElementType type, std::span<const int64_t> dims) = 0;
-  virtual void free(TensorView& view) noexcept = 0;
-  virtual void check_stop() const = 0;
-
-  // Gives output i the data of `source`.
-  void set_output(size_t i, const TensorView& source);
 };
 
 // How an operator with bodies is planned and run. Bodies are numbered in the order of their attributes.
@@ -462,6 +452,7 @@ inline constexpr size_t kAnyNumber = 1u << 20;
 
 // Ours: fused forms that passes make. A file may name them too, so they check what they are given.
 inline constexpr std::string_view kPlimsollDomain = "ai.plimsoll";
+inline constexpr std::string_view kMicrosoftDomain = "com.microsoft";
 
 struct OpDef {
   std::string_view domain = "";  // "" is ai.onnx
@@ -476,6 +467,9 @@ struct OpDef {
   void (*pack)(const PackContext&) = nullptr;
   const void* (*bind)(BindContext&) = nullptr;
   void (*run)(const RunContext&) = nullptr;
+  void (*run_values)(ValueRun&) =
+      nullptr;  // takes the place of run where shapes or kinds only the data tells
+  void (*lower)(LowerContext&) = nullptr;
   Cost (*cost)(const NodeContext&) = nullptr;
   void (*layout)(LayoutContext&) = nullptr;   // none: its axes stay where ONNX has them
   void (*region)(RegionContext&) = nullptr;   // none: whole inputs are needed
@@ -483,6 +477,10 @@ struct OpDef {
   bool channels_last = false;                 // exists in our domain too, with an attribute of that name
   uint32_t optional_inputs = 0;               // bit i: input i, below inputs.least, may be absent
   uint32_t unaligned_inputs = 0;  // bit i: run reads input i bytewise, so a weight at any address will do
+  void (*decompose)(DecomposeContext&) = nullptr;  // writes others in its place (graph/decompose.h): no run
+  // Another name of that operator in that version: it takes the place of all but domain and name.
+  const OpDef* same_as = nullptr;
+  int same_version = 0;
 };
 
 }  // namespace plimsoll

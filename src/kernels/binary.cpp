@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/power-inl.h"
 #include "kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -70,6 +71,8 @@ HWY_NOINLINE void binary(BinaryKind f, const BroadcastBlock& s, const float* a, 
       return block(s, a, b, y, [](V u, V v) HWY_ATTR {
         return hn::IfThenElse(hn::Lt(u, hn::Zero(D())), hn::Mul(u, v), u);
       });
+    case BinaryKind::kPow:
+      return block(s, a, b, y, [](V u, V v) HWY_ATTR { return v_pow(D(), u, v); });
   }
 }
 

@@ -13,6 +13,7 @@ enum class BinaryKind {
   kMin,    // NaN wins
   kMax,    // NaN wins
   kPrelu,  // a < 0 ? a * b : a
+  kPow,    // a^b
 };
 
 // y = f(a, b) over one block; y may be a or b where their element is at the same place.

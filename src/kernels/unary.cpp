@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/trigonometry-inl.h"
 #include "kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -63,6 +64,55 @@ HWY_NOINLINE void map_simple(const Unary& f, const float* x, float* y, size_t co
   }
 }
 
+HWY_NOINLINE void map_trigonometric(const Unary& f, const float* x, float* y, size_t count) {
+  const D d;
+  switch (f.kind) {
+    case UnaryKind::kSin:
+      PLIMSOLL_MAP(v_sin(d, v));
+    case UnaryKind::kCos:
+      PLIMSOLL_MAP(v_cos(d, v));
+    case UnaryKind::kTan:
+      PLIMSOLL_MAP(v_tan(d, v));
+    case UnaryKind::kAsin:
+      PLIMSOLL_MAP(hn::Asin(d, v));
+    case UnaryKind::kAcos:
+      PLIMSOLL_MAP(hn::Acos(d, v));
+    case UnaryKind::kAtan:
+      PLIMSOLL_MAP(hn::Atan(d, v));
+    case UnaryKind::kSinh:
+      PLIMSOLL_MAP(v_sinh(d, v));
+    case UnaryKind::kCosh:
+      PLIMSOLL_MAP(v_cosh(d, v));
+    case UnaryKind::kAsinh:
+      PLIMSOLL_MAP(v_asinh(d, v));
+    case UnaryKind::kAcosh:
+      PLIMSOLL_MAP(v_acosh(d, v));
+    default:  // kAtanh
+      PLIMSOLL_MAP(v_atanh(d, v));
+  }
+}
+
+HWY_NOINLINE void map_activation(const Unary& f, const float* x, float* y, size_t count) {
+  const D d;
+  const V a = hn::Set(d, f.a);
+  const V b = hn::Set(d, f.b);
+  const V one = hn::Set(d, 1.0f);
+  switch (f.kind) {
+    case UnaryKind::kMish:
+      PLIMSOLL_MAP(v_mish(d, v));
+    case UnaryKind::kCelu:
+      PLIMSOLL_MAP(v_celu(d, v, a));
+    case UnaryKind::kSwish:
+      PLIMSOLL_MAP(hn::Mul(v, v_sigmoid(d, hn::Mul(a, v))));
+    case UnaryKind::kSoftsign:
+      PLIMSOLL_MAP(hn::Div(v, hn::Add(one, hn::Abs(v))));
+    case UnaryKind::kShrink:
+      PLIMSOLL_MAP(v_shrink(d, v, a, b));
+    default:  // kThresholdedRelu
+      PLIMSOLL_MAP(hn::IfThenElseZero(hn::Gt(v, a), v));
+  }
+}
+
 HWY_NOINLINE void map_any(const Unary& f, const float* x, float* y, int64_t elements) {
   const D d;
   const V a = hn::Set(d, f.a);
@@ -92,6 +142,8 @@ HWY_NOINLINE void map_any(const Unary& f, const float* x, float* y, int64_t elem
     case UnaryKind::kSelu:
       PLIMSOLL_MAP(hn::Mul(b, v_elu(d, v, a)));
     default:
+      if (f.kind >= UnaryKind::kMish) return map_activation(f, x, y, count);
+      if (f.kind >= UnaryKind::kSin) return map_trigonometric(f, x, y, count);
       return map_simple(f, x, y, count);
   }
 }

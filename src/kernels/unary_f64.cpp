@@ -15,6 +15,46 @@ double sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
+double apply_more(const Unary& f, double x) {
+  const double a = f.a, b = f.b;
+  switch (f.kind) {
+    case UnaryKind::kSin:
+      return std::sin(x);
+    case UnaryKind::kCos:
+      return std::cos(x);
+    case UnaryKind::kTan:
+      return std::tan(x);
+    case UnaryKind::kAsin:
+      return std::asin(x);
+    case UnaryKind::kAcos:
+      return std::acos(x);
+    case UnaryKind::kAtan:
+      return std::atan(x);
+    case UnaryKind::kSinh:
+      return std::sinh(x);
+    case UnaryKind::kCosh:
+      return std::cosh(x);
+    case UnaryKind::kAsinh:
+      return std::asinh(x);
+    case UnaryKind::kAcosh:
+      return std::acosh(x);
+    case UnaryKind::kAtanh:
+      return std::atanh(x);
+    case UnaryKind::kMish:
+      return x * std::tanh((x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x))));
+    case UnaryKind::kCelu:
+      return x < 0 ? a * std::expm1(x / a) : x;
+    case UnaryKind::kSwish:
+      return x * sigmoid(a * x);
+    case UnaryKind::kSoftsign:
+      return x / (1 + std::fabs(x));
+    case UnaryKind::kShrink:
+      return x < -a ? x + b : x > a ? x - b : 0;
+    default:  // kThresholdedRelu
+      return x > a ? x : 0;
+  }
+}
+
 double apply(const Unary& f, double x) {
   switch (f.kind) {
     case UnaryKind::kAbs:
@@ -63,8 +103,9 @@ double apply(const Unary& f, double x) {
       return x * clamp(x / 6 + 0.5, 0, 1);
     case UnaryKind::kClip:
       return clamp(x, f.a, f.b);
+    default:
+      return apply_more(f, x);
   }
-  return x;
 }
 
 }  // namespace

@@ -180,6 +180,31 @@ HWY_INLINE V v_elu(D d, V x, V a) {
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x);
 }
 
+// x < 0 ? a (e^(x/a) - 1) : x; for a < 0 the power grows without bound.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_celu(D d, V x, V a) {
+  const V ratio = hn::Div(x, a);
+  const V small = v_expm1(d, v_clamp(d, ratio, -80.0f, 80.0f));
+  const V power = hn::IfThenElse(hn::Gt(ratio, hn::Set(d, 80.0f)), v_exp(d, ratio), small);
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(a, power), x);
+}
+
+// x tanh(log(1 + e^x)) = x n / (n + 2) with n = e^x (e^x + 2), which rounds to x above 20.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_mish(D d, V x) {
+  const V two = hn::Set(d, 2.0f);
+  const V e = v_exp(d, hn::Min(hn::Set(d, 20.0f), x));
+  const V n = hn::Mul(e, hn::Add(e, two));
+  return hn::Mul(x, hn::Div(n, hn::Add(n, two)));
+}
+
+// x < -a ? x + b : x > a ? x - b : 0
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_shrink(D, V x, V a, V b) {
+  const V above = hn::IfThenElseZero(hn::Gt(x, a), hn::Sub(x, b));
+  return hn::IfThenElse(hn::Lt(x, hn::Neg(a)), hn::Add(x, b), above);
+}
+
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

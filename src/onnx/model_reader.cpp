@@ -67,6 +67,10 @@ void GraphReader::read_model(Message m) {
   }
   if (root_.opsets.empty())
     fail(ErrorCode::kInvalidModel, "ModelProto.opset_import: expected at least one, found none");
+  if (root_.opset("") > kNewestOpset)
+    root_.warn(
+        fmt::format("opset {} of ai.onnx is newer than {}: operators are taken to be as they were then",
+                    root_.opset(""), kNewestOpset));
   root_.metadata = arena_.copy(metadata);
   read_functions(functions);
   Scope scope(nullptr, memory_);

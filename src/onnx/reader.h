@@ -27,7 +27,7 @@ struct LoadOptions {
 // caller may override. Dimensions without a name or a size become symbols of their own ("x.d0").
 // Declared types of inputs and outputs are in their facts; those of other values are not read.
 //
-// Throws kIo, kInvalidModel, kNotImplemented (opsets above 24, opaque types), kBudgetExceeded,
+// Throws kIo, kInvalidModel, kNotImplemented (opaque types), kBudgetExceeded,
 // kOutOfMemory; `root` is then of no use.
 void read_model(const std::string& path, Graph& root, ModelSource& source, const LoadOptions& options = {});
 

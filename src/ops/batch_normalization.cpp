@@ -11,7 +11,7 @@ namespace {
 struct BatchNormAttrs {
   float epsilon = 1e-5f;
   float momentum = 0.9f;
-  bool trains = false;         // opset 14 on
+  bool trains = false;         // opset 14 on: an attribute; before: there are outputs besides Y
   bool per_channel = true;     // spatial = 0 before opset 9: statistics for every element of a sample
   bool channels_last = false;  // internal
 };
@@ -22,15 +22,18 @@ const void* attrs(AttrContext& c) {
   a->epsilon = c.real("epsilon", 1e-5f);
   a->momentum = c.real("momentum", 0.9f);
   a->channels_last = read_channels_last(c);
-  if (c.opset() >= 14) a->trains = c.integer("training_mode", 0) != 0;
   if (c.opset() < 9) a->per_channel = c.integer("spatial", 1) != 0;
   if (c.opset() < 7) c.ignore("is_test");
   size_t outputs = 0;
   for (const Edge* edge : c.node().outputs) outputs += edge != nullptr;
-  if (outputs > 1 && !a->trains) {
-    if (c.opset() < 14)
-      fail(ErrorCode::kNotImplemented, "{}: training (opset {})", c.node().label(), c.opset());
-    c.reject("expected 1 output with training_mode 0, found {}", outputs);
+  if (c.opset() < 14) {
+    a->trains = outputs > 1;
+  } else {
+    a->trains = c.integer("training_mode", 0) != 0;
+    const size_t most = a->trains ? 3 : 1;
+    if (outputs > most)
+      c.reject("expected at most {} outputs with training_mode {}, found {}", most, a->trains ? 1 : 0,
+               outputs);
   }
   return a;
 }
@@ -55,17 +58,17 @@ void infer(InferContext& c) {
       }
     }
   }
-  set_output_like(c, 1, statistics, 3);
-  set_output_like(c, 2, statistics, 4);
+  for (size_t i = 1; i < 5; ++i) set_output_like(c, i, statistics, i % 2 == 1 ? 3 : 4);
 }
 
 void alias(AliasContext& c) {
   c.overwrite(0);
 }
 
-// A factor and a term per channel.
+// A factor and a term per channel, in double for double.
 const void* select(SelectContext& c) {
-  c.scratch(product(c.dims(1)) * Dim(2 * sizeof(float)));
+  const Dim number = c.type(0) == ElementType::kDouble ? sizeof(double) : sizeof(float);
+  c.scratch(product(c.dims(1)) * Dim(2) * number);
   return nullptr;
 }
 
@@ -122,7 +125,8 @@ Statistics batch_statistics(const T* x, const Layout& s, int64_t channel) {
   return {mean, squares / count};
 }
 
-// The statistics of the batch at hand, mixed into the running ones.
+// The statistics of the batch at hand, mixed into the running ones; before opset 14 also given out as they
+// are.
 Statistics train(const RunContext& c, const Layout& s, int64_t channel) {
   const double momentum = double{c.attrs<BatchNormAttrs>().momentum};
   const Statistics batch = visit_float(c.inputs[0].type, [&](auto tag) {
@@ -131,6 +135,8 @@ Statistics train(const RunContext& c, const Layout& s, int64_t channel) {
   const double running[] = {read(c.inputs[3], channel), read(c.inputs[4], channel)};
   if (c.has_output(1)) write(c.outputs[1], channel, running[0] * momentum + batch.mean * (1 - momentum));
   if (c.has_output(2)) write(c.outputs[2], channel, running[1] * momentum + batch.variance * (1 - momentum));
+  if (c.has_output(3)) write(c.outputs[3], channel, batch.mean);
+  if (c.has_output(4)) write(c.outputs[4], channel, batch.variance);
   return batch;
 }
 
@@ -152,31 +158,38 @@ void apply_f32(const RunContext& c, const Layout& s, const float* a, const float
 }
 
 template <typename T>
-void apply(const RunContext& c, const Layout& s, const float* a, const float* b) {
+void apply(const RunContext& c, const Layout& s, const ComputeType<T>* a, const ComputeType<T>* b) {
   const T* x = c.inputs[0].as<T>();
   T* y = c.outputs[0].as<T>();
-  for (int64_t i = 0; i < s.outer * s.channels * s.inner; ++i) {
-    const int64_t channel = i / s.inner % s.channels;
-    y[i] = T(static_cast<ComputeType<T>>(load_element(x[i]) * static_cast<ComputeType<T>>(a[channel]) +
-                                         static_cast<ComputeType<T>>(b[channel])));
+  for (int64_t row = 0; row < s.outer * s.channels; ++row, x += s.inner, y += s.inner) {
+    const ComputeType<T> factor = a[row % s.channels], term = b[row % s.channels];
+    for (int64_t i = 0; i < s.inner; ++i) y[i] = T(load_element(x[i]) * factor + term);
+  }
+}
+
+template <typename T>
+void normalize(const RunContext& c, const Layout& s) {
+  const BatchNormAttrs& attributes = c.attrs<BatchNormAttrs>();
+  auto* a = c.scratch_as<ComputeType<T>>(0);
+  auto* b = a + s.channels;
+  for (int64_t i = 0; i < s.channels; ++i) {
+    const Statistics statistics =
+        attributes.trains ? train(c, s, i) : Statistics{read(c.inputs[3], i), read(c.inputs[4], i)};
+    const double factor = read(c.inputs[1], i) / std::sqrt(statistics.variance + double{attributes.epsilon});
+    a[i] = static_cast<ComputeType<T>>(factor);
+    b[i] = static_cast<ComputeType<T>>(read(c.inputs[2], i) - statistics.mean * factor);
+  }
+  if (s.outer * s.channels * s.inner == 0) return;
+  if constexpr (std::is_same_v<T, float>) {
+    apply_f32(c, s, a, b);
+  } else {
+    apply<T>(c, s, a, b);
   }
 }
 
 void run(const RunContext& c) {
   const Layout s = layout_of(c);
-  const BatchNormAttrs& attributes = c.attrs<BatchNormAttrs>();
-  float* a = reinterpret_cast<float*>(c.scratch);
-  float* b = a + s.channels;
-  for (int64_t i = 0; i < s.channels; ++i) {
-    const Statistics statistics =
-        attributes.trains ? train(c, s, i) : Statistics{read(c.inputs[3], i), read(c.inputs[4], i)};
-    const double factor = read(c.inputs[1], i) / std::sqrt(statistics.variance + double{attributes.epsilon});
-    a[i] = static_cast<float>(factor);
-    b[i] = static_cast<float>(read(c.inputs[2], i) - statistics.mean * factor);
-  }
-  if (s.outer * s.channels * s.inner == 0) return;
-  if (c.inputs[0].type == ElementType::kFloat) return apply_f32(c, s, a, b);
-  visit_float(c.inputs[0].type, [&](auto tag) { apply<typename decltype(tag)::type>(c, s, a, b); });
+  visit_float(c.inputs[0].type, [&](auto tag) { normalize<typename decltype(tag)::type>(c, s); });
 }
 
 }  // namespace

@@ -1,45 +1,98 @@
 #include <cstring>
 
-#include "ops/elementwise.h"
+#include "ops/float8_bits.h"
+#include "ops/random_source.h"
 
 namespace plimsoll {
 namespace {
 
-// Inference only: what goes in comes out.
-const void* attrs(AttrContext& c) {
-  if (c.opset() < 7) {
-    unary_attrs(c);
-    if (c.integer("is_test", 0) == 0)
-      fail(ErrorCode::kNotImplemented, "{}: training (is_test = 0) is not implemented", c.node().label());
-  }
-  if (c.opset() < 12) c.ignore("ratio");
-  if (c.opset() >= 12) c.ignore("seed");
-  return nullptr;
+// Whether it trains: before opset 7 an attribute tells, from 12 on an input, between them it never does.
+struct DropoutAttrs {
+  RandomSeed seed;
+  bool trains = false;
+  double ratio = 0.5;
+};
+
+void check_ratio(const Node& node, double ratio) {
+  if (!(ratio >= 0 && ratio < 1))
+    fail(ErrorCode::kInvalidArgument, "{}: ratio: expected a number in [0, 1), found {}", node.label(),
+         ratio);
 }
 
-[[noreturn]] void reject_training(const Node& node) {
-  fail(ErrorCode::kNotImplemented, "{}: training_mode = true is not implemented", node.label());
+const void* attrs(AttrContext& c) {
+  DropoutAttrs* a = c.make<DropoutAttrs>();
+  if (c.opset() < 7) {
+    unary_attrs(c);
+    a->trains = c.integer("is_test", 0) == 0;
+  }
+  if (c.opset() < 12) {
+    a->ratio = double{c.real("ratio", 0.5f)};
+    if (a->trains) check_ratio(c.node(), a->ratio);
+  } else {
+    a->seed = whole_seed(c);
+  }
+  return a;
 }
 
 void infer(InferContext& c) {
-  c.expect_type(0, kFloatTypes);
-  if (const TensorView* training = c.constant(2)) {
-    if (training->type == ElementType::kBool && training->elements() == 1 &&
-        training->data[0] != std::byte{0})
-      reject_training(c.node());
+  c.expect_type(0, kFloatTypes | kFloat8Types);
+  for (size_t i = 1; i < c.input_count(); ++i) {
+    if (!c.has_input(i)) continue;
+    c.expect_type(i, i == 1 ? kFloatTypes : kBoolType);
+    if (c.ranked(i) && product(c.dims(i)).is_constant() && product(c.dims(i)).value() != 1)
+      c.reject("input {}: expected one element, found shape {}", i, to_string(c.dims(i)));
   }
   set_output_like(c, 0, c.type(0), 0);
   set_output_like(c, 1, c.opset() < 10 ? c.type(0) : ElementType::kBool, 0);
 }
 
-void alias(AliasContext& c) {
-  if (!c.has_input(2) || c.constant(2) != nullptr) c.view(0);
+bool is_true(const TensorView& view) {
+  return view && view.data[0] != std::byte{0};
 }
 
-void run(const RunContext& c) {
+void alias(AliasContext& c) {
+  const bool trains =
+      c.has_input(2) ? c.constant(2) == nullptr || is_true(*c.constant(2)) : c.attrs<DropoutAttrs>().trains;
+  if (trains) {
+    c.overwrite(0);
+  } else {
+    c.view(0);
+  }
+}
+
+double ratio_of(const RunContext& c) {
+  if (!c.has_input(1)) return c.attrs<DropoutAttrs>().ratio;
+  const double ratio = visit_float(c.inputs[1].type, [&](auto tag) {
+    return static_cast<double>(load_element(*c.inputs[1].as<typename decltype(tag)::type>()));
+  });
+  check_ratio(*c.node, ratio);
+  return ratio;
+}
+
+// What is kept grows by 1 / (1 - ratio).
+template <typename T, typename M>
+void drop(const RunContext& c, double ratio) {
+  using Number = ComputeType<T>;
+  const kernels::RandomStream stream = random_stream(c, c.attrs<DropoutAttrs>().seed);
+  const auto scale = static_cast<Number>(1 / (1 - ratio));
+  const T* x = c.inputs[0].as<T>();
+  T* y = c.has_output(0) ? c.outputs[0].as<T>() : nullptr;
+  M* mask = c.has_output(1) ? c.outputs[1].as<M>() : nullptr;
+  draw_pieces<float>(
+      c, c.inputs[0].elements(),
+      [&](int64_t first, int64_t count, float* numbers) { random_uniform(stream, first, count, numbers); },
+      [&](int64_t first, const float* numbers, int64_t count) {
+        for (int64_t i = 0; i < count; ++i) {
+          const bool kept = double{numbers[i]} >= ratio;
+          if (mask != nullptr) mask[first + i] = static_cast<M>(kept ? 1 : 0);
+          if (y != nullptr)
+            y[first + i] = static_cast<T>(kept ? load_element(x[first + i]) * scale : Number{0});
+        }
+      });
+}
+
+void pass(const RunContext& c) {
   const TensorView& x = c.inputs[0];
-  if (c.has_input(2) && c.inputs[2].elements() == 1 && c.inputs[2].data[0] != std::byte{0})
-    reject_training(*c.node);
   if (c.has_output(0) && c.outputs[0].data != x.data)
     std::memcpy(c.outputs[0].data, x.data, static_cast<size_t>(x.bytes()));
   if (!c.has_output(1)) return;
@@ -54,12 +107,26 @@ void run(const RunContext& c) {
   });
 }
 
+void run(const RunContext& c) {
+  const bool trains = c.has_input(2) ? is_true(c.inputs[2]) : c.attrs<DropoutAttrs>().trains;
+  const double ratio = trains ? ratio_of(c) : 0;
+  if (ratio == 0) return pass(c);
+  if (kFloat8Types.contains(c.inputs[0].type))
+    fail(ErrorCode::kNotImplemented, "{}: training on elements of type {}", c.node->label(),
+         element_type_name(c.inputs[0].type));
+  visit_float(c.inputs[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    c.node->opset < 10 ? drop<T, T>(c, ratio) : drop<T, uint8_t>(c, ratio);
+  });
+}
+
 }  // namespace
 
 extern const OpDef op_dropout = {
     .name = "Dropout",
     .inputs = {1, 3},
     .outputs = {1, 2},
+    .deterministic = false,
     .attrs = attrs,
     .infer = infer,
     .alias = alias,

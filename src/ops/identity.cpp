@@ -1,14 +1,15 @@
 #include <cstring>
 
-#include "graph/op_def.h"
 #include "ops/layout.h"
+#include "ops/movement.h"
 #include "ops/region.h"
+#include "ops/sequences.h"
 
 namespace plimsoll {
 namespace {
 
 void infer(InferContext& c) {
-  c.expect_type(0, kAllTypes);
+  if (c.input(0).type.kind == ValueKind::kTensor) c.expect_type(0, kViewTypes);
   c.set_output_facts(0, c.input(0));
 }
 
@@ -20,6 +21,14 @@ void run(const RunContext& c) {
   std::memmove(c.outputs[0].data, c.inputs[0].data, static_cast<size_t>(c.inputs[0].bytes()));
 }
 
+void run_values(ValueRun& run) {
+  run.set_output(0, run.input(0));
+}
+
+void lower(LowerContext& c) {
+  if (const KnownElements elements = c.elements(0)) c.consists_of(0, elements);
+}
+
 }  // namespace
 
 extern const OpDef op_identity = {
@@ -27,6 +36,8 @@ extern const OpDef op_identity = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .run_values = run_values,
+    .lower = lower,
     .layout = layout_unary,
     .region = region_broadcasting,
 };

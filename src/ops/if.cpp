@@ -1,5 +1,6 @@
 #include "graph/bodies.h"
 #include "graph/op_def.h"
+#include "ops/sequences.h"
 
 namespace plimsoll {
 namespace {
@@ -25,20 +26,11 @@ const void* attrs(AttrContext& c) {
 
 // What is true whichever branch is taken.
 Facts merge(InferContext& c, size_t output, const Facts& a, const Facts& b) {
-  if (a.type.type != b.type.type || a.type.kind != b.type.kind)
-    c.reject("output {}: the branches give {} and {}", output, to_string(a.type), to_string(b.type));
+  const auto type = common_type(c, a.type, b.type);
+  if (!type) c.reject("output {}: the branches give {} and {}", output, to_string(a.type), to_string(b.type));
   Facts merged;
-  merged.type = a.type;
-  merged.type.ranked = a.type.ranked && b.type.ranked && a.type.rank() == b.type.rank();
-  if (!merged.type.ranked) {
-    merged.type.dims = {};
-    return merged;
-  }
-  std::vector<Dim> dims(a.type.dims.begin(), a.type.dims.end());
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (!(dims[i] == b.type.dims[i])) dims[i] = c.unknown("");
-  }
-  merged.type.dims = c.arena().copy(dims);
+  merged.type = *type;
+  if (a.length && b.length && *a.length == *b.length) merged.length = a.length;
   return merged;
 }
 
@@ -59,13 +51,20 @@ Facts without_data(Facts facts) {
   return facts;
 }
 
+// The condition, where it is known.
+std::optional<bool> known_condition(const InferContext& c) {
+  const TensorView* condition = c.constant(0);
+  if (condition != nullptr && condition->elements() == 1) return *condition->as<bool>();
+  const auto& values = c.input(0).values;
+  if (!values || values->size() != 1 || !(*values)[0].is_constant()) return std::nullopt;
+  return (*values)[0].value() != 0;
+}
+
 void infer(InferContext& c) {
   c.expect_type(0, kBoolType);
   const auto& a = c.attrs<IfAttrs>();
-  const TensorView* condition = c.constant(0);
-  if (condition != nullptr && condition->elements() == 1) {
-    const bool taken = *condition->as<bool>();
-    const std::vector<Facts> outputs = c.bodies->infer(taken ? *a.then_branch : *a.else_branch, {});
+  if (const auto taken = known_condition(c)) {
+    const std::vector<Facts> outputs = c.bodies->infer(*taken ? *a.then_branch : *a.else_branch, {});
     for (size_t i = 0; i < outputs.size(); ++i) c.set_output_facts(i, outputs[i]);
     return;
   }

@@ -30,8 +30,9 @@ TensorView allocate_output(const Node& node, size_t i, const Facts& facts, BumpA
 
 std::vector<TensorView> invoke(const Node& node, std::span<const TensorView> inputs, BumpArena& arena,
                                DimPool& pool, int threads) {
-  if (node.op->control_flow)
-    fail(ErrorCode::kNotImplemented, "{}: an operator with bodies cannot run by itself", node.label());
+  if (node.op->run == nullptr)
+    fail(ErrorCode::kNotImplemented, "{}: an operator with bodies or lists cannot run by itself",
+         node.label());
   std::vector<Facts> facts;
   for (const TensorView& view : inputs) facts.push_back(facts_of(view, arena));
   std::vector<Facts> output_facts = infer_node(node, facts, arena, pool);

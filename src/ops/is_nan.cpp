@@ -1,15 +1,19 @@
 #include "ops/elementwise.h"
+#include "ops/float8_bits.h"
 
 namespace plimsoll {
 namespace {
 
 void infer(InferContext& c) {
-  c.expect_type(0, kFloatTypes);
+  c.expect_type(0, kFloatTypes | kFloat8Types);
   set_output_like(c, 0, ElementType::kBool, 0);
 }
 
 void run(const RunContext& c) {
-  visit_float(c.inputs[0].type, [&](auto tag) {
+  const ElementType type = c.inputs[0].type;
+  if (kFloat8Types.contains(type))
+    return map_elements<uint8_t, uint8_t>(c, [=](uint8_t bits) { return is_float8_nan(type, bits); });
+  visit_float(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     map_elements<T, uint8_t>(c, [](ComputeType<T> x) { return x != x; });
   });

@@ -5,6 +5,8 @@
 
 #include "base/checked.h"
 #include "graph/op_def.h"
+#include "ops/movement.h"
+#include "ops/sequences.h"
 
 namespace plimsoll {
 namespace {
@@ -46,23 +48,12 @@ Facts one_element(InferContext& c, ElementType type, size_t rank) {
 }
 
 // Forgets what an iteration may change. True if it had to.
-bool generalize(InferContext& c, Facts& before, const Facts& after) {
-  if (before.type.type != after.type.type)
+bool generalize(InferContext& c, Facts& before, const Facts& after, std::vector<Dim>& opened) {
+  const auto common = common_type(c, before.type, after.type, &opened);
+  if (!common)
     c.reject("a carried value changes from {} to {}", to_string(before.type), to_string(after.type));
-  if (!before.type.ranked) return false;
-  if (!after.type.ranked || after.type.rank() != before.type.rank()) {
-    before.type.ranked = false;
-    before.type.dims = {};
-    return true;
-  }
-  bool changed = false;
-  std::vector<Dim> dims(before.type.dims.begin(), before.type.dims.end());
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == after.type.dims[i] || dims[i].depends_on_data()) continue;
-    dims[i] = c.unknown("");
-    changed = true;
-  }
-  before.type.dims = c.arena().copy(dims);
+  const bool changed = !same_type(before.type, *common);
+  before.type = *common;
   return changed;
 }
 
@@ -88,23 +79,32 @@ void infer(InferContext& c) {
   std::vector<Facts> inputs = {one_element(c, ElementType::kInt64, a.ranks[0]),
                                one_element(c, ElementType::kBool, a.ranks[1])};
   for (size_t i = 0; i < carried; ++i) {
-    c.expect_type(i + 2, kAllTypes);
-    Facts facts = c.input(i + 2);
-    facts.values.reset();
-    facts.constant = nullptr;
+    if (c.input(i + 2).type.kind == ValueKind::kTensor) c.expect_type(i + 2, kViewTypes);
+    Facts facts;
+    facts.type = c.input(i + 2).type;
     inputs.push_back(facts);
   }
   // Every round forgets at least one dimension or rank, so that this ends.
   std::vector<Facts> outputs;
+  std::vector<Dim> opened;
   for (bool changed = true; changed;) {
     outputs = c.bodies->infer(body, inputs);
     changed = false;
-    for (size_t i = 0; i < carried; ++i) changed |= generalize(c, inputs[i + 2], outputs[i + 1]);
+    for (size_t i = 0; i < carried; ++i) changed |= generalize(c, inputs[i + 2], outputs[i + 1], opened);
   }
-  for (size_t i = 0; i < carried; ++i) c.set_output_facts(i, inputs[i + 2]);
+  for (size_t i = 0; i < carried; ++i) {
+    // What starts as an optional and goes on as what it holds is given out as that.
+    const bool settles = inputs[i + 2].type.kind != outputs[i + 1].type.kind;
+    c.set_output_type(i, settles ? *inputs[i + 2].type.element : inputs[i + 2].type);
+  }
   const Dim count = trip_count(c, outputs[0]);
   for (size_t i = carried; i < c.output_count(); ++i) {
     const TypeInfo& element = outputs[i + 1].type;
+    if (element.kind != ValueKind::kTensor)
+      c.reject("scan output {}: expected a tensor, found {}", i - carried, to_string(element));
+    if (kPackedTypes.contains(element.type))
+      fail(ErrorCode::kNotImplemented, "{}: scan output {} of type {}", c.node().label(), i - carried,
+           element_type_name(element.type));
     if (!element.ranked) {
       c.set_unranked_output(i, element.type);
       continue;
@@ -197,20 +197,15 @@ class LoopRun {
     }
   }
 
-  // Copies a carried value to copy 0 or 1 of its memory, or to memory of its own if its size varies.
+  // Copies a carried value to copy 0 or 1 of its memory; one whose size varies, or that is no tensor, is
+  // shared.
   TensorView store(size_t i, size_t copy, const TensorView& source) {
-    TensorView view = source;
-    view.packed = false;
-    TensorView inside;
-    if (run_.knows_input(kBody, kFirstCarried + i, inside)) {
-      if (source.bytes() != inside.bytes())
-        fail(ErrorCode::kInvalidModel, "{}: carried value {} changes its shape to {}", run_.node().label(), i,
-             to_string(source.dims));
-      view.data = run_.workspace(i * 2 + copy);
-      view.dims = inside.dims;
-    } else {
-      view = run_.allocate(source.type, source.dims);
-    }
+    TensorView view;
+    if (!run_.knows_input(kBody, kFirstCarried + i, view)) return run_.share(source);
+    if (source.is_none() || source.bytes() != view.bytes())
+      fail(ErrorCode::kInvalidModel, "{}: carried value {} changes its shape to {}", run_.node().label(), i,
+           to_string(source.dims));
+    view.data = run_.workspace(i * 2 + copy);
     copy_bytes(view.data, source);
     return view;
   }

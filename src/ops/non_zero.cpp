@@ -1,3 +1,4 @@
+#include <complex>
 #include <cstring>
 
 #include "ops/movement.h"
@@ -5,7 +6,8 @@
 namespace plimsoll {
 namespace {
 
-// Calls f(linear position) for every element that is not zero; the data may be unaligned.
+// Calls f(linear position) for every element that is not zero, or not an empty string; the data may be
+// unaligned.
 template <typename T, typename F>
 void for_each_nonzero(const TensorView& view, F&& f) {
   const int64_t count = view.elements();
@@ -15,6 +17,8 @@ void for_each_nonzero(const TensorView& view, F&& f) {
     bool set;
     if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
       set = (value.bits & 0x7fff) != 0;
+    } else if constexpr (std::is_same_v<T, StringRef>) {
+      set = value.size != 0;
     } else {
       set = value != T(0);
     }
@@ -25,11 +29,15 @@ void for_each_nonzero(const TensorView& view, F&& f) {
 template <typename F>
 void visit_nonzero(const TensorView& view, F&& f) {
   if (view.type == ElementType::kBool) return for_each_nonzero<uint8_t>(view, f);
+  if (view.type == ElementType::kString) return for_each_nonzero<StringRef>(view, f);
+  if (view.type == ElementType::kComplex64) return for_each_nonzero<std::complex<float>>(view, f);
+  if (view.type == ElementType::kComplex128) return for_each_nonzero<std::complex<double>>(view, f);
   visit_numeric(view.type, [&](auto tag) { for_each_nonzero<typename decltype(tag)::type>(view, f); });
 }
 
 void infer(InferContext& c) {
-  c.expect_type(0, kNumericTypes | kBoolType);
+  c.expect_type(0, kNumericTypes | kBoolType |
+                       types(ElementType::kString, ElementType::kComplex64, ElementType::kComplex128));
   if (!c.ranked(0)) return c.set_unranked_output(0, ElementType::kInt64);
   Dim count;
   if (const TensorView* data = c.constant(0)) {

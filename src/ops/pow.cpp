@@ -2,6 +2,7 @@
 
 #include "kernels/unary.h"
 #include "ops/elementwise.h"
+#include "ops/float_blocks.h"
 
 namespace plimsoll {
 namespace {
@@ -77,8 +78,38 @@ void power_loop(const RunContext& c, Read read) {
   });
 }
 
+// One row of elements, `stride` 0 or 1 apart, as floats.
+void widen_row(const TensorView& view, int64_t start, int64_t stride, int64_t count, float* to) {
+  read_floats(view, start, stride == 0 ? 1 : count, to);
+  if (stride == 0) std::fill_n(to + 1, count - 1, to[0]);
+}
+
+// Of the half types, or with exponents of another type than the base: row by row through the kernel.
+void widened_power(const RunContext& c) {
+  constexpr int64_t kRow = 512;
+  broadcast_of(c).for_each(c.threads, [&](const kernels::BroadcastBlock& s) {
+    float base[kRow], exponent[kRow];
+    for (int64_t r = 0; r < s.rows; ++r) {
+      for (int64_t i = 0; i < s.cols; i += kRow) {
+        const int64_t count = std::min(kRow, s.cols - i);
+        widen_row(c.inputs[0], s.offset[0] + r * s.row_stride[0] + i * s.col_stride[0], s.col_stride[0],
+                  count, base);
+        widen_row(c.inputs[1], s.offset[1] + r * s.row_stride[1] + i * s.col_stride[1], s.col_stride[1],
+                  count, exponent);
+        const kernels::BroadcastBlock row{1, count, 0, 0, {0, 0, 0}, {0, 0, 0}, {1, 1, 0}};
+        kernels::binary_f32(kernels::BinaryKind::kPow, row, base, exponent, base);
+        write_floats(c.outputs[0], s.output + r * s.output_row + i, count, base);
+      }
+    }
+  });
+}
+
 void run(const RunContext& c) {
   if (run_simple_exponent(c)) return;
+  if (c.inputs[0].type == ElementType::kFloat && c.inputs[1].type == ElementType::kFloat)
+    return run_binary_f32(c, kernels::BinaryKind::kPow);
+  const bool wide = c.inputs[0].type == ElementType::kDouble || c.inputs[1].type == ElementType::kDouble;
+  if (is_float(c.inputs[0].type) && is_float(c.inputs[1].type) && !wide) return widened_power(c);
   const bool exact = is_integer(c.inputs[0].type) && is_integer(c.inputs[1].type);
   visit_numeric(c.inputs[0].type, [&](auto tag) {
     using T = typename decltype(tag)::type;

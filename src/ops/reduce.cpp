@@ -20,7 +20,7 @@ struct ReduceAttrs {
 // Which dimensions go. Axes may be negative and may repeat.
 struct Reduced {
   bool dims[kMaxRank] = {};
-  bool none = false;  // the input passes unchanged
+  bool none = false;  // every element is a sum of its own
 };
 
 Reduced reduced_dims(const ReduceAttrs& attrs, std::span<const int64_t> axes, size_t rank) {
@@ -372,6 +372,25 @@ bool reduce_f32(const RunContext& c, Reduction kind, const Groups& g) {
   return true;
 }
 
+// Without axes only the steps besides the reduction are left. False: the loop for all types does it.
+bool reduce_nothing(const RunContext& c, Reduction kind) {
+  const bool is_real = is_float(c.inputs[0].type);
+  switch (kind) {
+    case Reduction::kL1:
+    case Reduction::kL2:
+      if (is_real) run_unary(c, {kernels::UnaryKind::kAbs});
+      return is_real;
+    case Reduction::kLogSum:
+      if (is_real) run_unary(c, {kernels::UnaryKind::kLog});
+      return is_real;
+    case Reduction::kSumSquare:
+      return false;
+    default:
+      std::memmove(c.outputs[0].data, c.inputs[0].data, static_cast<size_t>(c.outputs[0].bytes()));
+      return true;
+  }
+}
+
 }  // namespace
 
 void run_reduce(const RunContext& c, Reduction kind) {
@@ -393,12 +412,13 @@ void run_reduce(const RunContext& c, Reduction kind) {
     for (int64_t axis : attrs.axes) add(axis);
   }
   const Reduced reduced = reduced_dims(attrs, {axes, count}, x.rank());
-  if (reduced.none) {
-    std::memcpy(y.data, x.data, static_cast<size_t>(y.bytes()));
-    return;
-  }
+  if (reduced.none && reduce_nothing(c, kind)) return;
   const Groups g = group_dims(x.dims, reduced);
   if (x.type == ElementType::kFloat && reduce_f32(c, kind, g)) return;
+  if (x.type == ElementType::kBool && g.elements == 0) {  // the least, or the most, that a bool can be
+    std::memset(y.data, kind == Reduction::kMin ? 1 : 0, static_cast<size_t>(y.bytes()));
+    return;
+  }
   visit_bool_or_numeric(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     kernels::parallel_for(threads_for(c, g), g.outputs, [&](int64_t i) {

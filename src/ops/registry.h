@@ -12,7 +12,8 @@ std::span<const OpDef* const> all_ops();
 // One of ours, or of `custom`. Null if there is none.
 const OpDef* find_op(std::string_view domain, std::string_view name,
                      std::span<const OpDef* const> custom = {});
-// Sets op and attrs of a node and checks its arity. Throws kNotImplemented naming the operator.
+// Sets op and attrs of a node and checks its arity; one that has another name gets that operator and its
+// version. Throws kNotImplemented naming the operator.
 void resolve(Node& node, BumpArena& arena);
 // Resolves every node of the graph and its bodies.
 void resolve(Graph& graph);

@@ -13,13 +13,8 @@ struct SoftmaxAttrs {
   bool flattens = false;  // before opset 13: over all dimensions from the axis on
 };
 
-// [outer, count, inner]: softmax runs along the middle.
-struct Softmax3 {
-  int64_t outer = 1, count = 1, inner = 1;
-};
-
-Softmax3 split(const SoftmaxAttrs& attrs, std::span<const int64_t> dims) {
-  Softmax3 s;
+SoftmaxLines split(const SoftmaxAttrs& attrs, std::span<const int64_t> dims) {
+  SoftmaxLines s;
   const int64_t rank = static_cast<int64_t>(dims.size());
   const int64_t axis = attrs.axis < 0 ? attrs.axis + rank : attrs.axis;
   for (int64_t i = 0; i < rank; ++i) {
@@ -52,7 +47,7 @@ void softmax_line(bool logarithm, const T* x, T* y, int64_t count, int64_t strid
 
 constexpr int64_t kTaskElements = 4096;
 
-void softmax_f32(const RunContext& c, bool logarithm, const Softmax3& s, int threads) {
+void softmax_f32(const RunContext& c, bool logarithm, const SoftmaxLines& s, int threads) {
   const float* x = c.inputs[0].as<float>();
   float* y = c.outputs[0].as<float>();
   if (s.inner == 1) {
@@ -114,8 +109,12 @@ void region_softmax(RegionContext& c) {
   region_along(c, axis, attrs.flattens ? rank : axis + 1);
 }
 
+SoftmaxLines softmax_lines(const RunContext& c) {
+  return split(c.attrs<SoftmaxAttrs>(), c.inputs[0].dims);
+}
+
 void run_softmax(const RunContext& c, bool logarithm) {
-  const Softmax3 s = split(c.attrs<SoftmaxAttrs>(), c.inputs[0].dims);
+  const SoftmaxLines s = softmax_lines(c);
   if (s.outer * s.count * s.inner == 0) return;
   const int threads = s.outer * s.count * s.inner < 2 * kTaskElements ? 1 : c.threads;
   if (c.inputs[0].type == ElementType::kFloat) return softmax_f32(c, logarithm, s, threads);

@@ -1,4 +1,4 @@
-// What Softmax and LogSoftmax share.
+// What Softmax, LogSoftmax and Hardmax share.
 #pragma once
 
 #include "graph/op_def.h"
@@ -12,5 +12,11 @@ Cost cost_softmax(const NodeContext& c);
 void layout_softmax(LayoutContext& c);
 void region_softmax(RegionContext& c);
 void run_softmax(const RunContext& c, bool logarithm);
+
+// [outer, count, inner]: lines run along the middle.
+struct SoftmaxLines {
+  int64_t outer = 1, count = 1, inner = 1;
+};
+SoftmaxLines softmax_lines(const RunContext& c);
 
 }  // namespace plimsoll

@@ -42,7 +42,16 @@ std::vector<Dim> equal_parts(const InferContext& c, Dim total) {
 std::vector<Dim> named_parts(InferContext& c, Dim total) {
   const Attrs& a = c.attrs<Attrs>();
   std::vector<Dim> parts(a.sizes.begin(), a.sizes.end());
-  if (c.has_input(1)) {
+  if (c.has_input(1) && c.opset() < 2) {  // sizes as numbers of the data's own type
+    c.expect_type(1, types(ElementType::kFloat));
+    const auto sizes = c.reals(1);
+    if (!sizes) return unknown_dims(c, c.output_count());
+    parts.clear();
+    for (float size : *sizes) {
+      if (!(size >= 0 && size < 0x1p31f)) c.reject("size {} is no size", size);
+      parts.push_back(static_cast<int64_t>(size));
+    }
+  } else if (c.has_input(1)) {
     c.expect_type(1, types(ElementType::kInt64));
     known_length(c, 1);
     const auto values = c.values(1);
@@ -115,7 +124,9 @@ void run(const RunContext& c) {
     if (c.has_output(at)) {
       part = c.outputs[at].dims[axis];
     } else if (c.attrs<Attrs>().given) {
-      part = c.has_input(1) ? index_at(c.inputs[1], i) : c.attrs<Attrs>().sizes[at];
+      part = !c.has_input(1)     ? c.attrs<Attrs>().sizes[at]
+             : c.node->opset < 2 ? static_cast<int64_t>(c.inputs[1].as<float>()[i])
+                                 : index_at(c.inputs[1], i);
     }
     const int64_t row = part * inner;
     if (c.has_output(at)) {

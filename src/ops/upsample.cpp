@@ -16,8 +16,11 @@ const void* attrs(AttrContext& c) {
     a->scales_input = 1;
     return a;
   }
-  if (c.opset() < 7)
-    fail(ErrorCode::kNotImplemented, "{}: opset {} is not implemented", c.node().label(), c.opset());
+  if (c.opset() < 7) {  // images only
+    const float scales[] = {1, 1, c.real("height_scale"), c.real("width_scale")};
+    a->fixed_scales = c.arena().copy(std::span<const float>(scales));
+    return a;
+  }
   a->fixed_scales = c.reals("scales");
   if (a->fixed_scales.empty()) c.reject("attribute 'scales' is missing");
   return a;

@@ -2,12 +2,12 @@
 
 namespace plimsoll {
 
-void infer_variadic(InferContext& c) {
+void infer_variadic(InferContext& c, TypeSet types) {
   std::vector<Dim> dims;
   bool ranked = true;
   for (size_t i = 0; i < c.input_count(); ++i) {
     if (!c.has_input(i)) c.reject("input {} is missing", i);
-    c.expect_type(i, kNumericTypes);
+    c.expect_type(i, types);
     c.expect_same_type(0, i);
     c.expect_rank(i, 0, kernels::kMaxBroadcastRank);
     ranked = ranked && c.ranked(i);
@@ -27,6 +27,53 @@ void alias_variadic(AliasContext& c) {
   for (const Alias& alias : all.aliases) {
     if (alias.input < 2) c.aliases.push_back(alias);
   }
+}
+
+// ---- sums --------------------------------------------------------------------------------------------
+
+void infer_sum(InferContext& c) {
+  infer_variadic(c, kFloatTypes);
+}
+
+const void* select_sum(SelectContext& c) {
+  const ElementType type = c.type(0);
+  const bool half = type == ElementType::kFloat16 || type == ElementType::kBFloat16;
+  if (half && c.output(0).type.ranked) c.scratch(product(c.output(0).type.dims) * Dim(sizeof(float)));
+  return nullptr;
+}
+
+namespace {
+
+template <typename Half>
+void sum_halves(const RunContext& c, bool mean) {
+  const TensorView& y = c.outputs[0];
+  float* sums = c.scratch_as<float>(0);
+  const int64_t count = y.elements();
+  std::fill_n(sums, count, 0.0f);
+  for (const TensorView& x : c.inputs)
+    broadcast_loop(kernels::Broadcast(y.dims, {y.dims, x.dims}), c.threads, sums, x.as<Half>(), sums,
+                   [](float a, float b) { return a + b; });
+  const float divisor = mean ? static_cast<float>(c.inputs.size()) : 1.0f;
+  for (int64_t i = 0; i < count; ++i) y.as<Half>()[i] = Half(sums[i] / divisor);
+}
+
+}  // namespace
+
+void run_sum(const RunContext& c, bool mean) {
+  const TensorView& y = c.outputs[0];
+  if (y.type == ElementType::kFloat16) return sum_halves<Float16>(c, mean);
+  if (y.type == ElementType::kBFloat16) return sum_halves<BFloat16>(c, mean);
+  run_variadic(c, kernels::BinaryKind::kAdd, [](auto a, auto b) { return a + b; });
+  if (!mean) return;
+  visit_float(y.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!std::is_same_v<T, ComputeType<T>>)
+      return;
+    else {
+      const T divisor = static_cast<T>(c.inputs.size());
+      for (int64_t i = 0; i < y.elements(); ++i) y.as<T>()[i] = y.as<T>()[i] / divisor;
+    }
+  });
 }
 
 }  // namespace plimsoll

@@ -1,4 +1,4 @@
-// Operators that fold a function of two over any number of inputs: Min, Max.
+// Operators that fold a function of two over any number of inputs: Min, Max, Sum, Mean.
 #pragma once
 
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace plimsoll {
 
-void infer_variadic(InferContext& c);
+void infer_variadic(InferContext& c, TypeSet types = kNumericTypes);
 void alias_variadic(AliasContext& c);
 
 // The output after the first two inputs, then with each of the others.
@@ -34,5 +34,10 @@ void run_variadic(const RunContext& c, kernels::BinaryKind kind, F f) {
     });
   }
 }
+
+// Sum and Mean. The half types are added in float, in scratch.
+void infer_sum(InferContext& c);
+const void* select_sum(SelectContext& c);
+void run_sum(const RunContext& c, bool mean);
 
 }  // namespace plimsoll

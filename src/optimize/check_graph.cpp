@@ -102,7 +102,8 @@ class FactsChecker {
         if (edge != nullptr) check_agreement(*edge, edge->facts, table_[edge]);
       }
       // Of a branch that is never taken nothing is inferred.
-      const bool decided = is_op(node, "If") && table_[node->inputs[0]].constant != nullptr;
+      const bool decided = is_op(node, "If") && (table_[node->inputs[0]].constant != nullptr ||
+                                                 table_[node->inputs[0]].values.has_value());
       for (const Attribute& attribute : node->attributes) {
         if (attribute.graph != nullptr && !decided) check(*attribute.graph);
       }

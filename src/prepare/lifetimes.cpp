@@ -288,8 +288,9 @@ class Analysis {
   }
 
   bool was_inferred(const Graph& body) const {
-    return std::all_of(body.outputs.begin(), body.outputs.end(),
-                       [&](const Edge* edge) { return facts_[edge].type.type != ElementType::kUndefined; });
+    return std::all_of(body.outputs.begin(), body.outputs.end(), [&](const Edge* edge) {
+      return tensor_type(facts_[edge].type) != ElementType::kUndefined;
+    });
   }
 
   // After the last turn that reads it, a value of dynamic size is dropped.

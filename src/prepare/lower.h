@@ -29,4 +29,14 @@ class FunctionIndex {
 // functions.
 void inline_functions(Graph& root);
 
+// Replaces every node, in bodies too, whose operator is others put together, or another one's second name
+// (OpDef::decompose, OpDef::same_as). Nodes must be resolved and inferred; new ones are resolved. True if
+// facts must be inferred again.
+bool decompose_operators(Graph& root);
+
+// Sequences and optionals whose elements are known as edges become those edges: what reads them reads
+// tensors, and what makes them stays only where something still needs the list. Nodes are resolved and facts
+// are on the edges; facts need to be inferred again afterwards. True if anything was changed.
+bool lower_values(Graph& root);
+
 }  // namespace plimsoll

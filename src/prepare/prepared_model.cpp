@@ -77,6 +77,29 @@ void check_outputs(Graph& graph, std::span<const TypeInfo> declared) {
   }
 }
 
+// Of what the caller's sequences, optionals and maps hold, only the element type is sure: files say little
+// about the rest, and sizes with a name would be those of no particular element.
+TypeInfo without_sizes(const TypeInfo& type, BumpArena& arena) {
+  TypeInfo open = type;
+  open.ranked = false;
+  open.dims = {};
+  if (type.element != nullptr) open.element = arena.make<TypeInfo>(without_sizes(*type.element, arena));
+  return open;
+}
+
+void open_element_sizes(Graph& graph) {
+  for (Edge* input : graph.inputs) {
+    const TypeInfo& type = input->facts.type;
+    if (type.kind == ValueKind::kSparseTensor)
+      fail(ErrorCode::kNotImplemented, "input '{}': type {} is not implemented", input->name,
+           to_string(type));
+    if (type.kind == ValueKind::kTensor) continue;
+    if (tensor_type(type) == ElementType::kUndefined)
+      fail(ErrorCode::kInvalidModel, "input '{}': expected a type of its elements, found none", input->name);
+    input->facts.type = without_sizes(type, graph.arena());
+  }
+}
+
 }  // namespace
 
 PreparedModel::PreparedModel(const std::string& path, const PrepareOptions& options, Budget& budget)
@@ -106,17 +129,16 @@ PreparedModel::PreparedModel(std::span<const std::byte> bytes, const PrepareOpti
 
 void PreparedModel::prepare() {
   settle_inputs();
-  for (const Edge* input : graph_.inputs) {
-    if (input->facts.type.kind != ValueKind::kTensor)
-      fail(ErrorCode::kNotImplemented, "input '{}': type {} is not implemented; only tensors are",
-           input->name, to_string(input->facts.type));
-  }
+  open_element_sizes(graph_);
   inline_functions(graph_);
   resolve(graph_);
   std::vector<TypeInfo> declared;
   for (const Edge* edge : graph_.outputs) declared.push_back(edge->facts.type);
   infer_as_declared(graph_);
   check_outputs(graph_, declared);
+  // What is to be written again keeps the operators that it has.
+  if (!options_.keep_opset && decompose_operators(graph_)) infer_graph(graph_);
+  if (lower_values(graph_)) infer_graph(graph_);
   OptimizeOptions optimization;
   optimization.level = options_.level;
   optimization.stop_after = options_.stop_after_pass;

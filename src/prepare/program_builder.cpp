@@ -98,7 +98,8 @@ class ProgramBuilder {
     value.edge = lifetimes_.values[scheduled].edge;
     const Facts& facts = facts_[value.edge];
     value.is_static = is_static(facts);
-    value.view.type = facts.type.type;
+    value.view.type = tensor_type(facts.type);
+    value.view.kind = facts.type.kind;
     std::span<int64_t> dims = arena_.array<int64_t>(facts.type.rank());
     for (size_t i = 0; i < dims.size(); ++i) dims[i] = facts.type.dims[i].constant().value_or(-1);
     value.view.dims = dims;

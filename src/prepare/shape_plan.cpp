@@ -28,6 +28,10 @@ void bind_inputs(const Graph& graph, const std::vector<std::vector<int64_t>>& sh
     const Edge& edge = *graph.inputs[i];
     const TypeInfo& declared = edge.facts.type;
     const std::vector<int64_t>& shape = shapes[i];
+    if (declared.kind != ValueKind::kTensor) {
+      facts[&edge] = edge.facts;  // nothing in it has a size
+      continue;
+    }
     if (declared.ranked && declared.rank() != shape.size())
       fail(ErrorCode::kInvalidArgument, "input '{}': expected {}, found shape {}", edge.name,
            to_string(declared), to_string(shape));
@@ -77,7 +81,7 @@ bool leaves_shapes_open(const Graph& graph) {
 // Computes small results whose inputs are all known: shape arithmetic that needs no run.
 GraphInferrer::Hook fold_small(BumpArena& arena, DimPool& pool) {
   return [&arena, &pool](const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs) {
-    if (node.op->control_flow || !node.op->deterministic || inputs.empty()) return;
+    if (node.op->run == nullptr || !node.op->deterministic || inputs.empty()) return;
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (node.inputs[i] != nullptr && !is_known(inputs[i])) return;
     }
@@ -141,7 +145,9 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   auto add_bound = [&](const Edge* edge) {
     bound_bytes_ = checked_add(bound_bytes_, value_bytes(facts[edge]).value());
   };
-  for (const Edge* edge : graph.inputs) add_bound(edge);
+  for (const Edge* edge : graph.inputs) {
+    if (edge->facts.type.kind == ValueKind::kTensor) add_bound(edge);
+  }
   for (const Edge* edge : graph.outputs) {
     if (facts[edge].is_concrete()) add_bound(edge);
   }

@@ -1,27 +1,21 @@
 // Nodes with bodies, as their operators see them.
-#include "runtime/executor.h"
+#include "runtime/frame_run.h"
 
 namespace plimsoll {
 
 // One run of such a node in a frame.
-class FrameBodyRun : public BodyRun {
+class FrameBodyRun : public FrameRun<BodyRun> {
  public:
   FrameBodyRun(Executor& executor, Frame& frame, const Step& step, std::byte* arena)
-      : executor_(executor), dynamic_(*executor.context_.dynamic), frame_(frame), step_(step), arena_(arena) {
+      : FrameRun(executor.context_, frame, step), executor_(executor), arena_(arena) {
     // What an earlier run left in the frame is no memory of this one.
     for (size_t b = 0; b < step_.bodies.size(); ++b)
-      for_each_dynamic_output(b, [](TensorView& v) { v.data = nullptr; });
+      for_each_dynamic_output(b, [](TensorView& v) { v = {}; });
   }
   ~FrameBodyRun() override {
     for (size_t b = 0; b < step_.bodies.size(); ++b) free_outputs(b);
   }
 
-  const Node& node() const override { return *step_.node; }
-  TensorView input(size_t i) const override {
-    return i < step_.inputs.size() && step_.inputs[i] != kNoValue ? frame_.values[step_.inputs[i]]
-                                                                  : TensorView{};
-  }
-  bool has_output(size_t i) const override { return step_.outputs[i] != kNoValue; }
   bool has_body(size_t body) const override {
     return body < step_.bodies.size() && step_.bodies[body] != nullptr;
   }
@@ -46,25 +40,7 @@ class FrameBodyRun : public BodyRun {
   std::span<TensorView> made(size_t body) override { return frame_of(body).made; }
   std::byte* workspace(size_t piece) const override { return arena_ + step_.workspace[piece]; }
 
-  bool is_planned(size_t i) const override {
-    return frame_.program->values[step_.outputs[i]].address.space != Space::kDynamic;
-  }
   TensorView planned_output(size_t i) const override { return frame_.values[step_.outputs[i]]; }
-  TensorView make_output(size_t i, ElementType type, std::span<const int64_t> dims) override {
-    TensorView& value = frame_.values[step_.outputs[i]];
-    if (!is_planned(i)) {
-      value = dynamic_.allocate_tensor(type, dims);
-    } else if (!std::equal(dims.begin(), dims.end(), value.dims.begin(), value.dims.end())) {
-      fail(ErrorCode::kInvalidModel, "{}: output {}: expected shape {}, found {}", node().label(), i,
-           to_string(value.dims), to_string(dims));
-    }
-    return value;
-  }
-  TensorView allocate(ElementType type, std::span<const int64_t> dims) override {
-    return dynamic_.allocate_tensor(type, dims);
-  }
-  void free(TensorView& view) noexcept override { dynamic_.free_tensor(view); }
-  void check_stop() const override { executor_.check_stop(); }
 
  private:
   Frame& frame_of(size_t body) const { return *frame_.bodies[step_.first_body + body]; }
@@ -81,15 +57,17 @@ class FrameBodyRun : public BodyRun {
     }
   }
   void free_outputs(size_t body) noexcept {
-    for_each_dynamic_output(body, [&](TensorView& view) { dynamic_.free_tensor(view); });
+    for_each_dynamic_output(body, [&](TensorView& view) { dynamic_.free(view); });
   }
 
   Executor& executor_;
-  DynamicMemory& dynamic_;
-  Frame& frame_;
-  const Step& step_;
   std::byte* arena_;
 };
+
+void Executor::run_values(Frame& frame, const Step& step) {
+  FrameRun<ValueRun> run(context_, frame, step);
+  step.node->op->run_values(run);
+}
 
 void Executor::run_bodies(Frame& frame, const Step& step, std::byte* arena) {
   refresh_arguments(frame, step);

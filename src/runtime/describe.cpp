@@ -54,7 +54,8 @@ ValueInfo describe_edge(const Edge& edge) {
   ValueInfo info;
   info.name = edge.name;
   const TypeInfo& type = edge.facts.type;
-  info.type = type.type;
+  info.kind = type.kind;
+  info.type = tensor_type(type);
   info.type_text = to_string(type);
   info.ranked = type.ranked;
   for (Dim d : type.dims) {
@@ -175,6 +176,13 @@ std::vector<std::vector<int64_t>> complete_shapes(const Graph& graph, const Shap
   std::vector<std::vector<int64_t>> result;
   for (const Edge* edge : graph.inputs) {
     const auto found = shapes.find(std::string(edge->name));
+    if (edge->facts.type.kind != ValueKind::kTensor) {
+      if (found != shapes.end())
+        fail(ErrorCode::kInvalidArgument, "input '{}': a shape is given, but it is {}", edge->name,
+             to_string(edge->facts.type));
+      result.emplace_back();
+      continue;
+    }
     if (found != shapes.end()) {
       result.push_back(found->second);
       continue;

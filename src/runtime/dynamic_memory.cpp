@@ -2,80 +2,159 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "base/checked.h"
 
 namespace plimsoll {
+namespace {
 
-size_t DynamicMemory::size_class(int64_t bytes) {
-  size_t index = 0;
-  for (int64_t size = 64; size < bytes; size *= 2) ++index;
-  return index;
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kBackPointer = sizeof(void*);  // just before the data: the block that it is in
+
+}  // namespace
+
+DynamicMemory::~DynamicMemory() {
+  while (large_ != nullptr) {
+    LargeBlock* block = large_;
+    large_ = block->after;
+    release(block);
+  }
 }
 
-std::byte* DynamicMemory::allocate_block(int64_t bytes) {
-  if (bytes > kSmall) {
-    Arena arena(budget_, Account::kDynamic, bytes);
-    std::byte* block = arena.data();
-    large_.emplace(block, std::move(arena));
-    return block;
+// The arena leaves the memory that it is about to unmap.
+void DynamicMemory::release(LargeBlock* block) noexcept {
+  const Arena arena = std::move(block->arena);
+  block->~LargeBlock();
+}
+
+DynamicMemory::LargeBlock* DynamicMemory::take_large(int64_t bytes) {
+  Arena arena(budget_, Account::kDynamic, bytes);
+  auto* block = new (arena.data()) LargeBlock;
+  block->size_class = kLarge;
+  block->arena = std::move(arena);
+  block->after = large_;
+  if (large_ != nullptr) large_->before = block;
+  return large_ = block;
+}
+
+DynamicMemory::Block* DynamicMemory::take_small(int32_t size_class) {
+  Block*& list = free_lists_[size_class];
+  void* memory = list;
+  if (list != nullptr) {
+    list = list->next;
+  } else {
+    const int64_t size = kAlignment << size_class;
+    if (end_ - next_ < size) {
+      std::byte* chunk = reinterpret_cast<std::byte*>(take_large(kChunk));
+      next_ = chunk + round_up(static_cast<int64_t>(sizeof(LargeBlock)), kAlignment);
+      end_ = chunk + kChunk;
+    }
+    memory = next_;
+    next_ += size;
   }
-  const size_t index = size_class(std::max<int64_t>(bytes, 1));
-  if (!free_lists_[index].empty()) {
-    std::byte* block = free_lists_[index].back();
-    small_.emplace(block, index);
-    free_lists_[index].pop_back();
-    return block;
-  }
-  const int64_t size = int64_t{64} << index;
-  if (end_ - next_ < size) {
-    chunks_.reserve(chunks_.size() + 1);
-    chunks_.emplace_back(budget_, Account::kDynamic, kChunk);
-    next_ = chunks_.back().data();
-    end_ = next_ + kChunk;
-  }
-  small_.emplace(next_, index);
-  std::byte* block = next_;
-  next_ += size;
+  auto* block = new (memory) Block;
+  block->size_class = size_class;
   return block;
 }
 
-void DynamicMemory::free_block(std::byte* block) noexcept {
-  if (large_.erase(block) > 0) return;
-  const auto found = small_.find(block);
-  if (found == small_.end()) return;
-  try {
-    free_lists_[found->second].push_back(block);
-  } catch (const std::bad_alloc&) {
-    // The block stays unused until the end of the run.
+TensorView DynamicMemory::allocate_value(const TensorView& like, int64_t bytes) {
+  const auto dims_bytes = static_cast<int64_t>(like.dims.size_bytes());
+  const auto prefix = [&](size_t header) {
+    return round_up(static_cast<int64_t>(header) + dims_bytes + kBackPointer, kAlignment);
+  };
+  const int64_t small = checked_add(prefix(sizeof(Block)), bytes);
+  Block* block = nullptr;
+  int64_t header = sizeof(Block);
+  if (small <= kSmall) {
+    int32_t size_class = 0;
+    while ((kAlignment << size_class) < small) ++size_class;
+    block = take_small(size_class);
+  } else {
+    header = sizeof(LargeBlock);
+    block = take_large(checked_add(prefix(sizeof(LargeBlock)), bytes));
   }
-  small_.erase(found);
-}
-
-TensorView DynamicMemory::allocate_tensor(ElementType type, std::span<const int64_t> dims) {
-  TensorView view{nullptr, type, false, dims};
-  const int64_t header = round_up(static_cast<int64_t>(dims.size() * sizeof(int64_t)), 64);
-  // At least a byte of its own: the address tells whose block it is.
-  std::byte* block = allocate_block(checked_add(header, std::max<int64_t>(view.bytes(), 1)));
-  auto* own_dims = reinterpret_cast<int64_t*>(block);
-  std::copy(dims.begin(), dims.end(), own_dims);
-  view.dims = {own_dims, dims.size()};
-  view.data = block + header;
-  tensors_.emplace(view.data, block);
+  std::byte* start = reinterpret_cast<std::byte*>(block);
+  auto* own_dims = reinterpret_cast<int64_t*>(start + header);
+  std::copy(like.dims.begin(), like.dims.end(), own_dims);
+  TensorView view = like;
+  view.packed = false;
+  view.counted = true;
+  view.dims = {own_dims, like.dims.size()};
+  view.data = start + prefix(static_cast<size_t>(header));
+  std::memcpy(view.data - kBackPointer, &block, sizeof block);
   return view;
 }
 
-void DynamicMemory::free_tensor(TensorView& view) noexcept {
-  const auto found = tensors_.find(view.data);
-  if (found == tensors_.end()) return;
-  std::byte* block = found->second;
-  tensors_.erase(found);
-  free_block(block);
-  view.data = nullptr;
+DynamicMemory::Block* DynamicMemory::block_of(const TensorView& value) {
+  Block* block = nullptr;
+  std::memcpy(&block, value.data - kBackPointer, sizeof block);
+  return block;
+}
+
+TensorView DynamicMemory::allocate_tensor(ElementType type, std::span<const int64_t> dims) {
+  const TensorView like{nullptr, type, false, dims};
+  return allocate_value(like, like.bytes());
+}
+
+TensorView DynamicMemory::allocate_list(ValueKind kind, ElementType type, int64_t count) {
+  TensorView like{nullptr, type, false, {&count, 1}};
+  like.kind = kind;
+  const TensorView list = allocate_value(like, checked_mul(count, sizeof(TensorView)));
+  for (TensorView& item : list.items()) new (&item) TensorView;
+  return list;
+}
+
+TensorView DynamicMemory::share(const TensorView& value) {
+  if (value.is_none()) return value;
+  if (value.counted) {
+    ++block_of(value)->owners;
+    return value;
+  }
+  if (!value.is_list()) {
+    const TensorView copy = allocate_tensor(value.type, value.dims);
+    if (const int64_t bytes = value.bytes(); bytes > 0)
+      std::memcpy(copy.data, value.data, static_cast<size_t>(bytes));
+    return copy;
+  }
+  const TensorView copy = allocate_list(value.kind, value.type, value.dims[0]);
+  for (size_t i = 0; i < copy.items().size(); ++i) copy.items()[i] = share(value.items()[i]);
+  return copy;
+}
+
+void DynamicMemory::free(TensorView& value) noexcept {
+  if (!value.counted) return;
+  Block* block = block_of(value);
+  const TensorView freed = value;
+  value.counted = false;
+  value.data = nullptr;
+  if (--block->owners > 0) return;
+  if (freed.is_list()) {
+    for (TensorView& item : freed.items()) free(item);
+  }
+  if (block->size_class != kLarge) {
+    block->next = free_lists_[block->size_class];
+    free_lists_[block->size_class] = block;
+    return;
+  }
+  auto* large = static_cast<LargeBlock*>(block);
+  if (large->before != nullptr) large->before->after = large->after;
+  if (large->after != nullptr) large->after->before = large->before;
+  if (large_ == large) large_ = large->after;
+  release(large);
 }
 
 char* DynamicMemory::allocate(size_t bytes) {
-  return reinterpret_cast<char*>(allocate_block(static_cast<int64_t>(bytes)));
+  const auto size = static_cast<int64_t>(bytes);
+  const auto header = static_cast<int64_t>(sizeof(LargeBlock));
+  if (size > kSmall) return reinterpret_cast<char*>(take_large(checked_add(size, header))) + header;
+  if (text_end_ - text_next_ < size) {
+    text_next_ = reinterpret_cast<char*>(take_large(kChunk)) + header;
+    text_end_ = text_next_ + kChunk - header;
+  }
+  char* text = text_next_;
+  text_next_ += size;
+  return text;
 }
 
 }  // namespace plimsoll

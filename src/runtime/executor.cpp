@@ -56,6 +56,7 @@ void check_stop(const RunOptions& options) {
 void Executor::run(Frame& frame, std::byte* arena, std::span<const TensorView> inputs,
                    std::span<const TensorView> outputs, const Frame* outer) {
   bind(frame, arena, inputs, outputs, outer);
+  if (outer != nullptr) ++bodies_run_;
   const Program& program = *frame.program;
   size_t next_dead = 0;
   for (size_t s = 0; s < program.steps.size(); ++s) {
@@ -72,7 +73,7 @@ void Executor::run(Frame& frame, std::byte* arena, std::span<const TensorView> i
         break;
       }
       case StepKind::kDrop:
-        context_.dynamic->free_tensor(frame.values[step.inputs[0]]);
+        context_.dynamic->free(frame.values[step.inputs[0]]);
         break;
     }
     if (context_.poison) poison_dead(program, s, next_dead, arena);
@@ -93,6 +94,7 @@ void Executor::run_step(Frame& frame, const Step& step, std::byte* arena) {
 
 void Executor::run_node(Frame& frame, const Step& step, std::byte* arena) {
   if (step.node->op->control_flow) return run_bodies(frame, step, arena);
+  if (step.dynamic && step.node->op->run_values != nullptr) return run_values(frame, step);
   if (step.dynamic) return run_dynamic(frame, step);
   RunContext run;
   run.node = step.node;
@@ -103,6 +105,8 @@ void Executor::run_node(Frame& frame, const Step& step, std::byte* arena) {
   run.bound = step.bound;
   run.threads = context_.threads;
   run.text = context_.dynamic;
+  run.random_seed = context_.random_seed;
+  run.random_turn = bodies_run_;
   step.node->op->run(run);
 }
 
@@ -133,6 +137,9 @@ void Executor::run_dynamic(Frame& frame, const Step& step) {
       frame.arguments.subspan(step.first_argument + step.inputs.size(), step.outputs.size());
   std::vector<Facts> facts;
   for (const TensorView& view : inputs) {
+    if (view.kind != ValueKind::kTensor)
+      fail(ErrorCode::kInvalidArgument, "{}: input {}: expected a tensor, found an optional without a value",
+           node.label(), facts.size());
     facts.push_back(facts_of(view, temporary));
     if (view.packed) facts.back().constant = nullptr;
   }
@@ -159,6 +166,8 @@ void Executor::run_dynamic(Frame& frame, const Step& step) {
   run.outputs = outputs;
   run.threads = context_.threads;
   run.text = context_.dynamic;
+  run.random_seed = context_.random_seed;
+  run.random_turn = bodies_run_;
   if (node.op->select != nullptr) {
     const PackedViews packs(inputs);
     SelectContext select(node, facts, results, &packs, context_.threads, temporary);

@@ -36,6 +36,7 @@ class Executor {
     Budget* budget = nullptr;
     Profile* profile = nullptr;  // null: off
     bool poison = false;
+    uint64_t random_seed = 0;
   };
   explicit Executor(const Context& context) : context_(context) {}
 
@@ -52,12 +53,14 @@ class Executor {
   void run_step(Frame& frame, const Step& step, std::byte* arena);
   void run_node(Frame& frame, const Step& step, std::byte* arena);
   void run_dynamic(Frame& frame, const Step& step);
+  void run_values(Frame& frame, const Step& step);
   void refresh_arguments(Frame& frame, const Step& step);
   void poison_dead(const Program& program, size_t step, size_t& next, std::byte* arena);
   friend class FrameBodyRun;  // control_flow.cpp
   void run_bodies(Frame& frame, const Step& step, std::byte* arena);
 
   Context context_;
+  uint64_t bodies_run_ = 0;
 };
 
 }  // namespace plimsoll

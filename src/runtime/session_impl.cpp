@@ -2,9 +2,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 #include <utility>
 
+#include "kernels/random.h"
+
 namespace plimsoll {
+namespace {
+
+uint64_t fresh_seed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+}  // namespace
 
 Session::Impl::Impl(const Env& environment, const std::string& path, const SessionOptions& session_options,
                     const ShapesForInputs& shapes)
@@ -27,6 +38,7 @@ Session::Impl::Impl(const Env& environment, std::span<const std::byte> bytes,
 }
 
 void Session::Impl::initialize(const ShapesForInputs& shapes_for) {
+  random_seed_ = options.random_seed != 0 ? kernels::mix_bits(options.random_seed) : fresh_seed();
   model->prepare();
   const Graph& graph = model->graph();
   inputs = describe_inputs(graph);
@@ -191,14 +203,57 @@ Charge Session::Impl::take_memory(RunSlot& slot, const std::shared_ptr<ShapePlan
       });
 }
 
+namespace {
+
+// Whether a value can be what the type says.
+bool fits(const Value& value, const TypeInfo& type) {
+  if (type.kind == ValueKind::kOptional) return !value.HasValue() || fits(value, *type.element);
+  if (!value || value.GetKind() != type.kind) return false;
+  if (type.kind == ValueKind::kMap)
+    return value.GetValue(0).GetElementType() == type.key && fits(value.GetValue(1), *type.element);
+  if (type.kind != ValueKind::kSequence) return value.GetElementType() == type.type;
+  const std::vector<Value>& elements = value.impl()->elements;
+  return value.GetElementType() == tensor_type(type) &&
+         std::all_of(elements.begin(), elements.end(),
+                     [&](const Value& v) { return fits(v, *type.element); });
+}
+
+// A value as a run sees it: tensors stay in the caller's memory, lists of them are made.
+TensorView view_of(const Value& value, ElementType type, DynamicMemory& memory) {
+  if (!value.HasValue()) return none_of(type);
+  const Value::Impl& impl = *value.impl();
+  if (impl.kind == ValueKind::kTensor) return impl.view();
+  const TensorView list =
+      memory.allocate_list(impl.kind, impl.type, static_cast<int64_t>(impl.elements.size()));
+  for (size_t i = 0; i < impl.elements.size(); ++i) list.items()[i] = view_of(impl.elements[i], type, memory);
+  return list;
+}
+
+}  // namespace
+
 void Session::Impl::check_inputs(std::span<const Value> values) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Value& value = values[i];
+    if (inputs[i].kind != ValueKind::kTensor) {
+      if (!value && inputs[i].kind != ValueKind::kOptional)
+        fail(ErrorCode::kInvalidArgument, "input '{}' is missing", inputs[i].name);
+      if (!fits(value, model->graph().inputs[i]->facts.type))
+        fail(ErrorCode::kInvalidArgument, "input '{}': expected {}, found {}", inputs[i].name,
+             inputs[i].type_text, value.GetTypeInfo());
+      continue;
+    }
     if (!value) fail(ErrorCode::kInvalidArgument, "input '{}' is missing", inputs[i].name);
-    if (value.GetElementType() != inputs[i].type)
+    if (!value.IsTensor() || value.GetElementType() != inputs[i].type)
       fail(ErrorCode::kInvalidArgument, "input '{}': expected {}, found {}", inputs[i].name,
-           element_type_name(inputs[i].type), element_type_name(value.GetElementType()));
+           element_type_name(inputs[i].type),
+           value.IsTensor() ? element_type_name(value.GetElementType()) : value.GetTypeInfo());
   }
+}
+
+// What is not declared as a tensor has none: nothing is planned for its sizes.
+const std::vector<int64_t>& Session::Impl::planned_shape(size_t input, const Value& value) const {
+  static const std::vector<int64_t> none;
+  return inputs[input].kind == ValueKind::kTensor ? value.GetShape() : none;
 }
 
 // Looks a prepared shape up without taking memory.
@@ -206,15 +261,14 @@ std::shared_ptr<ShapePlan> Session::Impl::plan_for(std::span<const Value> values
   const std::shared_ptr<const PlanTable> table = plans_.load();
   for (size_t i = table->size(); i-- > 0;) {
     const auto& known = (*table)[i]->shapes();
-    if (!std::equal(
-            known.begin(), known.end(), values.begin(), values.end(),
-            [](const std::vector<int64_t>& shape, const Value& value) { return shape == value.GetShape(); }))
-      continue;
+    bool same = known.size() == values.size();
+    for (size_t v = 0; same && v < values.size(); ++v) same = known[v] == planned_shape(v, values[v]);
+    if (!same) continue;
     (*table)[i]->last_use = ++uses_;
     return (*table)[i];
   }
   std::vector<std::vector<int64_t>> shapes;
-  for (const Value& value : values) shapes.push_back(value.GetShape());
+  for (size_t v = 0; v < values.size(); ++v) shapes.push_back(planned_shape(v, values[v]));
   return prepare(shapes);
 }
 
@@ -224,6 +278,10 @@ void Session::Impl::make_outputs(const ShapePlan& plan, std::span<Value> values,
   for (size_t i = 0; i < values.size(); ++i) {
     const ProgramValue& value = program.values[program.outputs[i]];
     const std::span<const int64_t> dims = value.view.dims;
+    if (values[i] && (value.view.kind != ValueKind::kTensor || !values[i].IsTensor()))
+      fail(ErrorCode::kInvalidArgument,
+           "output '{}': expected {}, bound to {}: only tensors are written in place", outputs[i].name,
+           outputs[i].type_text, values[i].GetTypeInfo());
     if (!values[i] && value.is_static) {
       // Of strings these are the handles; their characters follow at the end.
       values[i] = Value::CreateTensor(value.view.type, {dims.begin(), dims.end()});
@@ -249,7 +307,9 @@ void Session::Impl::finish_outputs(const Frame& frame, std::span<Value> results,
   std::vector<Value> replaced;  // the handles of strings may be read again, as another output
   for (size_t i = 0; i < results.size(); ++i) {
     const TensorView& value = frame.values[program.outputs[i]];
-    if (value.type == ElementType::kString) {
+    if (value.kind != ValueKind::kTensor) {
+      results[i] = copy(value);
+    } else if (value.type == ElementType::kString) {
       Value made = copy(value);
       replaced.push_back(std::exchange(results[i], std::move(made)));
     } else if (!program.values[program.outputs[i]].is_static) {
@@ -286,10 +346,13 @@ void Session::Impl::run(const RunOptions& run_options, const Io& io) {
   std::vector<TensorView>& output_views = (*slot).outputs;
   input_views.clear();
   output_views.clear();
-  for (const Value& value : io.inputs) input_views.push_back(value.impl()->view());
+  DynamicMemory dynamic(run_budget);
+  for (size_t i = 0; i < io.inputs.size(); ++i) {
+    if (inputs[i].kind != ValueKind::kTensor) bound.grow(value_bytes(io.inputs[i]));
+    input_views.push_back(view_of(io.inputs[i], inputs[i].type, dynamic));
+  }
   make_outputs(*plan, io.outputs, output_views);
 
-  DynamicMemory dynamic(run_budget);
   Executor::Context context;
   const bool has_team = model->options().threads > 1 && !env->team_busy.exchange(true);
   context.threads = has_team ? model->options().threads : 1;
@@ -303,6 +366,7 @@ void Session::Impl::run(const RunOptions& run_options, const Io& io) {
   context.dynamic = &dynamic;
   context.budget = &run_budget;
   context.poison = options.poison;
+  context.random_seed = kernels::mix_bits(random_seed_ + runs_.fetch_add(1, std::memory_order_relaxed));
   Profile own_profile;
   if (profiling_) own_profile.entries.resize(model->graph().node_count());
   context.profile = own_profile.entries.empty() ? nullptr : &own_profile;

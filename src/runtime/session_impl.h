@@ -93,6 +93,7 @@ struct Session::Impl {
   void forget_overriding();
   std::shared_ptr<ShapePlan> find_plan(const std::vector<std::vector<int64_t>>& shapes) const;
   std::shared_ptr<ShapePlan> plan_for(std::span<const Value> values);
+  const std::vector<int64_t>& planned_shape(size_t input, const Value& value) const;
   void check_inputs(std::span<const Value> values) const;
   std::shared_ptr<CachedPlan> make_plan(const std::vector<std::vector<int64_t>>& shapes);
   void remember(const std::shared_ptr<CachedPlan>& plan);
@@ -114,6 +115,8 @@ struct Session::Impl {
   // Replaced as a whole, so that readers hold no lock while they search.
   SharedCell<const PlanTable> plans_;
   mutable std::atomic<uint64_t> uses_{0};
+  uint64_t random_seed_ = 0;
+  std::atomic<uint64_t> runs_{0};  // runs begun: each draws other random numbers
   std::atomic<bool> profiling_{false};
   Profile profile_;  // guarded by slots_mutex_
   mutable std::mutex slots_mutex_;

@@ -8,20 +8,25 @@
 namespace plimsoll {
 
 struct Value::Impl {
+  ValueKind kind = ValueKind::kTensor;
   ElementType type = ElementType::kUndefined;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape;  // what follows is a tensor's
   std::byte* data = nullptr;
   int64_t bytes = 0;
-  Mapping owned;  // empty for a view of the caller's memory
+  Mapping owned;                          // empty for a view of the caller's memory
+  std::shared_ptr<const Mapping> shared;  // that the elements of a list have together
+  std::vector<Value> elements;            // of a sequence; the keys and the values of a map
 
   TensorView view() const { return {data, type, false, shape}; }
 };
 
 // The bytes of a tensor; throws kInvalidArgument on a negative dimension or overflow.
 int64_t tensor_bytes(ElementType type, const std::vector<int64_t>& shape);
-// What an owned copy of a tensor takes, the characters of strings included.
+// What an owned copy of a value takes, the characters of strings included.
 int64_t value_copy_bytes(const TensorView& view);
-// An owned copy of a tensor, with the characters of strings.
+// An owned copy of a value of any kind, with the characters of strings.
 Value copy_to_value(const TensorView& view);
+// What the tensors in a value take.
+int64_t value_bytes(const Value& value);
 
 }  // namespace plimsoll

@@ -23,6 +23,10 @@ std::string to_string(std::span<const int64_t> dims) {
   return bracketed(dims, [](int64_t d) { return std::to_string(d); });
 }
 
+ElementType tensor_type(const TypeInfo& type) {
+  return type.element != nullptr ? tensor_type(*type.element) : type.type;
+}
+
 std::string to_string(const TypeInfo& type) {
   const std::string inner = type.element != nullptr ? to_string(*type.element) : "?";
   switch (type.kind) {

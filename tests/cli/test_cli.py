@@ -62,6 +62,16 @@ def model(nodes, inputs, outputs, initializers=None):
     return integer_field(1, 8) + bytes_field(7, graph) + bytes_field(8, integer_field(2, 15))
 
 
+def sequence_model():
+    """s, a sequence of floats, put together."""
+    kind = bytes_field(4, bytes_field(1, bytes_field(1, integer_field(1, 1))))
+    node = text(1, "s") + text(2, "y") + text(4, "ConcatFromSequence")
+    node += bytes_field(5, text(1, "axis") + integer_field(3, 0) + integer_field(20, 2))
+    graph = bytes_field(1, node) + text(2, "g") + bytes_field(11, text(1, "s") + bytes_field(2, kind))
+    graph += bytes_field(12, text(1, "y") + bytes_field(2, bytes_field(1, integer_field(1, 1))))
+    return integer_field(1, 8) + bytes_field(7, graph) + bytes_field(8, integer_field(2, 15))
+
+
 class Case(unittest.TestCase):
     def setUp(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="plimsoll-cli-"))
@@ -439,12 +449,45 @@ class Verify(Case):
 
     def test_what_is_not_implemented_is_counted_by_operator(self):
         self.case("abs")
-        self.case("sequence_insert_at_back")
+        unknown = model([("Frobnicate", ["x"], ["y"], {})], {"x": [3, 4, 5]}, {"y": [3, 4, 5]})
+        (self.case("neg") / "model.onnx").write_bytes(unknown)
         lines = self.succeed("verify", self.directory / "cases").splitlines()
-        self.assertEqual(lines, ["1 not implemented: SequenceInsert 1", "1 passed, 0 failed"])
+        self.assertEqual(lines, ["1 not implemented: Frobnicate 1", "1 passed, 0 failed"])
+
+    def test_sequences_and_optionals_are_compared_element_by_element(self):
+        self.case("sequence_insert_at_back")
+        self.case("optional_has_element_empty")
+        self.case("loop16_seq_none")
+        done = self.call("verify", self.directory / "cases")
+        self.assertEqual((done.returncode, self.last_line(done)), (0, "3 passed, 0 failed"), done.stdout)
+        wrong = self.case("sequence_insert_at_front", break_output=lambda b: b[:-1] + bytes([b[-1] ^ 0x40]))
+        self.assertIn("element", self.call("verify", wrong).stdout)
 
     def test_a_directory_without_cases(self):
         self.refuse(IO, str(self.directory), "verify", self.directory)
+
+
+class Sequences(Case):
+    def model(self):
+        return self.file("parts.onnx", model([("SplitToSequence", ["x"], ["parts"], {"axis": 0}), ("Neg", ["x"], ["y"], {})],
+                                             {"x": ["n", 2]}, {"parts": [], "y": []}))
+
+    def test_an_output_is_a_folder_that_can_be_an_input(self):
+        x = self.npy("x.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
+        answer = self.answer("run", self.model(), "--input", f"x={x}", "--output", self.directory / "out")
+        parts = answer["outputs"][0]
+        self.assertEqual((parts["kind"], parts["type"], parts["count"]), ("sequence", "float", 3))
+        self.assertEqual(parts["elements"][2]["first"], [4, 5])
+        np.testing.assert_array_equal(np.load(self.directory / "out" / "0" / "1.npy"), [[2, 3]])
+        np.testing.assert_array_equal(np.load(self.directory / "out" / "1.npy"), -np.load(x))
+        text = self.succeed("run", self.model(), "--input", f"x={x}")
+        self.assertIn("parts  sequence(float) of 3\n  0  float[1,2]  [0.0,1.0]", text)
+        path = self.file("joined.onnx", sequence_model())
+        found = self.answer("run", path, "--input", f"s={self.directory / 'out' / '0'}")
+        self.assertEqual((found["outputs"][0]["shape"], found["outputs"][0]["first"]), ([3, 2], [0, 1, 2, 3, 4, 5]))
+        self.assertEqual(self.answer("inspect", path)["inputs"][0]["type"], "sequence(float[...])")
+        self.refuse(INVALID_ARGUMENT, "give --input s=FOLDER", "run", path)
+        self.refuse(INVALID_ARGUMENT, "expected sequence(float[...]), found float[3, 2]", "run", path, "--input", f"s={x}")
 
 
 class Optimize(Case):

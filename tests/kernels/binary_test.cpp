@@ -84,5 +84,51 @@ TEST(Binary, NanWinsInMinAndMax) {
   });
 }
 
+float power(float x, float y) {
+  float result;
+  kernels::Broadcast({}, {{}, {}}).for_each(1, [&](const kernels::BroadcastBlock& block) {
+    kernels::binary_f32(BinaryKind::kPow, block, &x, &y, &result);
+  });
+  return result;
+}
+
+TEST(Binary, PowersAreCloseToLibm) {
+  for_each_target([] {
+    double worst = 0;
+    for (float x = 1e-38f; x < 1e38f; x *= 1.37f) {
+      for (float y = -6; y <= 6; y += 0.173f) {
+        const double expected = std::pow(double{x}, double{y});
+        if (expected < 1.2e-38 || expected > 3.4e38) continue;
+        worst = std::max(worst, std::fabs(double{power(x, y)} - expected) / expected);
+      }
+    }
+    EXPECT_LT(worst, 1.2e-7);
+  });
+}
+
+// The same as C's on every pair of these.
+TEST(Binary, PowersHaveCsSpecialCases) {
+  const float infinity = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
+  const float tiny = std::numeric_limits<float>::denorm_min(), most = std::numeric_limits<float>::max();
+  const std::vector<float> numbers = {0,     -0.0f,    1,        -1,    2,        -2,        3,    -3,
+                                      0.5f,  -0.5f,    2.5f,     -2.5f, tiny,     -tiny,     most, -most,
+                                      1e10f, 16777215, 16777216, 1e-3f, infinity, -infinity, nan};
+  for_each_target([&] {
+    for (float x : numbers) {
+      for (float y : numbers) {
+        const float expected = static_cast<float>(std::pow(double{x}, double{y})), found = power(x, y);
+        SCOPED_TRACE(testing::Message() << x << " ^ " << y);
+        if (std::isnan(expected)) {
+          EXPECT_TRUE(std::isnan(found)) << found;
+        } else {
+          EXPECT_FLOAT_EQ(found, expected);
+          EXPECT_EQ(std::signbit(found), std::signbit(expected));
+        }
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace plimsoll

@@ -53,6 +53,43 @@ TEST(Unary, IsCloseToLibm) {
   });
 }
 
+TEST(Unary, TrigonometricFunctionsAreCloseToLibm) {
+  for_each_target([] {
+    for (UnaryKind kind : {UnaryKind::kSin, UnaryKind::kCos, UnaryKind::kTan}) {
+      SCOPED_TRACE(static_cast<int>(kind));
+      EXPECT_LT(worst_error({kind}, grid(-100, 100), 1e-4), 1e-6);
+      EXPECT_LT(worst_error({kind}, grid(-1e-3f, 1e-3f), 0), 4e-7);
+      EXPECT_LT(worst_error({kind}, grid(20000, 40000), 1e-4), 2e-6);  // over the end of the reduction
+    }
+    for (UnaryKind kind : {UnaryKind::kAsin, UnaryKind::kAcos, UnaryKind::kAtanh}) {
+      SCOPED_TRACE(static_cast<int>(kind));
+      EXPECT_LT(worst_error({kind}, grid(-0.9999f, 0.9999f), 1e-3), 6e-7);
+    }
+    EXPECT_LT(worst_error({UnaryKind::kAsin}, grid(-1e-3f, 1e-3f), 0), 4e-7);
+    EXPECT_LT(worst_error({UnaryKind::kAtanh}, grid(-1e-3f, 1e-3f), 0), 6e-7);
+    EXPECT_LT(worst_error({UnaryKind::kAtan}, grid(-30, 30), 0), 6e-7);
+    EXPECT_LT(worst_error({UnaryKind::kSinh}, grid(-89, 89), 0), 1e-6);
+    EXPECT_LT(worst_error({UnaryKind::kSinh}, grid(-1e-3f, 1e-3f), 0), 4e-7);
+    EXPECT_LT(worst_error({UnaryKind::kCosh}, grid(-89, 89), 0), 1e-6);
+    EXPECT_LT(worst_error({UnaryKind::kAsinh}, grid(-1e6f, 1e6f), 0), 6e-7);
+    EXPECT_LT(worst_error({UnaryKind::kAsinh}, grid(-3, 3), 0), 6e-7);
+    EXPECT_LT(worst_error({UnaryKind::kAcosh}, grid(1, 3), 1e-2), 1e-6);
+    EXPECT_LT(worst_error({UnaryKind::kAcosh}, grid(3, 1e30f), 0), 6e-7);
+  });
+}
+
+TEST(Unary, FurtherActivationsAreCloseToLibm) {
+  for_each_target([] {
+    EXPECT_LT(worst_error({UnaryKind::kMish}, grid(-80, 80), 0), 1e-6);
+    EXPECT_LT(worst_error({UnaryKind::kCelu, 0.7f}, grid(-50, 5), 0), 6e-7);
+    EXPECT_LT(worst_error({UnaryKind::kCelu, -2.0f}, grid(-100, 5), 0), 3e-6);
+    EXPECT_LT(worst_error({UnaryKind::kSwish, 1.7f}, grid(-40, 40), 0), 6e-6);
+    EXPECT_LT(worst_error({UnaryKind::kSoftsign}, grid(-40, 40), 0), 3e-7);
+    EXPECT_LT(worst_error({UnaryKind::kShrink, 0.5f, 0.2f}, grid(-4, 4), 0.1), 3e-7);
+    EXPECT_LT(worst_error({UnaryKind::kThresholdedRelu, 0.5f}, grid(-4, 4), 0), 1e-7);
+  });
+}
+
 TEST(Unary, AgreesOnSimpleFunctions) {
   for_each_target([] {
     for (UnaryKind kind :
@@ -91,12 +128,26 @@ TEST(Unary, ReachesTheLimits) {
     EXPECT_EQ(at(UnaryKind::kLog, infinity), infinity);
     EXPECT_TRUE(std::isnan(at(UnaryKind::kLog, -1)));
     EXPECT_EQ(at(UnaryKind::kSoftplus, 1000), 1000);
+    EXPECT_EQ(at(UnaryKind::kSinh, infinity), infinity);
+    EXPECT_EQ(at(UnaryKind::kSinh, -infinity), -infinity);
+    EXPECT_EQ(at(UnaryKind::kCosh, -infinity), infinity);
+    EXPECT_EQ(at(UnaryKind::kAsinh, -infinity), -infinity);
+    EXPECT_EQ(at(UnaryKind::kAcosh, infinity), infinity);
+    EXPECT_EQ(at(UnaryKind::kAcosh, 1), 0);
+    EXPECT_TRUE(std::isnan(at(UnaryKind::kAcosh, 0.5f)));
+    EXPECT_TRUE(std::isnan(at(UnaryKind::kAcosh, -3)));
+    EXPECT_EQ(at(UnaryKind::kAtanh, -1), -infinity);
+    EXPECT_TRUE(std::isnan(at(UnaryKind::kAtanh, 1.5f)));
+    EXPECT_TRUE(std::isnan(at(UnaryKind::kAsin, 1.5f)));
+    EXPECT_TRUE(std::isnan(at(UnaryKind::kSin, infinity)));
+    EXPECT_FLOAT_EQ(at(UnaryKind::kAtan, infinity), 1.57079633f);
+    EXPECT_EQ(at(UnaryKind::kMish, 1000), 1000);
   });
 }
 
 TEST(Unary, PassesNan) {
   for_each_target([] {
-    for (int kind = 0; kind <= static_cast<int>(UnaryKind::kClip); ++kind) {
+    for (int kind = 0; kind <= static_cast<int>(UnaryKind::kSoftsign); ++kind) {
       float x = std::numeric_limits<float>::quiet_NaN();
       kernels::unary_f32({static_cast<UnaryKind>(kind), 0.5f, 1.0f}, &x, &x, 1);
       EXPECT_TRUE(std::isnan(x)) << kind;

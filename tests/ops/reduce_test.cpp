@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -206,6 +207,46 @@ TEST(InstanceNormalization, NormalizesEachImage) {
       .expect<float>(0, {1, 2, 2}, {-1, 1, 8, 12});
 }
 
+// Nothing is reduced, but the steps besides are taken.
+TEST(Reduce, WithoutAxesTheRestIsDone) {
+  const std::vector<float> x = {-2, 3};
+  const auto noop = [&](const char* op) {
+    OpCase run(op, 18);
+    run.attr("noop_with_empty_axes", int64_t{1}).input<float>({2}, x).run();
+    return std::vector<float>(run.result().as<float>(), run.result().as<float>() + 2);
+  };
+  EXPECT_EQ(noop("ReduceSumSquare"), (std::vector<float>{4, 9}));
+  EXPECT_EQ(noop("ReduceL1"), (std::vector<float>{2, 3}));
+  EXPECT_EQ(noop("ReduceL2"), (std::vector<float>{2, 3}));
+  EXPECT_EQ(noop("ReduceMean"), x);
+  EXPECT_EQ(noop("ReduceLogSumExp"), x);
+  EXPECT_FLOAT_EQ(noop("ReduceLogSum")[1], std::log(3.0f));
+  OpCase("ReduceL1", 18)
+      .attr("noop_with_empty_axes", int64_t{1})
+      .input<int32_t>({2}, {-2, 3})
+      .run()
+      .expect<int32_t>(0, {2}, {2, 3});
+}
+
+// Before opset 14 outputs besides Y say that it trains.
+TEST(BatchNormalization, TrainsInOlderOpsets) {
+  OpCase("BatchNormalization", 9)
+      .attr("momentum", 0.5f)
+      .attr("epsilon", 0.0f)
+      .input<float>({2, 1, 2}, {1, 3, 5, 7})
+      .input<float>({1}, {2})
+      .input<float>({1}, {1})
+      .input<float>({1}, {0})
+      .input<float>({1}, {1})
+      .outputs(5)
+      .run()
+      .expect<float>(0, {2, 1, 2}, {-1.68328f, 0.105573f, 1.894427f, 3.68328f})
+      .expect<float>(1, {1}, {2})
+      .expect<float>(2, {1}, {3})
+      .expect<float>(3, {1}, {4})
+      .expect<float>(4, {1}, {5});
+}
+
 TEST(Dropout, PassesAndMasks) {
   OpCase("Dropout", 13)
       .outputs(2)
@@ -214,7 +255,33 @@ TEST(Dropout, PassesAndMasks) {
       .expect<float>(0, {2}, {1, 2})
       .expect<bool>(1, {2}, {true, true});
   OpCase("Dropout", 7).attr("ratio", 0.3f).input<float>({2}, {1, 2}).run().expect<float>(0, {2}, {1, 2});
-  EXPECT_THROW(OpCase("Dropout", 13).input<float>({1}, {1}).absent().input<bool>({}, {true}).run(), Error);
+}
+
+// Kept elements grow by 1 / (1 - ratio); the mask tells which they are, and about as many as should be.
+TEST(Dropout, TrainsTheSameForTheSameSeed) {
+  const std::vector<float> x(10007, 3.0f);
+  const auto drop = [&](int64_t seed) {
+    OpCase run = OpCase("Dropout", 13);
+    run.attr("seed", seed).input<float>({10007}, x).input<float>({}, {0.25f}).input<bool>({}, {true});
+    run.outputs(2).run();
+    const float* y = run.result(0).as<float>();
+    const bool* mask = run.result(1).as<bool>();
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], mask[i] ? 4.0f : 0.0f);
+    return std::vector<float>(y, y + x.size());
+  };
+  const std::vector<float> first = drop(5);
+  EXPECT_EQ(first, drop(5));
+  EXPECT_NE(first, drop(6));
+  const auto kept = static_cast<double>(std::count(first.begin(), first.end(), 4.0f));
+  EXPECT_NEAR(kept, 10007 * 0.75, 5 * std::sqrt(10007 * 0.75 * 0.25));
+  EXPECT_THROW(
+      OpCase("Dropout", 13).input<float>({1}, {1}).input<float>({}, {1}).input<bool>({}, {true}).run(),
+      Error);
+  OpCase("Dropout", 6)
+      .input<float>({2}, {1, 2})
+      .attr("is_test", int64_t{1})
+      .run()
+      .expect<float>(0, {2}, {1, 2});
 }
 
 }  // namespace

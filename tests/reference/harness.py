@@ -6,6 +6,8 @@
 A family's file registers its operators with `@reference("Op")` (below); run.py finds and runs them.
 Inputs: numpy arrays, None for an absent one, strings as object arrays, and (bits, type) where numpy has no such
 type (model_file.py). Outputs of such types come back widened: float32, int8 or uint8 (see apps/cli/npy.cpp).
+Sequences and optionals are Sequence and Optional (model_file.py); they come back as lists of arrays, maps as dicts, an
+optional that holds nothing as None. With `construct`, sequences of the inputs are made in the model from tensors.
 """
 import json
 import os
@@ -16,7 +18,8 @@ import traceback
 
 import numpy as np
 
-from model_file import TYPE_NAMES, Graph, Node, encode_model, encode_tensor, tensor_shape, tensor_type
+from model_file import (TYPE_NAMES, Graph, Node, Optional, Sequence, encode_model, encode_value, tensor_shape,
+                        tensor_type, value_type)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEFAULT_OPSET = 21
@@ -42,7 +45,7 @@ def run_model(model, inputs, flags=()):
         arguments = [command(), "run", path, "--json", "--output", os.path.join(folder, "out"), *FLAGS, *flags]
         for index, (name, tensor) in enumerate(inputs.items()):
             with open(os.path.join(folder, f"{index}.pb"), "wb") as file:
-                file.write(encode_tensor(name, tensor))
+                file.write(encode_value(name, tensor))
             arguments += ["--input", f"{name}={folder}/{index}.pb"]
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
         if done.returncode < 0:
@@ -50,41 +53,73 @@ def run_model(model, inputs, flags=()):
         if done.returncode != 0:
             raise Refused(done.stderr.strip())
         described = json.loads(done.stdout)["outputs"]
-        arrays = [np.load(os.path.join(folder, "out", f"{i}.npy")) for i in range(len(described))]
+        arrays = [load_value(os.path.join(folder, "out", str(i)), output) for i, output in enumerate(described)]
         return arrays, [output["type"] for output in described]
 
 
-def one_node_model(op, inputs, attrs, outputs, opset, domain, constant_inputs, symbolic, input_types):
+def load_value(path, described):
+    """What `run --output` wrote: an array, a list, a dict of keys and values, or None."""
+    kind = described.get("kind", "tensor")
+    if kind == "tensor":
+        return np.load(path + ".npy")
+    if kind == "optional":
+        return None
+    if kind == "map":
+        keys, values = (np.load(os.path.join(path, f"{part}.npy")) for part in ("keys", "values"))
+        return dict(zip(keys.tolist(), values.tolist()))
+    elements = [os.path.join(path, str(i)) for i in range(described["count"])]
+    return [load_value(e, {"kind": "map" if os.path.isdir(e) else "tensor"}) for e in elements]
+
+
+def dims_of(name, tensor, symbolic):
+    dims = tensor_shape(tensor)
+    return [f"{name}_{d}" for d in range(len(dims))] if symbolic else list(dims)
+
+
+def one_node_model(op, inputs, attrs, outputs, opset, domain, constant_inputs, symbolic, input_types, construct=False):
     """outputs: how many, or a list of flags (False: the optional output is absent)."""
     names = ["" if tensor is None else f"x{i}" for i, tensor in enumerate(inputs)]
     present = [True] * outputs if isinstance(outputs, int) else outputs
     output_names = [f"y{i}" if wanted else "" for i, wanted in enumerate(present)]
-    given, initializers, infos = {}, {}, []
+    given, initializers, infos, nodes = {}, {}, [], []
     for i, tensor in enumerate(inputs):
         if tensor is None:
             continue
         if i in constant_inputs:
             initializers[names[i]] = tensor
             continue
+        if isinstance(tensor, Sequence) and tensor.tensors and construct:
+            parts = [f"{names[i]}_part{p}" for p in range(len(tensor.tensors))]
+            given.update(zip(parts, tensor.tensors))
+            infos += [(p, tensor_type(t), dims_of(p, t, symbolic)) for p, t in zip(parts, tensor.tensors)]
+            nodes.append(Node("SequenceConstruct", parts, [names[i]]))
+            continue
         given[names[i]] = tensor
-        dims = tensor_shape(tensor)
+        if isinstance(tensor, (Sequence, Optional)):
+            infos.append((names[i], value_type(tensor), None))
+            continue
         element = input_types[i] if input_types else tensor_type(tensor)
-        infos.append((names[i], element, [f"{names[i]}_{d}" for d in range(len(dims))] if symbolic else list(dims)))
-    graph = Graph([Node(op, names, output_names, attrs, domain)], infos, [n for n in output_names if n], initializers)
+        infos.append((names[i], element, dims_of(names[i], tensor, symbolic)))
+    nodes.append(Node(op, names, output_names, attrs, domain))
+    graph = Graph(nodes, infos, [n for n in output_names if n], initializers)
     opsets = {"": opset} if not domain else {"": DEFAULT_OPSET, domain: opset}
     return encode_model(graph, opsets), given
 
 
 def case(op, inputs, attrs=None, outputs=1, opset=DEFAULT_OPSET, domain="", constant_inputs=(), symbolic=False,
-         input_types=None, flags=(), with_types=False, **_):
+         input_types=None, flags=(), with_types=False, construct=False, **_):
     """Runs one node. symbolic: the model names its dimensions instead of stating them."""
-    model, given = one_node_model(op, inputs, attrs or {}, outputs, opset, domain, constant_inputs, symbolic, input_types)
+    model, given = one_node_model(op, inputs, attrs or {}, outputs, opset, domain, constant_inputs, symbolic, input_types,
+                                  construct)
     arrays, types = run_model(model, given, flags)
     return (arrays, types) if with_types else arrays
 
 
 def compare(found, found_type, expected, rtol=None, atol=0.0):
-    """None if equal, else what differs. expected: an array, or (array, type name) where the type matters too."""
+    """None if equal, else what differs. expected: an array, or (array, type name) where the type matters too; a list of
+    them; a dict; None for an optional that holds nothing."""
+    if expected is None or isinstance(expected, (list, dict)) or found is None or isinstance(found, (list, dict)):
+        return compare_others(found, found_type, expected, rtol, atol)
     if isinstance(expected, tuple):
         expected, wanted = expected
         wanted = TYPE_NAMES[wanted] if isinstance(wanted, int) else wanted
@@ -111,6 +146,22 @@ def compare(found, found_type, expected, rtol=None, atol=0.0):
             f"{found.ravel()[at]!r}, expected {expected.ravel()[at]!r}")
 
 
+def compare_others(found, found_type, expected, rtol, atol):
+    if isinstance(expected, list) and isinstance(found, list):
+        if len(found) != len(expected):
+            return f"{len(found)} elements, expected {len(expected)}"
+        for i, (one, wanted) in enumerate(zip(found, expected)):
+            difference = compare(one, found_type, wanted, rtol, atol)
+            if difference:
+                return f"element {i}: {difference}"
+        return None
+    if isinstance(expected, dict) and isinstance(found, dict):
+        if list(found) != list(expected):
+            return f"keys {list(found)}, expected {list(expected)}"
+        return compare(np.asarray(list(found.values())), found_type, np.asarray(list(expected.values())), rtol, atol)
+    return None if found is None and expected is None else f"{type(found)}, expected {type(expected)}"
+
+
 def run_case(op, expected_fn, arguments):
     """One case: None if it passes, else what is wrong."""
     expected = expected_fn(**arguments)
@@ -124,11 +175,19 @@ def run_case(op, expected_fn, arguments):
     return None
 
 
+def describe_value(value):
+    if isinstance(value, Sequence):
+        return f"sequence{[describe_value(t) for t in value.tensors]}"
+    if isinstance(value, Optional):
+        return f"optional({None if value.value is None else describe_value(value.value)})"
+    return f"{TYPE_NAMES[tensor_type(value)]}{list(tensor_shape(value))}"
+
+
 def describe(arguments):
     parts = []
     for key, value in arguments.items():
         if key == "inputs":
-            value = ["-" if t is None else f"{TYPE_NAMES[tensor_type(t)]}{list(tensor_shape(t))}" for t in value]
+            value = ["-" if t is None else describe_value(t) for t in value]
         parts.append(f"{key}={value}")
     return ", ".join(parts)
 
@@ -144,7 +203,8 @@ def check(op, expected_fn, generator, count=10, seed=0):
         arguments = generator(rng)
         arguments.setdefault("symbolic", bool(index % 2))
         if index % 3 == 2 and "constant_inputs" not in arguments:
-            arguments["constant_inputs"] = [i for i in range(1, len(arguments["inputs"])) if rng.random() < 0.5]
+            arguments["constant_inputs"] = [i for i, value in enumerate(arguments["inputs"])
+                                            if i and not isinstance(value, (Sequence, Optional)) and rng.random() < 0.5]
         try:
             with np.errstate(all="ignore"):
                 difference = run_case(op, expected_fn, arguments)

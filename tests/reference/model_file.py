@@ -47,6 +47,35 @@ class SparseTensor:
         self.values, self.indices, self.dims = values, indices, dims
 
 
+class Sequence:
+    """A sequence of tensors as a value; `element` is their type, needed where there are none."""
+
+    def __init__(self, tensors, element=None):
+        self.tensors, self.element = list(tensors), element
+
+    def element_type(self):
+        return type_number(self.element) if self.element is not None else tensor_type(self.tensors[0])
+
+
+class Optional:
+    """A tensor or Sequence as an optional value; None: it holds nothing, of type `element` (as encode_type takes it)."""
+
+    def __init__(self, value, element=None):
+        self.value, self.element = value, element
+
+    def held_type(self):
+        return self.element if self.value is None else value_type(self.value)
+
+
+def value_type(value):
+    """What encode_type takes as `element` for a tensor, Sequence or Optional whose shapes are not told."""
+    if isinstance(value, Sequence):
+        return ("sequence", value.element_type(), None)
+    if isinstance(value, Optional):
+        return ("optional", value.held_type(), None)
+    return tensor_type(value)
+
+
 def type_number(value):
     return value if isinstance(value, int) else TYPES[value]
 
@@ -114,6 +143,20 @@ def encode_tensor(name, tensor):
     else:
         parts.append(bytes_field(9, raw_bytes(tensor)))
     return b"".join(parts)
+
+
+def encode_value(name, value):
+    """TensorProto, SequenceProto or OptionalProto."""
+    if isinstance(value, Sequence):
+        return b"".join([bytes_field(1, name), integer_field(2, 1),
+                         *(bytes_field(3, encode_tensor("", tensor)) for tensor in value.tensors)])
+    if isinstance(value, Optional):
+        if value.value is None:
+            return bytes_field(1, name)
+        is_sequence = isinstance(value.value, Sequence)
+        return b"".join([bytes_field(1, name), integer_field(2, 3 if is_sequence else 1),
+                         bytes_field(5 if is_sequence else 3, encode_value("", value.value))])
+    return encode_tensor(name, value)
 
 
 def encode_attribute(name, value):

@@ -76,6 +76,35 @@ TEST(Promises, ScanOutputsOfKnownSizeArePlanned) {
   EXPECT_EQ(session.GetMemoryReport()[Account::kDynamic].peak_bytes, 0);
 }
 
+// Along inner axes and backwards: elements are copied to a place that is planned, results to theirs.
+TEST(Promises, AScanOfKnownSizeIsPlanned) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"32", "64"});
+  Edge* zero = model.constant<float>("zero", {32}, std::vector<float>(32, 0.0f));
+  Graph* body = model.new_body();
+  Edge* sum = model.body_input(*body, "sum", ElementType::kFloat, {"32"});
+  Edge* element = model.body_input(*body, "element", ElementType::kFloat, {"32"});
+  Edge* next = model.node_in(*body, "Add", {sum, element})[0];
+  body->outputs.push_back(next);
+  body->outputs.push_back(model.node_in(*body, "Neg", {next})[0]);
+  const std::vector<int64_t> one = {1};
+  const auto results = model.node(
+      "Scan", {zero, x}, 2,
+      {ModelBuilder::body("body", body), ModelBuilder::integer("num_scan_inputs", 1),
+       ModelBuilder::integers("scan_input_axes", one), ModelBuilder::integers("scan_output_axes", one),
+       ModelBuilder::integers("scan_input_directions", one)});
+  for (Edge* edge : results) model.output(edge);
+  const ModelFile file(model);
+  const Plan plan = Model(Env(), file.path(), one_thread()).MakePlan();
+  EXPECT_FALSE(plan.depends_on_data);
+  Session session(Env(), file.path(), one_thread(plan.minimum_limit_bytes));
+  const std::vector<Value> outputs = run(session, {32, 64});
+  EXPECT_EQ(outputs[1].GetShape(), (std::vector<int64_t>{32, 64}));
+  EXPECT_EQ(outputs[1].GetTensorData<float>()[63], -outputs[0].GetTensorData<float>()[0]);
+  EXPECT_EQ(session.GetMemoryReport().peak_bytes, plan.peak_bytes);
+  EXPECT_EQ(session.GetMemoryReport()[Account::kDynamic].peak_bytes, 0);
+}
+
 TEST(Promises, ALoopOfNoTurnsKeepsTheShapeOfItsElements) {
   ModelBuilder model;
   scanning_loop(model, 0, {"n", "3"});

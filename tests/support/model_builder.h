@@ -26,6 +26,24 @@ class ModelBuilder {
     graph_.inputs.push_back(edge);
     return edge;
   }
+  // A sequence or an optional of tensors; with `key`, a sequence of maps.
+  Edge* list_input(const std::string& name, ValueKind kind, ElementType type,
+                   ElementType key = ElementType::kUndefined) {
+    Edge* edge = graph_.add_edge(name);
+    edge->facts.type = list_type(kind, type, key);
+    graph_.inputs.push_back(edge);
+    return edge;
+  }
+  void list_output(Edge* edge, ValueKind kind, ElementType type, ElementType key = ElementType::kUndefined) {
+    edge->facts.type = list_type(kind, type, key);
+    graph_.outputs.push_back(edge);
+  }
+  Edge* list_body_input(Graph& body, const std::string& name, ValueKind kind, ElementType type) {
+    Edge* edge = body.add_edge(name);
+    edge->facts.type = list_type(kind, type, ElementType::kUndefined);
+    body.inputs.push_back(edge);
+    return edge;
+  }
   template <typename T>
   Edge* constant(const std::string& name, const std::vector<int64_t>& dims, const std::vector<T>& values) {
     return constant_in(graph_, name, dims, values);
@@ -84,6 +102,21 @@ class ModelBuilder {
   Graph& graph() { return graph_; }
 
  private:
+  TypeInfo list_type(ValueKind kind, ElementType type, ElementType key) {
+    auto* element = arena_.make<TypeInfo>();
+    element->type = type;
+    if (key != ElementType::kUndefined) {
+      auto* map = arena_.make<TypeInfo>();
+      map->kind = ValueKind::kMap;
+      map->key = key;
+      map->element = element;
+      element = map;
+    }
+    TypeInfo list;
+    list.kind = kind;
+    list.element = element;
+    return list;
+  }
   TypeInfo type_of(ElementType type, const std::vector<std::string>& dims) {
     std::vector<Dim> list;
     for (const std::string& d : dims) {

@@ -1,0 +1,29 @@
+#include "ops/cumulative.h"
+
+namespace plimsoll {
+namespace {
+
+void run(const RunContext& c) {
+  visit_numeric(c.inputs[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cumulate<T>(c, 1, [](ComputeType<T> a, ComputeType<T> b) {
+      if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(static_cast<WrapType<T>>(a) * static_cast<WrapType<T>>(b));
+      else
+        return a * b;
+    });
+  });
+}
+
+}  // namespace
+
+extern const OpDef op_cum_prod = {
+    .name = "CumProd",
+    .inputs = {2, 2},
+    .attrs = cumulative_attrs,
+    .infer = infer_cumulative,
+    .alias = alias_cumulative,
+    .run = run,
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,58 @@
+// What CumSum and CumProd share: every element joined with those before it along an axis.
+#pragma once
+
+#include "kernels/parallel.h"
+#include "ops/elementwise.h"
+#include "ops/movement.h"
+
+namespace plimsoll {
+
+struct CumulativeAttrs {
+  bool exclusive = false;
+  bool reverse = false;
+};
+
+const void* cumulative_attrs(AttrContext& c);
+void infer_cumulative(InferContext& c);
+void alias_cumulative(AliasContext& c);
+// The axis that input 1 names; throws if there is none such.
+size_t cumulative_axis(const RunContext& c);
+
+// Along an axis of `size` steps of `inner` elements, for the columns from `first` to `last`. The half types
+// are joined in float.
+template <typename T, typename Join>
+void cumulate_columns(const CumulativeAttrs& a, const T* in, T* out, int64_t size, int64_t inner,
+                      int64_t first, int64_t last, ComputeType<T> start, Join join) {
+  constexpr int64_t kColumns = 64;
+  for (int64_t column = first; column < last; column += kColumns) {
+    const int64_t width = std::min(kColumns, last - column);
+    ComputeType<T> sums[kColumns];
+    std::fill_n(sums, width, start);
+    for (int64_t step = 0; step < size; ++step) {
+      const int64_t here = (a.reverse ? size - 1 - step : step) * inner + column;
+      for (int64_t i = 0; i < width; ++i) {
+        const ComputeType<T> joined = join(sums[i], load_element(in[here + i]));
+        out[here + i] = static_cast<T>(a.exclusive ? sums[i] : joined);
+        sums[i] = joined;
+      }
+    }
+  }
+}
+
+template <typename T, typename Join>
+void cumulate(const RunContext& c, ComputeType<T> start, Join join) {
+  const TensorView& in = c.inputs[0];
+  const size_t axis = cumulative_axis(c);
+  if (in.elements() == 0) return;
+  const int64_t size = in.dims[axis], inner = stride_of(in.dims, axis);
+  constexpr int64_t kColumns = 1024;
+  const int64_t strips = (inner + kColumns - 1) / kColumns;
+  kernels::parallel_for(
+      in.elements() < 32768 ? 1 : c.threads, in.elements() / (size * inner) * strips, [&](int64_t task) {
+        const int64_t at = task / strips * size * inner, first = task % strips * kColumns;
+        cumulate_columns(c.attrs<CumulativeAttrs>(), in.as<T>() + at, c.outputs[0].as<T>() + at, size, inner,
+                         first, std::min(inner, first + kColumns), start, join);
+      });
+}
+
+}  // namespace plimsoll

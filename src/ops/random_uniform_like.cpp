@@ -1,0 +1,20 @@
+#include "ops/random_source.h"
+
+namespace plimsoll {
+namespace {
+
+const void* attrs(AttrContext& c) {
+  return random_attrs(c, Distribution::kUniform, false);
+}
+
+}  // namespace
+
+extern const OpDef op_random_uniform_like = {
+    .name = "RandomUniformLike",
+    .deterministic = false,
+    .attrs = attrs,
+    .infer = infer_random_like,
+    .run = run_random,
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,239 @@
+// One run of LSTM, GRU or RNN: what the operators' own steps stand on. Numbers are double for double and
+// float for all other types.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/gemm.h"
+#include "ops/float_blocks.h"
+#include "ops/recurrent.h"
+
+namespace plimsoll {
+
+// x = f(x), elementwise.
+void apply_gate(const GateFunction& f, float* x, int64_t count);
+void apply_gate(const GateFunction& f, double* x, int64_t count);
+
+template <typename Number>
+class RecurrentRun {
+ public:
+  explicit RecurrentRun(const RunContext& c)
+      : c_(c), a_(c.attrs<RecurrentAttrs>()), choice_(c.choice<RecurrentChoice>()) {
+    const auto x = c.inputs[kRecurrentX].dims;
+    steps_ = x[a_.batch_first ? 1 : 0];
+    batch_ = x[a_.batch_first ? 0 : 1];
+    input_ = x[2];
+    hidden_ = c.inputs[kRecurrentR].dims[2];
+    gates_ = c.scratch_as<Number>(choice_.gates_at);
+    states_ = c.scratch_as<Number>(choice_.state_at);
+    bias_ = c.scratch_as<Number>(choice_.bias_at);
+    check_lengths();
+    prepare_weights();
+    x_ = read_x();
+  }
+
+  // Step::advance(run, direction, gates [batch, width], width, is_active) computes the next states of the
+  // sequences that is_active(b). The gates hold X's share and the biases.
+  template <typename Step>
+  void run(Step step) {
+    for (int64_t d = 0; d < a_.directions; ++d) run_direction(d, step);
+  }
+
+  const RecurrentAttrs& attrs() const { return a_; }
+  const RunContext& context() const { return c_; }
+  int64_t batch() const { return batch_; }
+  int64_t hidden() const { return hidden_; }
+  Number* h(int64_t b) const { return states_ + b * hidden_; }
+  Number* cell(int64_t b) const { return state(1) + b * hidden_; }
+  Number* state(int64_t i) const { return states_ + i * batch_ * hidden_; }
+  // Biases of W and R added up; those of R for the last gate are apart where it is linear_before_reset.
+  const Number* bias(int64_t gate) const { return bias_ + gate * hidden_; }
+  const Number* bias_of_r() const { return bias(a_.kind->gates); }
+  const Number* peephole(int64_t gate) const { return bias(a_.kind->gates + 1 + gate); }
+  const GateFunction& function(int64_t d, size_t i) const {
+    return a_.functions[static_cast<size_t>(d) * a_.kind->functions + i];
+  }
+
+  // x = f(clip(x)), elementwise.
+  void activate(const GateFunction& f, Number* x) const {
+    if (a_.clip > 0) {
+      const auto most = static_cast<Number>(a_.clip);
+      for (int64_t j = 0; j < hidden_; ++j) x[j] = std::clamp(x[j], -most, most);
+    }
+    apply_gate(f, x, hidden_);
+  }
+
+  // out[batch, columns] += left[batch, hidden] * (gates [first, first + count) of R, transposed)
+  void multiply_by_r(int64_t d, const Number* left, int64_t first, int64_t count, Number* out,
+                     int64_t out_stride, bool add) {
+    multiply(left, batch_, hidden_, kRecurrentR, d, first, count, out, out_stride, add);
+  }
+
+ private:
+  void check_lengths() const {
+    if (!c_.has_input(kRecurrentLengths)) return;
+    const int32_t* lengths = c_.inputs[kRecurrentLengths].as<int32_t>();
+    for (int64_t b = 0; b < batch_; ++b) {
+      if (lengths[b] < 0 || lengths[b] > steps_)
+        fail(ErrorCode::kInvalidArgument, "{}: sequence_lens: expected 0 to {}, found {}", c_.node->label(),
+             steps_, lengths[b]);
+    }
+  }
+  int64_t length(int64_t b) const {
+    return c_.has_input(kRecurrentLengths) ? c_.inputs[kRecurrentLengths].as<int32_t>()[b] : steps_;
+  }
+
+  int64_t joint_of(size_t input) const {
+    return input == kRecurrentR ? a_.kind->joint_gates : a_.kind->gates;
+  }
+
+  void prepare_weights() {
+    if constexpr (std::is_same_v<Number, float>) {
+      w_ = choice_.w_packed ? c_.inputs[kRecurrentW].data : pack(kRecurrentW, choice_.w_at);
+      r_ = choice_.r_packed ? c_.inputs[kRecurrentR].data : pack(kRecurrentR, choice_.r_at);
+    }
+  }
+  const std::byte* pack(size_t input, int64_t at) const {
+    const TensorView& raw = c_.inputs[input];
+    const int64_t gates = a_.kind->gates, k = raw.dims[2], joint = joint_of(input);
+    const int64_t elements = raw.dims[1] * k, bytes = recurrent_packed_bytes(gates, joint, hidden_, k);
+    for (int64_t d = 0; d < a_.directions; ++d) {
+      const void* from = raw.as<float>() + d * elements;
+      if (raw.type != ElementType::kFloat) {
+        float* widened = c_.scratch_as<float>(choice_.widened_at);
+        read_floats(raw, d * elements, elements, widened);
+        from = widened;
+      }
+      pack_recurrent_matrix(from, gates, joint, hidden_, k, c_.scratch + at + d * bytes);
+    }
+    return c_.scratch + at;
+  }
+
+  const Number* read_x() const {
+    const TensorView& x = c_.inputs[kRecurrentX];
+    if (reads_x_in_place(x.type, a_)) return x.as<Number>();
+    Number* to = c_.scratch_as<Number>(choice_.x_at);
+    if (!a_.batch_first) {
+      read_floats(x, 0, steps_ * batch_ * input_, to);
+      return to;
+    }
+    for (int64_t b = 0; b < batch_; ++b) {
+      for (int64_t t = 0; t < steps_; ++t)
+        read_floats(x, (b * steps_ + t) * input_, input_, to + (t * batch_ + b) * input_);
+    }
+    return to;
+  }
+
+  // out[m, count * hidden] (+)= left[m, k] * gates [first, first + count) of W or R, transposed.
+  void multiply(const Number* left, int64_t m, int64_t k, size_t weight, int64_t d, int64_t first,
+                int64_t count, Number* out, int64_t out_stride, bool add) {
+    const int64_t columns = count * hidden_;
+    if (columns == 0 || m == 0) return;
+    if constexpr (std::is_same_v<Number, float>) {
+      kernels::GemmEpilogue epilogue;
+      if (add) epilogue.addend = out, epilogue.addend_stride = out_stride;
+      const int64_t gates = a_.kind->gates, joint = joint_of(weight);
+      const std::byte* matrix = (weight == kRecurrentW ? w_ : r_) +
+                                d * recurrent_packed_bytes(gates, joint, hidden_, k) +
+                                (first == 0 ? 0 : kernels::packed_b_bytes(k, joint * hidden_));
+      kernels::gemm_packed({m, k, columns}, {left, k, 1}, matrix, {out, out_stride}, epilogue,
+                           c_.scratch + choice_.rows_at, weight == kRecurrentW ? c_.threads : 1);
+    } else {
+      const Number* rows = c_.inputs[weight].as<Number>() + (d * a_.kind->gates + first) * hidden_ * k;
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t g = 0; g < columns; ++g) {
+          const Number sum = dot(left + i * k, rows + g * k, k);
+          out[i * out_stride + g] = add ? out[i * out_stride + g] + sum : sum;
+        }
+      }
+    }
+  }
+
+  int64_t state_index(int64_t d, int64_t b) const {
+    return (a_.batch_first ? b * a_.directions + d : d * batch_ + b) * hidden_;
+  }
+  void read_state(size_t input, int64_t d, Number* to) const {
+    for (int64_t b = 0; b < batch_; ++b) {
+      if (c_.has_input(input)) {
+        read_floats(c_.inputs[input], state_index(d, b), hidden_, to + b * hidden_);
+      } else {
+        std::fill_n(to + b * hidden_, hidden_, Number{0});
+      }
+    }
+  }
+  void write_state(size_t output, int64_t d, const Number* from) const {
+    if (!c_.has_output(output)) return;
+    for (int64_t b = 0; b < batch_; ++b)
+      write_floats(c_.outputs[output], state_index(d, b), hidden_, from + b * hidden_);
+  }
+
+  // All biases of W, then of R: added up, but for the last gate's where it is multiplied before it is reset.
+  void read_biases(int64_t d) {
+    const int64_t gates = a_.kind->gates, count = gates * hidden_;
+    std::fill_n(bias_, (gates + 4) * hidden_, Number{0});
+    if (c_.has_input(kRecurrentB)) {
+      Number* of_r = bias_ + count;
+      read_floats(c_.inputs[kRecurrentB], d * 2 * count, count, bias_);
+      for (int64_t g = 0; g < gates; ++g) {
+        read_floats(c_.inputs[kRecurrentB], d * 2 * count + count + g * hidden_, hidden_, of_r);
+        if (g == gates - 1 && a_.linear_before_reset) return;
+        for (int64_t j = 0; j < hidden_; ++j) bias_[g * hidden_ + j] += of_r[j];
+      }
+    }
+    if (a_.kind->has_cell && c_.has_input(kRecurrentPeephole))
+      read_floats(c_.inputs[kRecurrentPeephole], d * 3 * hidden_, 3 * hidden_, bias_ + (gates + 1) * hidden_);
+  }
+
+  template <typename Step>
+  void run_direction(int64_t d, Step& step) {
+    const int64_t width = a_.kind->gates * hidden_;
+    read_biases(d);
+    read_state(kRecurrentInitialH, d, states_);
+    if (a_.kind->has_cell) read_state(kRecurrentInitialC, d, state(1));
+    multiply(x_, steps_ * batch_, input_, kRecurrentW, d, 0, a_.kind->gates, gates_, width, false);
+    const bool reverse = d == 1 || a_.reverse;
+    for (int64_t s = 0; s < steps_; ++s) {
+      const int64_t t = reverse ? steps_ - 1 - s : s;
+      Number* gates = gates_ + t * batch_ * width;
+      for (int64_t b = 0; b < batch_; ++b) add_bias(gates + b * width);
+      step.advance(*this, d, gates, width, [&](int64_t b) { return t < length(b); });
+      for (int64_t b = 0; b < batch_; ++b) write_y(d, t, b);
+    }
+    write_state(1, d, states_);
+    if (a_.kind->has_cell) write_state(2, d, state(1));
+  }
+
+  void add_bias(Number* gates) const {
+    for (int64_t i = 0; i < a_.kind->gates * hidden_; ++i) gates[i] += bias_[i];
+  }
+
+  // Past its length a sequence keeps its state and gives zeros.
+  void write_y(int64_t d, int64_t t, int64_t b) const {
+    if (!c_.has_output(0)) return;
+    const int64_t y = a_.batch_first ? ((b * steps_ + t) * a_.directions + d) * hidden_
+                                     : ((t * a_.directions + d) * batch_ + b) * hidden_;
+    if (t < length(b)) return write_floats(c_.outputs[0], y, hidden_, h(b));
+    const int64_t width = element_bits(c_.outputs[0].type) / 8;
+    std::fill_n(c_.outputs[0].data + y * width, hidden_ * width, std::byte{0});
+  }
+
+  const RunContext& c_;
+  const RecurrentAttrs& a_;
+  const RecurrentChoice& choice_;
+  int64_t steps_, batch_, input_, hidden_;
+  Number *gates_, *states_, *bias_;
+  const Number* x_;
+  const std::byte *w_ = nullptr, *r_ = nullptr;
+};
+
+// Runs Step<float> or Step<double>.
+template <template <typename> class Step>
+void run_recurrent(const RunContext& c) {
+  if (c.inputs[kRecurrentX].type == ElementType::kDouble) {
+    RecurrentRun<double>(c).run(Step<double>());
+  } else {
+    RecurrentRun<float>(c).run(Step<float>());
+  }
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,112 @@
+#include <algorithm>
+
+#include "kernels/gemm.h"
+#include "ops/recurrent.h"
+
+namespace plimsoll {
+namespace {
+
+// R's gates may be two matrices; W's are one.
+int64_t joint_gates(const RecurrentKind& kind, size_t input) {
+  return input == kRecurrentR ? kind.joint_gates : kind.gates;
+}
+
+// Bytes of W or R packed; a bound while its dimensions are not known.
+Dim packed_bytes(const NodeContext& c, size_t input) {
+  const RecurrentKind& kind = *c.attrs<RecurrentAttrs>().kind;
+  const auto dims = c.dims(input);
+  const Dim gates = dims[1], k = dims[2], hidden = c.dims(kRecurrentR)[2];
+  if (hidden.is_constant() && k.is_constant())
+    return dims[0] *
+           Dim(recurrent_packed_bytes(kind.gates, joint_gates(kind, input), hidden.value(), k.value()));
+  const Dim panel = kernels::packed_b_format();
+  const Dim panels = ceil_div(gates, panel) + Dim(1);  // two matrices may end in incomplete ones
+  return dims[0] * ceil_div(k * panels * panel, Dim(16)) * Dim(64);
+}
+
+bool ask_for_packed(const SelectContext& c, size_t input) {
+  if (!c.input(input).is_concrete() || !c.input(kRecurrentR).is_concrete()) return false;
+  const RecurrentKind& kind = *c.attrs<RecurrentAttrs>().kind;
+  const PackFormat format{"recurrent_gates",
+                          {kernels::packed_b_format(), kind.gates, joint_gates(kind, input)}};
+  return c.pack(input, format, packed_bytes(c, input).value());
+}
+
+// What the products may need for rows of A; known once the shapes are.
+Dim rows_bytes(const SelectContext& c) {
+  if (!c.is_concrete()) return 0;
+  const auto& a = c.attrs<RecurrentAttrs>();
+  const auto x = c.dims(kRecurrentX);
+  const int64_t input = x[2].value(), hidden = c.dims(kRecurrentR)[2].value();
+  const int64_t batch = x[a.batch_first ? 0 : 1].value(), columns = a.kind->gates * hidden;
+  const size_t first =
+      kernels::gemm_scratch_bytes({x[0].value() * x[1].value(), input, columns}, input, 1, c.threads);
+  const size_t second = kernels::gemm_scratch_bytes({batch, hidden, columns}, hidden, 1, 1);
+  return static_cast<int64_t>(std::max(first, second));
+}
+
+void place_weights(SelectContext& c, RecurrentChoice& choice) {
+  const ElementType type = c.type(kRecurrentW);
+  if (type == ElementType::kDouble) return;
+  const bool is_float = type == ElementType::kFloat;
+  choice.w_packed = is_float && ask_for_packed(c, kRecurrentW);
+  choice.r_packed = is_float && ask_for_packed(c, kRecurrentR);
+  if (!choice.w_packed) choice.w_at = c.scratch(packed_bytes(c, kRecurrentW));
+  if (!choice.r_packed) choice.r_at = c.scratch(packed_bytes(c, kRecurrentR));
+  if (is_float) return;
+  const auto w = c.dims(kRecurrentW), r = c.dims(kRecurrentR);
+  choice.widened_at = c.scratch(max(w[1] * w[2], r[1] * r[2]) * Dim(sizeof(float)));
+}
+
+}  // namespace
+
+bool reads_x_in_place(ElementType type, const RecurrentAttrs& a) {
+  return type == ElementType::kFloat && !a.batch_first;
+}
+
+const void* select_recurrent(SelectContext& c) {
+  auto* choice = c.make<RecurrentChoice>();
+  if (!c.ranked(kRecurrentW) || !c.ranked(kRecurrentR)) return choice;
+  place_weights(c, *choice);
+  if (!c.ranked(kRecurrentX)) return choice;
+  const auto& a = c.attrs<RecurrentAttrs>();
+  const auto x = c.dims(kRecurrentX);
+  const Dim number = c.type(kRecurrentX) == ElementType::kDouble ? sizeof(double) : sizeof(float);
+  const Dim rows = x[0] * x[1], batch = x[a.batch_first ? 0 : 1], hidden = c.dims(kRecurrentR)[2];
+  if (!reads_x_in_place(c.type(kRecurrentX), a)) choice->x_at = c.scratch(rows * x[2] * number);
+  choice->gates_at = c.scratch(rows * hidden * Dim(a.kind->gates) * number);
+  const int64_t states = a.kind->has_cell || a.kind->joint_gates < a.kind->gates ? 2 : 1;
+  choice->state_at = c.scratch(batch * hidden * Dim(states) * number);
+  choice->bias_at = c.scratch(hidden * Dim(a.kind->gates + 4) * number);
+  choice->rows_at = c.scratch(rows_bytes(c));
+  return choice;
+}
+
+int64_t recurrent_packed_bytes(int64_t gates, int64_t joint, int64_t hidden, int64_t k) {
+  size_t bytes = kernels::packed_b_bytes(k, joint * hidden);
+  if (joint < gates) bytes += kernels::packed_b_bytes(k, (gates - joint) * hidden);
+  return static_cast<int64_t>(bytes);
+}
+
+// W and R are [gates * hidden, k]: the columns of what GEMM multiplies by.
+void pack_recurrent_matrix(const void* raw, int64_t gates, int64_t joint, int64_t hidden, int64_t k,
+                           std::byte* destination) {
+  const auto* from = static_cast<const std::byte*>(raw);
+  kernels::pack_b(k, joint * hidden, {from, 1, k}, destination);
+  if (joint == gates) return;
+  from += joint * hidden * k * static_cast<int64_t>(sizeof(float));
+  kernels::pack_b(k, (gates - joint) * hidden, {from, 1, k},
+                  destination + kernels::packed_b_bytes(k, joint * hidden));
+}
+
+void pack_recurrent(const PackContext& c) {
+  const RecurrentKind& kind = *c.attrs<RecurrentAttrs>().kind;
+  const int64_t k = c.raw.dims[2], hidden = c.raw.dims[1] / kind.gates;
+  const int64_t joint = joint_gates(kind, c.input_to_pack);
+  const int64_t bytes = recurrent_packed_bytes(kind.gates, joint, hidden, k);
+  for (int64_t d = 0; d < c.raw.dims[0]; ++d)
+    pack_recurrent_matrix(c.raw.data + d * c.raw.dims[1] * k * static_cast<int64_t>(sizeof(float)),
+                          kind.gates, joint, hidden, k, c.destination + d * bytes);
+}
+
+}  // namespace plimsoll

@@ -1,0 +1,31 @@
+#include "plimsoll/operators.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "ops/registry.h"
+
+namespace plimsoll {
+
+std::vector<OperatorInfo> GetOperators() {
+  std::vector<OperatorInfo> operators;
+  for (const OpDef* op : all_ops()) {
+    OperatorInfo info;
+    info.domain = op->domain;
+    info.name = op->name;
+    info.least_inputs = op->inputs.least, info.most_inputs = op->inputs.most;
+    info.least_outputs = op->outputs.least, info.most_outputs = op->outputs.most;
+    info.any_number_of_inputs = op->inputs.most >= kAnyNumber;
+    info.any_number_of_outputs = op->outputs.most >= kAnyNumber;
+    info.deterministic = op->deterministic;
+    info.has_bodies = op->control_flow != nullptr;
+    info.packs_weights = op->pack != nullptr;
+    operators.push_back(std::move(info));
+  }
+  std::sort(operators.begin(), operators.end(), [](const OperatorInfo& a, const OperatorInfo& b) {
+    return std::tie(a.domain, a.name) < std::tie(b.domain, b.name);
+  });
+  return operators;
+}
+
+}  // namespace plimsoll

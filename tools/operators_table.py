@@ -1,0 +1,125 @@
+#!/usr/bin/python3
+"""operators_table.py [--check]: writes docs/operators.md from the registry and from what tests it.
+
+The operators are those of `plimsoll operators --json`. For each the table shows the opsets and element types in which cases
+from outside run it: ONNX's conformance data (node, pytorch-*), and the numpy references of tests/reference. A type that no
+case covers is not claimed. --check: exit 1 if the file is not what would be written.
+"""
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "reference"))
+import harness  # noqa: E402
+import run as families  # noqa: E402
+from model_file import TYPE_NAMES, tensor_type  # noqa: E402
+
+TABLE = ROOT / "docs" / "operators.md"
+CONFORMANCE = pathlib.Path("/usr/share/libonnx-testdata/data")
+CASES = 60  # of each reference are looked at
+SHORT = {"float": "f32", "double": "f64", "float16": "f16", "bfloat16": "bf16"}
+HEAD = """# Operators
+
+Made by `tools/operators_table.py` from the registry (`plimsoll operators`) and from the cases that run each operator and know the
+answer from elsewhere: ONNX's conformance data, and the references in `tests/reference`. Opsets and types are those of such cases;
+types of the first input come first, then those that only other inputs have. "ours" are the fused forms that passes make.
+
+"""
+
+
+class Evidence:
+    def __init__(self):
+        self.opsets, self.first, self.others, self.sources = set(), set(), set(), set()
+
+    def add(self, opset, types, source):
+        self.opsets.add(opset)
+        self.first |= {TYPE_NAMES[t] for t in types[:1]}
+        self.others |= {TYPE_NAMES[t] for t in types[1:]}
+        self.sources.add(source)
+
+
+def from_references(evidence):
+    families.load_families()
+    for _, op, _, generator, _ in harness.REFERENCES:
+        for index in range(CASES):
+            with np.errstate(all="ignore"):
+                arguments = generator(np.random.default_rng([0, index]))
+            tensors = [t for t in arguments["inputs"] if isinstance(t, (np.ndarray, tuple))]
+            evidence[arguments.get("domain", ""), op].add(
+                arguments.get("opset", harness.DEFAULT_OPSET), [tensor_type(t) for t in tensors], "reference")
+
+
+def from_conformance(evidence):
+    import onnx
+    for path in sorted(CONFORMANCE.glob("*/*/model.onnx")):
+        model = onnx.load(path)
+        opsets = {i.domain: i.version for i in model.opset_import}
+        types = {v.name: v.type.tensor_type.elem_type for v in [*model.graph.input, *model.graph.value_info]}
+        types.update({t.name: t.data_type for t in model.graph.initializer})
+        for node in model.graph.node:
+            known = [types[name] for name in node.input if types.get(name)]
+            evidence[node.domain, node.op_type].add(opsets.get(node.domain, 1), known, "conformance")
+
+
+def ranges(numbers):
+    """1, 3 to 5, 9"""
+    parts, numbers = [], sorted(numbers)
+    while numbers:
+        end = 1
+        while end < len(numbers) and numbers[end] == numbers[0] + end:
+            end += 1
+        parts.append(str(numbers[0]) if end == 1 else f"{numbers[0]} to {numbers[end - 1]}")
+        numbers = numbers[end:]
+    return ", ".join(parts)
+
+
+def types_text(types):
+    return " ".join(SHORT.get(t, t) for t in sorted(types, key=TYPE_NAMES.index))
+
+
+def count_text(pair):
+    least, most = pair
+    if most is None:
+        return f"{least}+"
+    return str(least) if least == most else f"{least}-{most}"
+
+
+def table():
+    command = os.environ.get("PLIMSOLL", str(ROOT / "build" / "plimsoll"))
+    operators = json.loads(subprocess.run([command, "operators", "--json"], stdout=subprocess.PIPE, check=True).stdout)["operators"]
+    evidence = collections.defaultdict(Evidence)
+    from_references(evidence)
+    from_conformance(evidence)
+    text = HEAD
+    for domain in sorted({op["domain"] for op in operators}):
+        rows = [op for op in operators if op["domain"] == domain]
+        text += f"## {domain or 'ai.onnx'}: {len(rows)} operators\n\n| operator | inputs | outputs | opsets | types | seen by |\n|---|---|---|---|---|---|\n"
+        for op in rows:
+            seen = evidence[domain, op["name"]]
+            others = types_text(seen.others - seen.first)
+            text += (f"| {op['name']} | {count_text(op['inputs'])} | {count_text(op['outputs'])} | {ranges(seen.opsets)} | "
+                     f"{types_text(seen.first)}{f' ({others})' if others else ''} | "
+                     f"{' '.join(sorted(seen.sources)) or 'unit tests'} |\n")
+        text += "\n"
+    return text
+
+
+def main():
+    text = table()
+    if "--check" not in sys.argv[1:]:
+        TABLE.write_text(text)
+        return 0
+    if TABLE.exists() and TABLE.read_text() == text:
+        return 0
+    print(f"{TABLE.relative_to(ROOT)} is not what tools/operators_table.py writes", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
