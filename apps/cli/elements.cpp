@@ -49,9 +49,15 @@ double decode_bfloat16(uint16_t bits) {
   return static_cast<double>(result);
 }
 
-unsigned nibble(const Value& value, size_t index) {
-  const auto byte = load<uint8_t>(value, index / 2);
-  return index % 2 == 0 ? byte & 15u : byte >> 4u;
+// One of the elements that share a byte, the first in its lowest bits.
+unsigned packed_bits(const Value& value, size_t index, unsigned width) {
+  const size_t per_byte = 8 / width;
+  const auto byte = load<uint8_t>(value, index / per_byte);
+  return (byte >> (index % per_byte * width)) & ((1u << width) - 1);
+}
+int64_t packed_signed(const Value& value, size_t index, unsigned width) {
+  const unsigned sign = 1u << (width - 1);
+  return static_cast<int64_t>(packed_bits(value, index, width) ^ sign) - static_cast<int64_t>(sign);
 }
 
 }  // namespace
@@ -60,6 +66,9 @@ int element_bits(ElementType type) {
   switch (type) {
     case ElementType::kUndefined:
       return 0;
+    case ElementType::kUint2:
+    case ElementType::kInt2:
+      return 2;
     case ElementType::kUint4:
     case ElementType::kInt4:
     case ElementType::kFloat4E2M1:
@@ -106,7 +115,8 @@ std::optional<int64_t> count_elements(const std::vector<int64_t>& shape) {
 std::optional<int64_t> count_bytes(ElementType type, const std::vector<int64_t>& shape) {
   const auto count = count_elements(shape);
   if (!count) return std::nullopt;
-  return element_bits(type) == 4 ? (*count + 1) / 2 : *count * (element_bits(type) / 8);
+  const int bits = element_bits(type);
+  return bits < 8 ? (*count * bits + 7) / 8 : *count * (bits / 8);
 }
 
 double real_element(const Value& value, size_t index) {
@@ -128,7 +138,7 @@ double real_element(const Value& value, size_t index) {
     case ElementType::kFloat8E5M2FNUZ:
       return decode(kE5M2FNUZ, load<uint8_t>(value, index));
     case ElementType::kFloat4E2M1:
-      return decode(kE2M1, nibble(value, index));
+      return decode(kE2M1, packed_bits(value, index, 4));
     case ElementType::kFloat8E8M0: {
       const auto exponent = load<uint8_t>(value, index);
       return exponent == 0xff ? std::nan("") : std::ldexp(1.0, exponent - 127);
@@ -159,9 +169,13 @@ int64_t integer_element(const Value& value, size_t index) {
     case ElementType::kUint64:
       return load<int64_t>(value, index);
     case ElementType::kUint4:
-      return nibble(value, index);
+      return packed_bits(value, index, 4);
     case ElementType::kInt4:
-      return static_cast<int64_t>(nibble(value, index) ^ 8u) - 8;
+      return packed_signed(value, index, 4);
+    case ElementType::kUint2:
+      return packed_bits(value, index, 2);
+    case ElementType::kInt2:
+      return packed_signed(value, index, 2);
     default:
       return 0;
   }

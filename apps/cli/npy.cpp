@@ -135,8 +135,8 @@ Encoded encode(const Value& value) {
   for (const NumpyType& known : kTypes) {
     if (known.type == type) return {known.descr, {}, true};
   }
-  if (type == ElementType::kInt4) return {"|i1", widen<int8_t>(value)};
-  if (type == ElementType::kUint4) return {"|u1", widen<uint8_t>(value)};
+  if (type == ElementType::kInt4 || type == ElementType::kInt2) return {"|i1", widen<int8_t>(value)};
+  if (type == ElementType::kUint4 || type == ElementType::kUint2) return {"|u1", widen<uint8_t>(value)};
   if (type != ElementType::kString) return {"<f4", widen<float>(value)};
   std::vector<std::string> fields;
   size_t width = 4;

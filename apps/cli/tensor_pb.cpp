@@ -123,7 +123,7 @@ class Parser {
 
   Value make_value() {
     const auto type = static_cast<ElementType>(type_);
-    if (type_ < 1 || type_ > static_cast<int64_t>(ElementType::kFloat8E8M0))
+    if (type_ < 1 || type_ > static_cast<int64_t>(ElementType::kInt2))
       reject(fmt::format("expected a TensorProto with an element type of ONNX, found type number {}", type_));
     const auto elements = count_elements(shape_);
     if (!elements)

@@ -44,6 +44,8 @@ enum class ElementType : uint8_t {
   kInt4 = 22,
   kFloat4E2M1 = 23,
   kFloat8E8M0 = 24,
+  kUint2 = 25,
+  kInt2 = 26,
 };
 const char* element_type_name(ElementType type) noexcept;
 

@@ -3,6 +3,7 @@
 // An operator is a table of plain functions. None of them keeps state; all may be called from many
 // threads. The order in which the engine calls them:
 //   attrs   once per node, at load: reads and checks the attributes.
+//   lower   of an operator that others can stand for: after the first inference they take its place.
 //   infer   types and shapes, on symbolic dimensions at load, on constants for each prepared shape,
 //           and during a run, with the data at hand, for shapes that depend on data.
 //   layout  what changes when axes move (graph/layout.h); region which part of the inputs a part of
@@ -190,6 +191,7 @@ class InferContext : public NodeContext {
   std::vector<Dim> broadcast(std::span<const Dim> a, std::span<const Dim> b) const;
 
   BumpArena& arena() { return arena_; }
+  DimPool& pool() { return pool_; }
 
   static constexpr size_t kMaxKnownValues = 1024;
   static constexpr size_t kMaxRank = 64;
@@ -444,6 +446,7 @@ inline constexpr size_t kAnyNumber = 1u << 20;
 
 // Ours: fused forms that passes make. A file may name them too, so they check what they are given.
 inline constexpr std::string_view kPlimsollDomain = "ai.plimsoll";
+inline constexpr std::string_view kMicrosoftDomain = "com.microsoft";
 
 struct OpDef {
   std::string_view domain = "";  // "" is ai.onnx
@@ -468,6 +471,10 @@ struct OpDef {
   bool channels_last = false;                 // exists in our domain too, with an attribute of that name
   uint32_t optional_inputs = 0;               // bit i: input i, below inputs.least, may be absent
   uint32_t unaligned_inputs = 0;  // bit i: run reads input i bytewise, so a weight at any address will do
+  void (*lower)(LowerContext&) = nullptr;  // writes other operators in its place (graph/lowering.h): no run
+  // Another name of that operator in that version: it takes the place of all but domain and name.
+  const OpDef* same_as = nullptr;
+  int same_version = 0;
 };
 
 }  // namespace plimsoll

@@ -5,6 +5,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/parallel.h"
+#include "tensor/small_types.h"
 
 namespace plimsoll::kernels {
 
@@ -251,6 +252,25 @@ void fill(std::byte* target, int64_t count, const std::byte* value, size_t width
     std::memcpy(static_cast<void*>(&element), value, sizeof(element));
     std::fill_n(reinterpret_cast<decltype(element)*>(target), count, element);
   });
+}
+
+void strided_copy_bits(std::byte* target, int64_t target_at, const std::byte* source, int64_t source_at,
+                       const CopyShape& shape, int bits) {
+  if (shape.empty) return;
+  int64_t at[CopyShape::kMaxAxes] = {};
+  for (;;) {
+    set_packed_bits(target, bits, target_at, packed_bits(source, bits, source_at));
+    size_t axis = 0;
+    for (; axis < shape.rank; ++axis) {
+      source_at += shape.source[axis];
+      target_at += shape.target[axis];
+      if (++at[axis] < shape.dims[axis]) break;
+      source_at -= shape.source[axis] * shape.dims[axis];
+      target_at -= shape.target[axis] * shape.dims[axis];
+      at[axis] = 0;
+    }
+    if (axis == shape.rank) return;
+  }
 }
 
 }  // namespace plimsoll::kernels

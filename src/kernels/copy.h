@@ -26,6 +26,11 @@ struct CopyShape {
 void strided_copy(std::byte* target, const std::byte* source, const CopyShape& shape, size_t width,
                   int threads);
 
+// The same for elements of 2 or 4 bits that share bytes, one by one; counted from element `target_at` and
+// `source_at`. The other bits of the target's bytes stay.
+void strided_copy_bits(std::byte* target, int64_t target_at, const std::byte* source, int64_t source_at,
+                       const CopyShape& shape, int bits);
+
 // Writes `count` copies of the element at `value`.
 void fill(std::byte* target, int64_t count, const std::byte* value, size_t width);
 

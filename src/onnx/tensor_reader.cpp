@@ -51,7 +51,7 @@ uint32_t typed_field_of(ElementType type) {
 // How many numbers of its typed field make up the tensor: complex elements take two, four-bit ones half.
 int64_t typed_values(ElementType type, int64_t elements) {
   if (type == ElementType::kComplex64 || type == ElementType::kComplex128) return checked_mul(elements, 2);
-  return element_bits(type) == 4 ? ceil_div(elements, 2) : elements;
+  return element_bits(type) < 8 ? element_bytes(type, elements) : elements;
 }
 
 int64_t parse_number(std::string_view subject, const char* key, std::string_view text) {

@@ -44,9 +44,13 @@ kernels::Activation read_activation(AttrContext& c) {
   c.reject("attribute 'activation': '{}' is unknown", name);
 }
 
-float apply_activation(kernels::Activation f, float x) {
-  const auto clip = [](float value, float low, float high) {
-    const float raised = value < low ? low : value;
+namespace {
+
+template <typename T>
+T apply(kernels::Activation f, T x) {
+  const T a = f.a, b = f.b;
+  const auto clip = [](T value, T low, T high) {
+    const T raised = value < low ? low : value;
     return raised > high ? high : raised;
   };
   switch (f.kind) {
@@ -55,9 +59,9 @@ float apply_activation(kernels::Activation f, float x) {
     case Kind::kRelu:
       return x < 0 ? 0 : x;
     case Kind::kLeakyRelu:
-      return x < 0 ? f.a * x : x;
+      return x < 0 ? a * x : x;
     case Kind::kClip:
-      return clip(x, f.a, f.b);
+      return clip(x, a, b);
     case Kind::kSigmoid:
       return 1 / (1 + std::exp(-x));
     case Kind::kSilu:
@@ -65,13 +69,22 @@ float apply_activation(kernels::Activation f, float x) {
     case Kind::kTanh:
       return std::tanh(x);
     case Kind::kGelu:
-      return 0.5f * x * (1 + std::erf(x * 0.70710678f));
+      return T{0.5} * x * (1 + std::erf(x * static_cast<T>(0.70710678118654752440)));
     case Kind::kHardSigmoid:
-      return clip(f.a * x + f.b, 0, 1);
+      return clip(a * x + b, 0, 1);
     case Kind::kHardSwish:
-      return x * clip(x / 6 + 0.5f, 0, 1);
+      return x * clip(x / 6 + T{0.5}, 0, 1);
   }
   return x;
+}
+
+}  // namespace
+
+float apply_activation(kernels::Activation f, float x) {
+  return apply(f, x);
+}
+double apply_activation(kernels::Activation f, double x) {
+  return apply(f, x);
 }
 
 }  // namespace plimsoll

@@ -12,5 +12,6 @@ kernels::Activation read_activation(AttrContext& c);
 
 // The same function on one number.
 float apply_activation(kernels::Activation f, float x);
+double apply_activation(kernels::Activation f, double x);
 
 }  // namespace plimsoll

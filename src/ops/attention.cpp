@@ -1,15 +1,28 @@
-#include "ops/attention.h"
-
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
-#include "kernels/gemm.h"
+#include "ops/attention_core.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
 namespace {
 
-constexpr size_t kQ = kAttentionQ, kK = kAttentionK, kV = kAttentionV;
+constexpr size_t kQ = 0, kK = 1, kV = 2, kMask = 3, kPastK = 4, kPastV = 5, kValid = 6;
+
+struct AttentionAttrs {
+  int64_t q_heads = 0, kv_heads = 0;  // of 3-D inputs
+  bool causal = false;
+  int64_t left = -1, right = -1;
+  ScoresStage stage = ScoresStage::kProducts;  // of output 3
+  bool has_scale = false, double_softmax = false;
+  float scale = 0, softcap = 0;
+};
+
+// Sizes as dimensions, for 3-D and 4-D inputs alike.
+struct AttentionShape {
+  Dim batch, q_heads, kv_heads, queries, keys, past, head, value_head;
+  Dim total() const { return past + keys; }
+};
 
 int64_t read_window_size(AttrContext& c, std::string_view name) {
   const int64_t size = c.integer(name, -1);
@@ -27,9 +40,11 @@ const void* attrs(AttrContext& c) {
   a->has_scale = c.has("scale");
   if (a->has_scale) a->scale = c.real("scale");
   a->softcap = c.real("softcap", 0.0f);
-  a->scores_mode = c.integer("qk_matmul_output_mode", 0);
-  if (a->scores_mode < 0 || a->scores_mode > 3)
-    c.reject("attribute 'qk_matmul_output_mode': expected 0 to 3, found {}", a->scores_mode);
+  const int64_t mode = c.integer("qk_matmul_output_mode", 0);
+  if (mode < 0 || mode > 3) c.reject("attribute 'qk_matmul_output_mode': expected 0 to 3, found {}", mode);
+  constexpr ScoresStage kModes[] = {ScoresStage::kProducts, ScoresStage::kCapped, ScoresStage::kMasked,
+                                    ScoresStage::kProbabilities};
+  a->stage = kModes[mode];
   // Float at least is what softmax is computed in, whatever less is asked for.
   const int64_t precision = c.integer("softmax_precision", 1);
   if (precision < 0 || precision > 31 || !kFloatTypes.contains(static_cast<ElementType>(precision)))
@@ -44,25 +59,44 @@ const void* attrs(AttrContext& c) {
 }
 
 bool has_past(const NodeContext& c) {
-  return c.has_input(kAttentionPastK);
+  return c.has_input(kPastK);
+}
+
+// Ranks of Q, K and V, and of past keys, must be known.
+AttentionShape attention_shape(const NodeContext& c) {
+  const auto& a = c.attrs<AttentionAttrs>();
+  const auto q = c.dims(kQ), k = c.dims(kK), v = c.dims(kV);
+  AttentionShape s;
+  s.batch = q[0];
+  s.past = has_past(c) ? c.dims(kPastK)[2] : Dim(0);
+  if (q.size() == 3) {
+    s.q_heads = a.q_heads, s.kv_heads = a.kv_heads;
+    s.queries = q[1], s.keys = k[1];
+    s.head = floor_div(q[2], s.q_heads), s.value_head = floor_div(v[2], s.kv_heads);
+  } else {
+    s.q_heads = q[1], s.kv_heads = k[1];
+    s.queries = q[2], s.keys = k[2];
+    s.head = q[3], s.value_head = v[3];
+  }
+  return s;
 }
 
 void check_types(const InferContext& c) {
   c.expect_type(kQ, kFloatTypes);
   c.expect_same_type(kQ, kK);
   c.expect_type(kV, kFloatTypes);
-  if (c.has_input(kAttentionMask)) c.expect_type(kAttentionMask, kNumericTypes | kBoolType);
-  if (c.has_input(kAttentionPastK) != c.has_input(kAttentionPastV))
+  if (c.has_input(kMask)) c.expect_type(kMask, kNumericTypes | kBoolType);
+  if (c.has_input(kPastK) != c.has_input(kPastV))
     c.reject("past_key and past_value are given together or not at all");
   if (has_past(c)) {
-    c.expect_same_type(kQ, kAttentionPastK);
-    c.expect_same_type(kV, kAttentionPastV);
-    c.expect_rank(kAttentionPastK, 4, 4);
-    c.expect_rank(kAttentionPastV, 4, 4);
+    c.expect_same_type(kQ, kPastK);
+    c.expect_same_type(kV, kPastV);
+    c.expect_rank(kPastK, 4, 4);
+    c.expect_rank(kPastV, 4, 4);
   }
-  if (!c.has_input(kAttentionValid)) return;
-  c.expect_type(kAttentionValid, types(ElementType::kInt64));
-  c.expect_rank(kAttentionValid, 1, 1);
+  if (!c.has_input(kValid)) return;
+  c.expect_type(kValid, types(ElementType::kInt64));
+  c.expect_rank(kValid, 1, 1);
   if (has_past(c)) c.reject("nonpad_kv_seqlen cannot be combined with past_key and past_value");
 }
 
@@ -104,14 +138,13 @@ void check_shape(const InferContext& c, const AttentionShape& s) {
     const Dim expected[] = {s.batch, s.kv_heads, s.past, head};
     for (size_t d = 0; d < 4; ++d) unify(c, c.dims(i)[d], expected[d]);
   };
-  check_past(kAttentionPastK, s.head);
-  check_past(kAttentionPastV, s.value_head);
-  if (c.has_input(kAttentionValid) && c.ranked(kAttentionValid))
-    unify(c, c.dims(kAttentionValid)[0], s.batch);
-  if (!c.has_input(kAttentionMask) || !c.ranked(kAttentionMask)) return;
-  c.expect_rank(kAttentionMask, 1, 4);
+  check_past(kPastK, s.head);
+  check_past(kPastV, s.value_head);
+  if (c.has_input(kValid) && c.ranked(kValid)) unify(c, c.dims(kValid)[0], s.batch);
+  if (!c.has_input(kMask) || !c.ranked(kMask)) return;
+  c.expect_rank(kMask, 1, 4);
   const Dim full[] = {s.batch, s.q_heads, s.queries, s.total()};
-  const auto mask = c.dims(kAttentionMask);
+  const auto mask = c.dims(kMask);
   for (size_t i = 0; i < mask.size(); ++i) {
     const Dim expected = full[4 - mask.size() + i], found = mask[i];
     if (!found.is_constant() || !expected.is_constant() || found == Dim(1) || found == expected) continue;
@@ -124,7 +157,7 @@ void check_shape(const InferContext& c, const AttentionShape& s) {
 void infer(InferContext& c) {
   check_types(c);
   const bool ranked = c.ranked(kQ) && c.ranked(kK) && c.ranked(kV) &&
-                      (!has_past(c) || (c.ranked(kAttentionPastK) && c.ranked(kAttentionPastV)));
+                      (!has_past(c) || (c.ranked(kPastK) && c.ranked(kPastV)));
   if (!ranked) {
     for (size_t i : {0, 1, 2, 3}) c.set_unranked_output(i, c.type(i == 2 ? kV : kQ));
     return;
@@ -140,82 +173,83 @@ void infer(InferContext& c) {
   c.set_output(3, c.type(kQ), std::vector<Dim>{s.batch, s.q_heads, s.queries, s.total()});
 }
 
-const void* select(SelectContext& c) {
-  if (!c.ranked(kQ) || !c.ranked(kK) || !c.ranked(kV)) return nullptr;
-  const Dim width = computes_in_double(c.type(kQ), c.type(kV)) ? 8 : 4;
-  c.scratch(Dim(c.threads) * attention_layout(c).total() * width);
-  return nullptr;
+bool in_double(ElementType q, ElementType v) {
+  return q == ElementType::kDouble || v == ElementType::kDouble;
 }
 
-const void* bind(BindContext& c) {
+const void* select(SelectContext& c) {
+  if (!c.ranked(kQ) || !c.ranked(kK) || !c.ranked(kV) || (has_past(c) && !c.ranked(kPastK))) return nullptr;
   const AttentionShape s = attention_shape(c);
-  const AttentionLayout l = attention_layout(c);
-  auto* b = c.make<BoundAttention>();
-  b->batch = s.batch.value(), b->q_heads = s.q_heads.value(), b->kv_heads = s.kv_heads.value();
-  b->queries = s.queries.value(), b->keys = s.keys.value(), b->past = s.past.value();
-  b->head = s.head.value(), b->value_head = s.value_head.value();
-  b->scores = l.scores.value(), b->query = l.query.value(), b->result = l.result.value();
-  b->key_copy = l.keys.value(), b->value_copy = l.values.value();
-  b->packed_keys = l.packed_keys.value(), b->packed_values = l.packed_values.value();
-  b->per_thread = l.total().value();
-  b->packs = b->packed_keys > 0;
-  return b;
+  AttentionNeeds n{s.batch, s.queries, s.total(), s.head, s.value_head};
+  n.in_double = in_double(c.type(kQ), c.type(kV));
+  const ElementType wide = n.in_double ? ElementType::kDouble : ElementType::kFloat;
+  n.copies_query = n.copies_result = c.type(kQ) != wide;
+  // Keys and values in one piece and in the right type are read where they are.
+  n.copies_keys = c.type(kQ) != wide || (has_past(c) && !c.has_output(1));
+  n.copies_values = c.type(kV) != wide || (has_past(c) && !c.has_output(2));
+  return choose_attention(c, n);
+}
+
+HeadRows rows(const TensorView& view, int64_t heads) {
+  return view.rank() == 3 ? rows_of_flat(view, view.dims[2] / heads) : rows_of_heads(view);
+}
+
+void set_sizes(const RunContext& c, AttentionProblem& p) {
+  const auto& a = c.attrs<AttentionAttrs>();
+  const TensorView &q = c.inputs[kQ], &k = c.inputs[kK], &v = c.inputs[kV];
+  const bool flat = q.rank() == 3;
+  p.batch = q.dims[0];
+  p.q_heads = flat ? a.q_heads : q.dims[1];
+  p.kv_heads = flat ? a.kv_heads : k.dims[1];
+  p.queries = q.dims[flat ? 1 : 2];
+  p.keys = k.dims[flat ? 1 : 2];
+  p.head = flat ? q.dims[2] / a.q_heads : q.dims[3];
+  p.value_head = flat ? v.dims[2] / a.kv_heads : v.dims[3];
+  p.q = rows(q, p.q_heads), p.k = rows(k, p.kv_heads), p.v = rows(v, p.kv_heads);
+  p.y = rows(c.outputs[0], p.q_heads);
+  if (c.has_input(kPastK)) {
+    p.past_k = rows_of_heads(c.inputs[kPastK]);
+    p.past_v = rows_of_heads(c.inputs[kPastV]);
+  }
+  if (c.has_output(1)) p.present_k = rows_of_heads(c.outputs[1]);
+  if (c.has_output(2)) p.present_v = rows_of_heads(c.outputs[2]);
+}
+
+void set_lengths(const RunContext& c, AttentionProblem& p) {
+  const int64_t past = c.has_input(kPastK) ? c.inputs[kPastK].dims[2] : 0, total = past + p.keys;
+  p.present_rows = total;
+  for (int64_t b = 0; b < p.batch; ++b) {
+    p.lengths[b] = {past, total, total, past};
+    if (!c.has_input(kValid)) continue;
+    const int64_t valid = c.inputs[kValid].as<int64_t>()[b];
+    if (valid < 0 || valid > total)
+      fail(ErrorCode::kInvalidArgument, "{}: nonpad_kv_seqlen[{}] is {}, expected 0 to {}", c.node->label(),
+           b, valid, total);
+    p.lengths[b].visible = valid;
+    p.lengths[b].position = valid - p.queries;
+  }
+  if (c.has_input(kMask)) p.mask = broadcast_mask(c.inputs[kMask], total);
+}
+
+void run(const RunContext& c) {
+  const auto& a = c.attrs<AttentionAttrs>();
+  AttentionProblem p(c, c.choice<AttentionChoice>());
+  set_sizes(c, p);
+  set_lengths(c, p);
+  if (a.has_scale) p.scale = a.scale;
+  p.softcap = a.softcap;
+  p.causal = a.causal, p.left = a.left, p.right = a.right;
+  p.double_softmax = a.double_softmax;
+  if (c.has_output(3)) p.scores = {a.stage, &c.outputs[3], -std::numeric_limits<double>::infinity()};
+  run_attention_core(p);
 }
 
 Cost cost(const NodeContext& c) {
   const AttentionShape s = attention_shape(c);
-  const double pairs = static_cast<double>((s.batch * s.q_heads).value()) *
-                       static_cast<double>(s.queries.value()) * static_cast<double>(s.total().value());
-  const double operations = pairs * (2.0 * static_cast<double>((s.head + s.value_head).value()) + 20);
-  return {static_cast<int64_t>(std::min(operations, 9e18)), tensor_bytes(c)};
+  return attention_cost(c, s.batch * s.q_heads, s.queries, s.total(), s.head + s.value_head);
 }
 
 }  // namespace
-
-bool computes_in_double(ElementType q, ElementType v) {
-  return q == ElementType::kDouble || v == ElementType::kDouble;
-}
-
-AttentionShape attention_shape(const NodeContext& c) {
-  const auto& a = c.attrs<AttentionAttrs>();
-  const auto q = c.dims(kQ), k = c.dims(kK), v = c.dims(kV);
-  AttentionShape s;
-  s.batch = q[0];
-  s.past = has_past(c) ? c.dims(kAttentionPastK)[2] : Dim(0);
-  if (q.size() == 3) {
-    s.q_heads = a.q_heads, s.kv_heads = a.kv_heads;
-    s.queries = q[1], s.keys = k[1];
-    s.head = floor_div(q[2], s.q_heads), s.value_head = floor_div(v[2], s.kv_heads);
-  } else {
-    s.q_heads = q[1], s.kv_heads = k[1];
-    s.queries = q[2], s.keys = k[2];
-    s.head = q[3], s.value_head = v[3];
-  }
-  return s;
-}
-
-AttentionLayout attention_layout(const NodeContext& c) {
-  const AttentionShape s = attention_shape(c);
-  const bool in_double = computes_in_double(c.type(kQ), c.type(kV));
-  const ElementType wide = in_double ? ElementType::kDouble : ElementType::kFloat;
-  const auto aligned = [](Dim count) { return ceil_div(count, Dim(16)) * Dim(16); };
-  const Dim rows = s.queries.is_constant() ? Dim(std::min(s.queries.value(), kAttentionTile))
-                                           : min(s.queries, Dim(kAttentionTile));
-  AttentionLayout l;
-  l.scores = aligned(rows * s.total());
-  l.query = c.type(kQ) == wide ? Dim(0) : aligned(rows * s.head);
-  l.result = c.type(kQ) == wide ? Dim(0) : aligned(rows * s.value_head);
-  // Keys and values in one piece and in the right type are read where they are.
-  const bool pieces = has_past(c);
-  if (c.type(kQ) != wide || (pieces && !c.has_output(1))) l.keys = aligned(s.total() * s.head);
-  if (c.type(kV) != wide || (pieces && !c.has_output(2))) l.values = aligned(s.total() * s.value_head);
-  const bool few = s.queries.is_constant() && s.queries.value() < kAttentionFewQueries;
-  if (in_double || few) return l;
-  const Dim panel = kernels::packed_b_format();
-  l.packed_keys = aligned(ceil_div(s.total(), panel) * panel * s.head);
-  l.packed_values = aligned(ceil_div(s.value_head, panel) * panel * s.total());
-  return l;
-}
 
 extern const OpDef op_attention = {
     .name = "Attention",
@@ -224,8 +258,7 @@ extern const OpDef op_attention = {
     .attrs = attrs,
     .infer = infer,
     .select = select,
-    .bind = bind,
-    .run = run_attention,
+    .run = run,
     .cost = cost,
 };
 

@@ -4,10 +4,6 @@
 namespace plimsoll {
 namespace {
 
-struct CastAttrs {
-  ElementType to = ElementType::kUndefined;
-};
-
 // Before opset 6 the type is given by name.
 ElementType type_by_name(AttrContext& c, std::string_view name) {
   constexpr std::pair<std::string_view, ElementType> kNames[] = {
@@ -32,8 +28,7 @@ const void* attrs(AttrContext& c) {
   if (to < 0 || to > 1000 || !is_known_type(static_cast<int>(to)))
     c.reject("attribute 'to': {} is not an element type", to);
   a->to = static_cast<ElementType>(to);
-  if (c.opset() >= 19) c.ignore("saturate");    // about float8 only
-  if (c.opset() >= 24) c.ignore("round_mode");  // likewise
+  read_cast_rules(c, *a);
   return a;
 }
 

@@ -3,14 +3,26 @@
 #include <charconv>
 #include <cstring>
 
+#include "kernels/convert.h"
 #include "ops/elementwise.h"
 
 namespace plimsoll {
 
+void read_cast_rules(AttrContext& c, CastAttrs& attrs) {
+  attrs.rules.saturate_infinity = c.opset() >= 24;
+  if (c.opset() >= 19) attrs.rules.saturate = c.integer("saturate", 1) != 0;
+  if (c.opset() < 24) return;
+  const std::string_view mode = c.text("round_mode", "up");
+  if (mode != "up" && mode != "down" && mode != "nearest")
+    c.reject("attribute 'round_mode': expected up, down or nearest, found '{}'", mode);
+  attrs.rules.rounding = mode == "up"     ? E8M0Rounding::kUp
+                         : mode == "down" ? E8M0Rounding::kDown
+                                          : E8M0Rounding::kNearest;
+}
+
 void infer_cast(InferContext& c, ElementType to) {
   c.expect_type(0, kCastTypes);
-  if (!kCastTypes.contains(to))
-    fail(ErrorCode::kNotImplemented, "{}: cast to {}", c.node().label(), element_type_name(to));
+  if (!kCastTypes.contains(to)) c.reject("expected another type than {} to cast to", element_type_name(to));
   set_output_like(c, 0, to, 0);
   if (!is_integer(to) || !c.ranked(0)) return;
   const auto values = known_values(c, 0);
@@ -23,7 +35,8 @@ void infer_cast(InferContext& c, ElementType to) {
 
 namespace {
 
-// Every conversion goes through one of three carriers, so that there are 13 + 39 loops and not 169.
+// Every conversion without a kernel goes through one of three carriers, so that there are few loops and not
+// the square of the types.
 constexpr int64_t kChunk = 512;
 union Carrier {
   double real[kChunk];
@@ -33,11 +46,29 @@ union Carrier {
 enum class CarrierKind { kReal, kInteger, kNatural };
 
 CarrierKind carrier_of(ElementType type) {
-  if (is_float(type)) return CarrierKind::kReal;
+  if (is_float(type) || is_small_float(type)) return CarrierKind::kReal;
   return type == ElementType::kUint64 ? CarrierKind::kNatural : CarrierKind::kInteger;
 }
 
+// The bits of elements that are not whole C++ types.
+void load_small(const TensorView& from, int64_t start, int64_t count, Carrier& carrier) {
+  const int bits = element_bits(from.type);
+  float table[256];
+  if (is_small_float(from.type)) decode_table(from.type, table);
+  for (int64_t i = 0; i < count; ++i) {
+    if (!is_small_float(from.type)) {
+      carrier.integer[i] = integer_at(from.type, from.data, start + i);
+    } else {
+      const unsigned pattern =
+          bits == 8 ? from.as<uint8_t>()[start + i] : packed_bits(from.data, bits, start + i);
+      carrier.real[i] = static_cast<double>(table[pattern]);
+    }
+  }
+}
+
 void load(const TensorView& from, int64_t start, int64_t count, Carrier& carrier) {
+  if (is_small_float(from.type) || is_small_integer(from.type))
+    return load_small(from, start, count, carrier);
   visit_bool_or_numeric(from.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* x = from.as<T>() + start;
@@ -57,7 +88,31 @@ void load(const TensorView& from, int64_t start, int64_t count, Carrier& carrier
 }
 
 template <typename C>
-void store(const C* carrier, const TensorView& to, int64_t start, int64_t count) {
+void store_small(const SmallFloatRules& rules, const C* carrier, const TensorView& to, int64_t start,
+                 int64_t count) {
+  const int bits = element_bits(to.type);
+  for (int64_t i = 0; i < count; ++i) {
+    unsigned pattern;
+    if (is_small_float(to.type)) {
+      pattern = encode_small_float(to.type, static_cast<double>(carrier[i]), rules);
+    } else if constexpr (std::is_same_v<C, double>) {
+      pattern = static_cast<unsigned>(cast_to_integer<int64_t>(std::rint(carrier[i])));
+    } else {
+      pattern = static_cast<unsigned>(carrier[i]);
+    }
+    if (bits == 8) {
+      to.as<uint8_t>()[start + i] = static_cast<uint8_t>(pattern);
+    } else {
+      set_packed_bits(to.data, bits, start + i, pattern);
+    }
+  }
+}
+
+template <typename C>
+void store(const SmallFloatRules& rules, const C* carrier, const TensorView& to, int64_t start,
+           int64_t count) {
+  if (is_small_float(to.type) || is_small_integer(to.type))
+    return store_small(rules, carrier, to, start, count);
   if (to.type == ElementType::kBool) {
     for (int64_t i = 0; i < count; ++i) to.as<uint8_t>()[start + i] = carrier[i] != 0;
     return;
@@ -75,14 +130,15 @@ void store(const C* carrier, const TensorView& to, int64_t start, int64_t count)
   });
 }
 
-void store_any(CarrierKind kind, const Carrier& carrier, const TensorView& to, int64_t start, int64_t count) {
+void store_any(const SmallFloatRules& rules, CarrierKind kind, const Carrier& carrier, const TensorView& to,
+               int64_t start, int64_t count) {
   switch (kind) {
     case CarrierKind::kReal:
-      return store(carrier.real, to, start, count);
+      return store(rules, carrier.real, to, start, count);
     case CarrierKind::kInteger:
-      return store(carrier.integer, to, start, count);
+      return store(rules, carrier.integer, to, start, count);
     case CarrierKind::kNatural:
-      return store(carrier.natural, to, start, count);
+      return store(rules, carrier.natural, to, start, count);
   }
 }
 
@@ -105,6 +161,12 @@ StringRef print(const TensorView& from, int64_t i, TextMemory& memory) {
     return keep({buffer, static_cast<size_t>(end - buffer)});
   };
   if (from.type == ElementType::kBool) return keep(from.as<uint8_t>()[i] != 0 ? "1" : "0");
+  if (is_small_integer(from.type)) return number(integer_at(from.type, from.data, i));
+  if (is_small_float(from.type)) {
+    const int bits = element_bits(from.type);
+    return number(
+        decode_small_float(from.type, bits == 8 ? from.as<uint8_t>()[i] : packed_bits(from.data, bits, i)));
+  }
   if (is_float(from.type))
     return visit_float(from.type, [&](auto tag) {
       return number(load_element(from.as<typename decltype(tag)::type>()[i]));
@@ -147,11 +209,13 @@ double parse_real(const Node& node, std::string_view text) {
   return value;
 }
 
-void parse(const Node& node, std::string_view raw, const TensorView& to, int64_t i) {
+void parse(const Node& node, const SmallFloatRules& rules, std::string_view raw, const TensorView& to,
+           int64_t i) {
   const std::string_view text = trimmed(raw);
   Carrier carrier;
-  if (is_integer(to.type) && parse_all(text, carrier.integer[0])) return store(carrier.integer, to, i, 1);
-  if (is_integer(to.type) && parse_all(text, carrier.natural[0])) return store(carrier.natural, to, i, 1);
+  const bool integer = is_integer(to.type) || is_small_integer(to.type);
+  if (integer && parse_all(text, carrier.integer[0])) return store(rules, carrier.integer, to, i, 1);
+  if (integer && parse_all(text, carrier.natural[0])) return store(rules, carrier.natural, to, i, 1);
   if (to.type == ElementType::kFloat) {  // rounded once
     float value;
     if (parse_all(text, value)) {
@@ -160,7 +224,7 @@ void parse(const Node& node, std::string_view raw, const TensorView& to, int64_t
     }
   }
   carrier.real[0] = parse_real(node, text);
-  store(carrier.real, to, i, 1);
+  store(rules, carrier.real, to, i, 1);
 }
 
 }  // namespace
@@ -169,6 +233,9 @@ void run_cast(const RunContext& c) {
   const TensorView& from = c.inputs[0];
   const TensorView& to = c.outputs[0];
   const int64_t count = from.elements();
+  const SmallFloatRules& rules = c.attrs<CastAttrs>().rules;
+  if (element_bits(to.type) < 8 && from.data != to.data)
+    clear_padding_bits(to.data, element_bits(to.type), count);
   if (from.type == to.type && from.type != ElementType::kBool) {
     std::memmove(to.data, from.data, static_cast<size_t>(to.bytes()));
     return;
@@ -178,7 +245,7 @@ void run_cast(const RunContext& c) {
     return;
   }
   if (from.type == ElementType::kString) {
-    for (int64_t i = 0; i < count; ++i) parse(*c.node, from.as<StringRef>()[i].view(), to, i);
+    for (int64_t i = 0; i < count; ++i) parse(*c.node, rules, from.as<StringRef>()[i].view(), to, i);
     return;
   }
   const CarrierKind kind = carrier_of(from.type);
@@ -186,8 +253,12 @@ void run_cast(const RunContext& c) {
     Carrier carrier;
     const int64_t start = chunk * kChunk;
     const int64_t n = std::min(kChunk, count - start);
+    if (element_bits(from.type) >= 8 && element_bits(to.type) >= 8) {
+      const int64_t x = start * element_bits(from.type) / 8, y = start * element_bits(to.type) / 8;
+      if (kernels::convert(from.type, from.data + x, to.type, to.data + y, n)) return;
+    }
     load(from, start, n, carrier);
-    store_any(kind, carrier, to, start, n);
+    store_any(rules, kind, carrier, to, start, n);
   });
 }
 

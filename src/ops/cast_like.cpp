@@ -5,9 +5,9 @@ namespace plimsoll {
 namespace {
 
 const void* attrs(AttrContext& c) {
-  if (c.opset() >= 19) c.ignore("saturate");    // about float8 only
-  if (c.opset() >= 24) c.ignore("round_mode");  // likewise
-  return nullptr;
+  CastAttrs* a = c.make<CastAttrs>();
+  read_cast_rules(c, *a);
+  return a;
 }
 
 void infer(InferContext& c) {

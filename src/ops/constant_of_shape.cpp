@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "ops/movement.h"
+#include "tensor/small_types.h"
 
 namespace plimsoll {
 namespace {
@@ -10,7 +11,7 @@ struct Attrs {
   alignas(16) std::byte value[16] = {};
 };
 
-constexpr TypeSet kValueTypes = kAllTypes;
+constexpr TypeSet kValueTypes = kViewTypes;
 
 const void* attrs(AttrContext& c) {
   Attrs* a = c.make<Attrs>();
@@ -21,7 +22,7 @@ const void* attrs(AttrContext& c) {
   if (value->view().elements() != 1)
     c.reject("value: expected one element, found shape {}", to_string(value->dims));
   a->type = value->type;
-  std::memcpy(a->value, value->bytes.data(), width_of(a->type));
+  std::memcpy(a->value, value->bytes.data(), value->bytes.size());
   return a;
 }
 
@@ -48,6 +49,10 @@ void infer(InferContext& c) {
 
 void run(const RunContext& c) {
   const Attrs& a = c.attrs<Attrs>();
+  if (const int bits = element_bits(a.type); bits < 8) {
+    const TensorView& y = c.outputs[0];
+    return fill_packed(y.data, bits, y.elements(), packed_bits(a.value, bits, 0));
+  }
   kernels::fill(c.outputs[0].data, c.outputs[0].elements(), a.value, width_of(a.type));
 }
 

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "ops/layout.h"
+#include "ops/movement.h"
 #include "ops/region.h"
 #include "ops/sequences.h"
 
@@ -8,7 +9,7 @@ namespace plimsoll {
 namespace {
 
 void infer(InferContext& c) {
-  if (c.input(0).type.kind == ValueKind::kTensor) c.expect_type(0, kAllTypes);
+  if (c.input(0).type.kind == ValueKind::kTensor) c.expect_type(0, kViewTypes);
   c.set_output_facts(0, c.input(0));
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "graph/op_def.h"
+#include "ops/movement.h"
 #include "ops/sequences.h"
 
 namespace plimsoll {
@@ -61,7 +62,7 @@ void infer(InferContext& c) {
   const size_t carried = c.input_count() - 2;
   std::vector<Facts> inputs = {scalar(c, ElementType::kInt64), scalar(c, ElementType::kBool)};
   for (size_t i = 0; i < carried; ++i) {
-    if (c.input(i + 2).type.kind == ValueKind::kTensor) c.expect_type(i + 2, kAllTypes);
+    if (c.input(i + 2).type.kind == ValueKind::kTensor) c.expect_type(i + 2, kViewTypes);
     Facts facts;
     facts.type = c.input(i + 2).type;
     inputs.push_back(facts);
@@ -84,6 +85,9 @@ void infer(InferContext& c) {
     const TypeInfo& element = outputs[i + 1].type;
     if (element.kind != ValueKind::kTensor)
       c.reject("scan output {}: expected a tensor, found {}", i - carried, to_string(element));
+    if (kPackedTypes.contains(element.type))
+      fail(ErrorCode::kNotImplemented, "{}: scan output {} of type {}", c.node().label(), i - carried,
+           element_type_name(element.type));
     if (!element.ranked) {
       c.set_unranked_output(i, element.type);
       continue;

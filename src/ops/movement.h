@@ -11,8 +11,10 @@
 namespace plimsoll {
 
 // What operators that never touch single elements can carry.
-inline constexpr TypeSet kViewTypes =
-    kAllTypes | types(ElementType::kUint4, ElementType::kInt4, ElementType::kFloat4E2M1);
+inline constexpr TypeSet kPackedTypes =
+    types(ElementType::kUint4, ElementType::kInt4, ElementType::kFloat4E2M1, ElementType::kUint2,
+          ElementType::kInt2);
+inline constexpr TypeSet kViewTypes = kAllTypes | kPackedTypes;
 
 // Bytes of one element of a type in kAllTypes.
 inline size_t width_of(ElementType type) {

@@ -4,6 +4,7 @@
 #include "ops/layout.h"
 #include "ops/movement.h"
 #include "ops/region.h"
+#include "tensor/small_types.h"
 
 namespace plimsoll {
 namespace {
@@ -68,7 +69,7 @@ std::optional<std::vector<std::pair<Dim, Dim>>> known_pads(InferContext& c) {
 }
 
 void expect_inputs(InferContext& c) {
-  c.expect_type(0, kAllTypes);
+  c.expect_type(0, kViewTypes);
   if (c.has_input(1)) {
     c.expect_type(1, types(ElementType::kInt64));
     known_length(c, 1);
@@ -162,6 +163,11 @@ void pad_constant(const RunContext& c, const std::byte* value) {
     source *= axis.dim;
     target *= out.dims[i];
   }
+  if (const int bits = element_bits(in.type); bits < 8) {
+    fill_packed(out.data, bits, out.elements(), packed_bits(value, bits, 0));
+    if (copied > 0) kernels::strided_copy_bits(out.data, target_offset, in.data, source_offset, shape, bits);
+    return;
+  }
   if (copied != out.elements()) kernels::fill(out.data, out.elements(), value, width);
   if (copied == 0) return;
   kernels::strided_copy(out.data + target_offset * static_cast<int64_t>(width),
@@ -184,11 +190,31 @@ void pad_mirrored(const RunContext& c, Mode mode, size_t axis_index, const T* in
   }
 }
 
+// Elements that share bytes, one by one.
+void pad_packed(const RunContext& c, Mode mode, size_t axis_index, int64_t in, int64_t out) {
+  const Axis axis = axis_at_run(c, axis_index);
+  const int bits = element_bits(c.inputs[0].type);
+  const int64_t source = stride_of(c.inputs[0].dims, axis_index),
+                target = stride_of(c.outputs[0].dims, axis_index);
+  for (int64_t i = 0; i < c.outputs[0].dims[axis_index]; ++i) {
+    const int64_t from = in + reflected(mode, i - axis.front, axis) * source;
+    if (axis_index + 1 < c.inputs[0].rank()) {
+      pad_packed(c, mode, axis_index + 1, from, out + i * target);
+    } else {
+      set_packed_bits(c.outputs[0].data, bits, out + i, packed_bits(c.inputs[0].data, bits, from));
+    }
+  }
+}
+
 void run(const RunContext& c) {
   const Attrs& a = c.attrs<Attrs>();
   const ElementType type = c.inputs[0].type;
   if (c.outputs[0].elements() == 0) return;
   if (c.inputs[0].rank() == 0) return run_whole(c);
+  if (a.mode != Mode::kConstant && kPackedTypes.contains(type)) {
+    pad_packed(c, a.mode, 0, 0, 0);
+    return clear_padding_bits(c.outputs[0].data, element_bits(type), c.outputs[0].elements());
+  }
   if (a.mode != Mode::kConstant) {
     visit_width(type, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -198,7 +224,7 @@ void run(const RunContext& c) {
   }
   alignas(16) std::byte value[16] = {};
   if (c.has_input(2)) {
-    std::memcpy(value, c.inputs[2].data, width_of(type));
+    std::memcpy(value, c.inputs[2].data, static_cast<size_t>(element_bytes(type, 1)));
   } else if (a.value != 0) {
     visit_float(type, [&](auto tag) {
       const auto typed = static_cast<typename decltype(tag)::type>(a.value);

@@ -32,6 +32,10 @@ void resolve(Node& node, BumpArena& arena) {
   if (node.op == nullptr)
     fail(ErrorCode::kNotImplemented, "node '{}': operator {}{}{} (opset {}) is not implemented", node.name,
          node.domain, node.domain.empty() ? "" : ".", node.op_type, node.opset);
+  if (node.op->same_as != nullptr) {
+    node.opset = node.op->same_version;
+    node.op = node.op->same_as;
+  }
   check_arity(node, "inputs", node.inputs.size(), node.op->inputs);
   check_arity(node, "outputs", node.outputs.size(), node.op->outputs);
   for (size_t i = 0; i < node.op->inputs.least; ++i) {

@@ -52,19 +52,13 @@ void alias(AliasContext& c) {
   c.overwrite(kCache);
 }
 
-// Half bytes: element i is in byte i / 2, the even one in the low half.
-void copy_halves(std::byte* to, int64_t to_at, const std::byte* from, int64_t from_at, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t source = from_at + i, target = to_at + i;
-    const auto value = (from[source / 2] >> (source % 2 * 4)) & std::byte{15};
-    const int shift = static_cast<int>(target % 2 * 4);
-    to[target / 2] = (to[target / 2] & ~(std::byte{15} << shift)) | (value << shift);
-  }
-}
-
 void copy_elements(ElementType type, std::byte* to, int64_t to_at, const std::byte* from, int64_t from_at,
                    int64_t count) {
-  if (element_bits(type) < 8) return copy_halves(to, to_at, from, from_at, count);
+  if (const int bits = element_bits(type); bits < 8) {
+    kernels::CopyShape shape;
+    shape.add(count, 1, 1);
+    return kernels::strided_copy_bits(to, to_at, from, from_at, shape, bits);
+  }
   const auto width = static_cast<int64_t>(width_of(type));
   std::memcpy(to + to_at * width, from + from_at * width, static_cast<size_t>(count * width));
 }

@@ -3,6 +3,7 @@
 #include "ops/layout.h"
 #include "ops/movement.h"
 #include "ops/region.h"
+#include "tensor/small_types.h"
 
 namespace plimsoll {
 namespace {
@@ -23,7 +24,7 @@ size_t source_axis(const Attrs& a, size_t axis, size_t rank) {
 }
 
 void infer(InferContext& c) {
-  c.expect_type(0, kAllTypes);
+  c.expect_type(0, kViewTypes);
   const Attrs& a = c.attrs<Attrs>();
   if (!c.ranked(0)) {
     if (a.perm.empty()) return c.set_unranked_output(0, c.type(0));
@@ -64,6 +65,10 @@ void run(const RunContext& c) {
   for (size_t i = out.rank(); i-- > 0;) {
     shape.add(out.dims[i], stride_of(in.dims, source_axis(c.attrs<Attrs>(), i, in.rank())), target);
     target *= out.dims[i];
+  }
+  if (const int bits = element_bits(in.type); bits < 8) {
+    kernels::strided_copy_bits(out.data, 0, in.data, 0, shape, bits);
+    return clear_padding_bits(out.data, bits, out.elements());
   }
   kernels::strided_copy(out.data, in.data, shape, width_of(in.type), c.threads);
 }

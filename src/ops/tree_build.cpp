@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 namespace plimsoll {
 namespace {
@@ -175,21 +176,36 @@ TreeRounding rounding_of(const RawTrees& raw, std::span<const uint32_t> order) {
   return up ? TreeRounding::kUp : down ? TreeRounding::kDown : TreeRounding::kNone;
 }
 
-LeafWeights pack_weights(AttrContext& c, const RawTrees& raw) {
-  std::vector<uint32_t> starts(raw.leaves + 1, 0);
-  for (const RawTrees::Weight& weight : raw.weights) ++starts[weight.leaf + 1];
-  const bool one_each =
-      std::all_of(starts.begin() + 1, starts.end(), [](uint32_t count) { return count == 1; });
-  std::partial_sum(starts.begin(), starts.end(), starts.begin());
-  const std::span<uint32_t> targets = c.arena().array<uint32_t>(raw.weights.size());
-  const std::span<double> values = c.arena().array<double>(raw.weights.size());
-  std::vector<uint32_t> next(starts.begin(), starts.end());
-  for (const RawTrees::Weight& weight : raw.weights) {
-    const uint32_t at = next[weight.leaf]++;
-    targets[at] = weight.target;
-    values[at] = weight.value;
+template <typename T>
+std::span<const T> values_of(AttrContext& c, std::span<const RawTrees::Weight> weights) {
+  const std::span<T> values = c.arena().array<T>(weights.size());
+  for (size_t i = 0; i < weights.size(); ++i) values[i] = static_cast<T>(weights[i].value);
+  return values;
+}
+
+LeafWeights pack_weights(AttrContext& c, const RawTrees& raw, int64_t target_count) {
+  std::vector<RawTrees::Weight> weights = raw.weights;
+  std::stable_sort(weights.begin(), weights.end(), [](const RawTrees::Weight& a, const RawTrees::Weight& b) {
+    return std::tie(a.leaf, a.target) < std::tie(b.leaf, b.target);
+  });
+  LeafWeights packed;
+  const std::span<uint32_t> starts = c.arena().array<uint32_t>(raw.leaves + 1);
+  const std::span<uint32_t> targets = c.arena().array<uint32_t>(weights.size());
+  const auto width = static_cast<size_t>(target_count);
+  packed.dense = weights.size() == raw.leaves * width;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    ++starts[weights[i].leaf + 1];
+    targets[i] = weights[i].target;
+    packed.dense = packed.dense && weights[i].leaf == i / width && weights[i].target == i % width;
   }
-  return {c.arena().copy(starts), targets, values, one_each};
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  packed.starts = starts;
+  packed.targets = targets;
+  if (raw.wide)
+    packed.wide = values_of<double>(c, weights);
+  else
+    packed.narrow = values_of<float>(c, weights);
+  return packed;
 }
 
 }  // namespace
@@ -206,7 +222,7 @@ void pack_trees(AttrContext& c, const RawTrees& raw, TreeEnsembleData& data) {
   data.has_wide = raw.wide || data.rounding == TreeRounding::kNone;
   if (data.has_narrow) data.narrow = Packer<float>(c, raw, order).packed();
   if (data.has_wide) data.wide = Packer<double>(c, raw, order).packed();
-  data.weights = pack_weights(c, raw);
+  data.weights = pack_weights(c, raw, data.targets);
 }
 
 }  // namespace plimsoll

@@ -34,8 +34,9 @@ struct RawTrees {
 // What a leaf adds: stretches of targets and values, by the leaf's number.
 struct LeafWeights {
   std::span<const uint32_t> starts, targets;
-  std::span<const double> values;
-  bool one_each = false;  // leaf i has the one weight i
+  std::span<const float> narrow;  // the values; empty if they are doubles
+  std::span<const double> wide;
+  bool dense = false;  // every leaf has one for every target, in order
 };
 
 template <typename T>

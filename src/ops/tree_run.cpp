@@ -73,24 +73,33 @@ const T* features_of(const TensorView& x, int64_t start, int64_t count, TreeRoun
   return scratch;
 }
 
+// Sums of a block of rows. W is the type of the weights.
+template <typename W>
 class Sums {
  public:
-  Sums(const TreeEnsembleData& data, TreeAggregate aggregate, double* values, uint8_t* seen)
-      : weights_(data.weights), targets_(data.targets), aggregate_(aggregate), values_(values), seen_(seen) {
-    simple_ = data.targets == 1 && data.weights.one_each &&
-              (aggregate == TreeAggregate::kSum || aggregate == TreeAggregate::kAverage);
-  }
+  Sums(const TreeEnsembleData& data, std::span<const W> weights, TreeAggregate aggregate, double* values,
+       uint8_t* seen)
+      : leaves_(data.weights),
+        weights_(weights.data()),
+        targets_(data.targets),
+        aggregate_(aggregate),
+        values_(values),
+        seen_(seen),
+        dense_(data.weights.dense &&
+               (aggregate == TreeAggregate::kSum || aggregate == TreeAggregate::kAverage)) {}
   void clear(int64_t rows) {
     std::fill_n(values_, rows * targets_, 0.0);
-    std::fill_n(seen_, rows * targets_, static_cast<uint8_t>(simple_ ? 1 : 0));
+    std::fill_n(seen_, rows * targets_, static_cast<uint8_t>(dense_ ? 1 : 0));
   }
   void add(int64_t row, uint32_t leaf) {
-    if (simple_) {
-      values_[row] += weights_.values[leaf];
+    double* values = values_ + row * targets_;
+    if (dense_) {
+      const W* weights = weights_ + leaf * targets_;
+      for (int64_t i = 0; i < targets_; ++i) values[i] += static_cast<double>(weights[i]);
       return;
     }
-    for (uint32_t i = weights_.starts[leaf]; i < weights_.starts[leaf + 1]; ++i)
-      add_weight(row * targets_ + weights_.targets[i], weights_.values[i]);
+    for (uint32_t i = leaves_.starts[leaf]; i < leaves_.starts[leaf + 1]; ++i)
+      add_weight(row * targets_ + leaves_.targets[i], static_cast<double>(weights_[i]));
   }
   TreeSums of_row(int64_t row) const { return {values_ + row * targets_, seen_ + row * targets_}; }
 
@@ -104,12 +113,13 @@ class Sums {
       values_[at] += weight;
     seen_[at] = 1;
   }
-  const LeafWeights& weights_;
+  const LeafWeights& leaves_;
+  const W* weights_;
   int64_t targets_;
   TreeAggregate aggregate_;
   double* values_;
   uint8_t* seen_;
-  bool simple_ = false;
+  bool dense_;
 };
 
 // One row through trees [first, last).
@@ -121,8 +131,8 @@ void find_row(const PackedTrees<T>& packed, bool fast, int64_t first, int64_t la
     nodes[tree - first] = kernels::find_leaf(packed.trees, tree, x);
 }
 
-template <typename T>
-void add_block(const PackedTrees<T>& packed, const T* x, int64_t stride, int64_t rows, Sums& sums) {
+template <typename T, typename W>
+void add_block(const PackedTrees<T>& packed, const T* x, int64_t stride, int64_t rows, Sums<W>& sums) {
   const kernels::Trees<T>& trees = packed.trees;
   const bool fast = packed.plain && !kernels::has_nan(x, rows * stride);
   uint32_t nodes[std::max(kBlockRows, kTreesPerPiece)];
@@ -141,9 +151,9 @@ void add_block(const PackedTrees<T>& packed, const T* x, int64_t stride, int64_t
 }
 
 // One row: threads share the trees, one adds up.
-template <typename T>
+template <typename T, typename W>
 void add_by_trees(const RunContext& c, const PackedTrees<T>& packed, const T* x, int64_t features,
-                  Sums& sums) {
+                  Sums<W>& sums) {
   auto* nodes = c.scratch_as<uint32_t>(c.choice<TreeChoice>().leaves);
   const bool fast = packed.plain && !kernels::has_nan(x, features);
   const int64_t count = packed.trees.count, pieces = c.threads;
@@ -154,17 +164,17 @@ void add_by_trees(const RunContext& c, const PackedTrees<T>& packed, const T* x,
   for (int64_t tree = 0; tree < count; ++tree) sums.add(0, packed.trees.nodes[nodes[tree]].leaf);
 }
 
-template <typename T>
+template <typename T, typename W>
 void run_packed(const RunContext& c, const TreeEnsembleData& data, const PackedTrees<T>& packed,
-                TreeAggregate aggregate, FinishRow finish) {
+                std::span<const W> weights, TreeAggregate aggregate, FinishRow finish) {
   const auto& choice = c.choice<TreeChoice>();
   const TensorView& x = c.inputs[0];
   const auto [rows, features] = feature_rows(x);
   const int64_t blocks = (rows + choice.block_rows - 1) / choice.block_rows;
   kernels::parallel_for(choice.tasks, choice.tasks, [&, rows = rows, features = features](int64_t task) {
     const int64_t place = task * choice.block_rows;
-    Sums sums(data, aggregate, c.scratch_as<double>(choice.sums) + place * data.targets,
-              c.scratch_as<uint8_t>(choice.seen) + place * data.targets);
+    Sums<W> sums(data, weights, aggregate, c.scratch_as<double>(choice.sums) + place * data.targets,
+                 c.scratch_as<uint8_t>(choice.seen) + place * data.targets);
     T* converted = c.scratch_as<T>(choice.features) + place * features;
     for (int64_t block = blocks * task / choice.tasks; block < blocks * (task + 1) / choice.tasks; ++block) {
       const int64_t first = block * choice.block_rows, count = std::min(rows - first, choice.block_rows);
@@ -182,10 +192,11 @@ void run_packed(const RunContext& c, const TreeEnsembleData& data, const PackedT
 }  // namespace
 
 void run_trees(const RunContext& c, const TreeEnsembleData& data, TreeAggregate aggregate, FinishRow finish) {
+  const LeafWeights& weights = data.weights;
+  if (!data.has_narrow) return run_packed(c, data, data.wide, weights.wide, aggregate, finish);
   if (is_wide(data, c.inputs[0].type))
-    run_packed(c, data, data.wide, aggregate, finish);
-  else
-    run_packed(c, data, data.narrow, aggregate, finish);
+    return run_packed(c, data, data.wide, weights.narrow, aggregate, finish);
+  run_packed(c, data, data.narrow, weights.narrow, aggregate, finish);
 }
 
 }  // namespace plimsoll

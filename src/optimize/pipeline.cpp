@@ -40,6 +40,7 @@ constexpr Pass kPasses[] = {
     {"conv_affine", 2, fuse_conv_affine, true},
     {"conv_residual", 2, fuse_conv_residual, true},
     {"matmul", 2, fuse_matmul, true},
+    {"integer_matmul", 2, fuse_integer_matmul, true},
     {"scale_shift", 2, fuse_scale_shift, true},
     {"fuse_activations", 2, fuse_activations, true},
     {"channels_last", 3, use_channels_last, true},

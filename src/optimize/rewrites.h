@@ -33,6 +33,8 @@ bool fuse_conv_residual(Graph& root, const OptimizeOptions& options);
 bool fuse_activations(Graph& root, const OptimizeOptions& options);
 // MatMul and Gemm as FusedMatMul with what surrounds them: scalars, bias.
 bool fuse_matmul(Graph& root, const OptimizeOptions& options);
+// MatMulInteger with the scales and the bias behind it as MatMulIntegerToFloat.
+bool fuse_integer_matmul(Graph& root, const OptimizeOptions& options);
 // Transposes before and after FusedMatMul.
 bool fuse_matmul_transposes(Graph& root, const OptimizeOptions& options);
 // Add of a value of the same shape after FusedMatMul.

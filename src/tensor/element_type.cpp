@@ -6,6 +6,9 @@ namespace plimsoll {
 
 int element_bits(ElementType type) {
   switch (type) {
+    case ElementType::kInt2:
+    case ElementType::kUint2:
+      return 2;
     case ElementType::kInt4:
     case ElementType::kUint4:
     case ElementType::kFloat4E2M1:
@@ -68,7 +71,7 @@ bool is_integer(ElementType type) {
 }
 
 bool is_known_type(int onnx_code) {
-  return onnx_code >= 1 && onnx_code <= static_cast<int>(ElementType::kFloat8E8M0);
+  return onnx_code >= 1 && onnx_code <= static_cast<int>(ElementType::kInt2);
 }
 
 const char* element_type_name(ElementType type) noexcept {
@@ -77,7 +80,8 @@ const char* element_type_name(ElementType type) noexcept {
       "int16",          "int32",    "int64",        "string",         "bool",
       "float16",        "double",   "uint32",       "uint64",         "complex64",
       "complex128",     "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
-      "float8e5m2fnuz", "uint4",    "int4",         "float4e2m1",     "float8e8m0"};
+      "float8e5m2fnuz", "uint4",    "int4",         "float4e2m1",     "float8e8m0",
+      "uint2",          "int2"};
   const auto index = static_cast<size_t>(type);
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }

@@ -14,7 +14,7 @@
 
 namespace plimsoll {
 
-// Bits of one element; 4 for the packed types, 128 for a string's handle.
+// Bits of one element; 2 or 4 for the packed types, 128 for a string's handle.
 int element_bits(ElementType type);
 // Bytes of `count` elements; packed types round up to a whole byte. Throws on overflow.
 int64_t element_bytes(ElementType type, int64_t count);

@@ -88,9 +88,9 @@ TEST(Reader, DomainAndOpsets) {
                      .bytes);
     return m.graph.nodes[0]->opset;
   };
-  EXPECT_EQ(with(24, "ai.onnx"), 24);
+  EXPECT_EQ(with(26, "ai.onnx"), 26);
   EXPECT_EQ(with(1, ""), 1);
-  EXPECT_THROW(with(25, ""), Error);
+  EXPECT_THROW(with(27, ""), Error);
   EXPECT_THROW(with(7, "else"), Error);
 }
 
@@ -134,6 +134,18 @@ TEST_F(TypedData, FourBitElementsShareBytes) {
   EXPECT_EQ(values_of<uint8_t>(t), (std::vector<uint8_t>{0x21, 0x03}));
   EXPECT_THROW(read(tensor_header("t", ElementType::kUint4, {3}).packed(tensor_field::kInt32Data, {1, 2, 3})),
                Error);
+}
+
+TEST_F(TypedData, TwoBitElementsShareBytes) {
+  for (ElementType type : {ElementType::kInt2, ElementType::kUint2}) {
+    const TensorData t = read(tensor_header("t", type, {5}).packed(tensor_field::kInt32Data, {0xe4, 0x01}));
+    EXPECT_EQ(values_of<uint8_t>(t), (std::vector<uint8_t>{0xe4, 0x01}));
+    EXPECT_THROW(read(tensor_header("t", type, {5}).packed(tensor_field::kInt32Data, {1})), Error);
+  }
+  const int beyond = static_cast<int>(ElementType::kInt2) + 1;
+  EXPECT_THROW(
+      read(tensor_header("t", static_cast<ElementType>(beyond), {1}).packed(tensor_field::kInt32Data, {1})),
+      Error);
 }
 
 TEST_F(TypedData, WideTypesPackedAndNot) {

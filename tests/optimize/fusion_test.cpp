@@ -280,5 +280,55 @@ TEST(MatMulTransposes, ALaterTransposeThatMovesTheLastAxisStays) {
   }
 }
 
+// ---- dynamic quantization ------------------------------------------------------------------------------
+
+struct DynamicProduct {
+  GraphCase c;
+  Edge *sums = nullptr, *factor = nullptr, *zero = nullptr;
+  explicit DynamicProduct(const std::vector<int64_t>& scale_dims = {}) {
+    Edge* x = c.node("Neg", {c.input({-1, 4})});
+    const std::vector<Edge*> quantized = c.nodes("DynamicQuantizeLinear", {x}, 3, c.attrs());
+    Edge* weights = c.constant<int8_t>({4, 3}, {1, -2, 3, 4, 5, -6, 7, 8, 9, 10, -11, 12});
+    zero = quantized[2];
+    sums = c.node("MatMulInteger", {quantized[0], weights, zero, c.constant<int8_t>({}, {2})});
+    const std::vector<float> scales =
+        scale_dims.empty() ? std::vector<float>{0.25f} : std::vector<float>{0.25f, 2, 3};
+    factor = c.node("Mul", {quantized[1], c.constant<float>(scale_dims, scales)});
+  }
+  Edge* scaled() { return c.node("Mul", {c.node("Cast", {sums}, c.attrs().set("to", int64_t{1})), factor}); }
+};
+
+TEST(IntegerMatMul, TakesScalesAndBias) {
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{}, std::vector<int64_t>{3}}) {
+    DynamicProduct p(dims);
+    p.c.output(p.c.node("Add", {p.c.constant<float>({3}, {1, 2, 3}), p.scaled()}));
+    EXPECT_TRUE(p.c.apply(fuse_integer_matmul));
+    EXPECT_EQ(p.c.count("MatMulIntegerToFloat", "com.microsoft"), 1);
+    EXPECT_EQ(p.c.node_count(), 3);
+  }
+}
+
+TEST(IntegerMatMul, LeavesABiasOfAnotherShape) {
+  DynamicProduct p;
+  p.c.output(p.c.node("Add", {p.scaled(), p.c.constant<float>({1, 1}, {1})}));
+  EXPECT_TRUE(p.c.apply(fuse_integer_matmul));
+  EXPECT_EQ(p.c.count("MatMulIntegerToFloat", "com.microsoft"), 1);
+  EXPECT_EQ(p.c.count("Add"), 1);
+}
+
+TEST(IntegerMatMul, NotIfTheSumsAreUsed) {
+  DynamicProduct p;
+  p.c.output(p.scaled());
+  p.c.output(p.sums);
+  EXPECT_FALSE(p.c.apply(fuse_integer_matmul));
+}
+
+TEST(IntegerMatMul, NotIfTheFactorIsNoProductOfScales) {
+  DynamicProduct p;
+  p.factor = p.c.constant<float>({1, 3}, {1, 2, 3});
+  p.c.output(p.scaled());
+  EXPECT_FALSE(p.c.apply(fuse_integer_matmul));
+}
+
 }  // namespace
 }  // namespace plimsoll

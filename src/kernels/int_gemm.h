@@ -1,0 +1,76 @@
+// Matrix product of 8-bit integers with 32-bit sums, the right operand packed ahead of time:
+//   C = finish(sum over k of (A - a_zero) * (B - b_zero))
+// Exact: no product and no pair of products ever saturates; a sum beyond 32 bits wraps. Nothing here
+// allocates, owns memory or throws; every buffer is the caller's. Strides count elements.
+//
+// The packed format depends on the instruction set that Highway chose for this process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/gemm.h"
+
+namespace plimsoll::kernels {
+
+struct IntGemmLeft {
+  const void* data = nullptr;
+  int64_t row_stride = 0;
+  int64_t col_stride = 1;
+  bool is_signed = false;
+  int32_t zero_point = 0;
+  const int32_t* zero_points = nullptr;  // one per row, instead
+  // Where rows are no part of a matrix: writes the k elements of one of them.
+  void (*read_row)(const void* context, int64_t row, uint8_t* to) = nullptr;
+  const void* context = nullptr;
+};
+
+// The right operand before packing, at any alignment.
+struct IntGemmRight {
+  const void* data = nullptr;
+  int64_t row_stride = 0;
+  int64_t col_stride = 1;
+  bool is_signed = false;
+  // Row i is at i / block * block_stride + i % block * row_stride.
+  int64_t block = INT64_MAX, block_stride = 0;
+};
+
+enum class IntGemmResult : uint8_t { kInt32, kFloat, kUint8, kInt8 };
+
+struct IntGemmOutput {
+  void* data = nullptr;
+  int64_t row_stride = 0;
+  IntGemmResult type = IntGemmResult::kInt32;
+};
+
+// sum + bias; as float: * scale + float_bias; to 8 bits: * scale, half to even, + zero_point, saturated.
+struct IntGemmFinish {
+  bool b_signed = false;
+  int32_t b_zero_point = 0;
+  const int32_t* b_zero_points = nullptr;  // one per column, instead
+  const int32_t* bias = nullptr;           // one per column, or null
+  float scale = 1;
+  const float* scales = nullptr;  // one per column, instead
+  const float* float_bias = nullptr;
+  int32_t zero_point = 0;
+};
+
+// Names the packed format.
+int int_gemm_format();
+// Bytes of B[k x n] packed: its elements and the sums of its columns.
+size_t int_gemm_packed_bytes(int64_t k, int64_t n);
+void int_gemm_pack(int64_t k, int64_t n, const IntGemmRight& b, void* packed);
+
+// Scratch of all threads is threads * (per_k * k + base).
+struct IntGemmScratch {
+  static constexpr int64_t kPerK = 98, kBase = 4096;
+};
+inline int64_t int_gemm_scratch_bytes(int64_t k, int threads) {
+  return threads * (IntGemmScratch::kPerK * k + IntGemmScratch::kBase);
+}
+
+// C may not overlap A or packed B; `scratch` is aligned to 64.
+void int_gemm(GemmShape shape, const IntGemmLeft& a, const void* packed_b, const IntGemmOutput& c,
+              const IntGemmFinish& finish, void* scratch, int threads);
+
+}  // namespace plimsoll::kernels

@@ -1,0 +1,146 @@
+#include "kernels/quantize.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/parallel.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/quantize.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace {
+
+using D = hn::ScalableTag<float>;
+
+FloatRange range_of(const float* x, int64_t count) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto least0 = hn::Zero(d), most0 = hn::Zero(d), least1 = least0, most1 = most0;
+  int64_t i = 0;
+  // The accumulator comes second: the x86 instructions give the second operand where the first is NaN.
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    const auto v0 = hn::LoadU(d, x + i), v1 = hn::LoadU(d, x + i + lanes);
+    least0 = hn::Min(v0, least0), most0 = hn::Max(v0, most0);
+    least1 = hn::Min(v1, least1), most1 = hn::Max(v1, most1);
+  }
+  FloatRange range{hn::GetLane(hn::MinOfLanes(d, hn::Min(least0, least1))),
+                   hn::GetLane(hn::MaxOfLanes(d, hn::Max(most0, most1)))};
+  for (; i < count; ++i) {
+    if (x[i] < range.least) range.least = x[i];
+    if (x[i] > range.most) range.most = x[i];
+  }
+  return range;
+}
+
+struct Quantizer {
+  D d;
+  hn::RebindToSigned<D> di;
+  hn::Vec<D> scale, low, high;
+  hn::Vec<hn::RebindToSigned<D>> zero;
+
+  Quantizer(float by, int32_t zero_point, int32_t least)
+      : scale(hn::Set(d, by)),
+        low(hn::Set(d, static_cast<float>(least - zero_point))),
+        high(hn::Set(d, static_cast<float>(least + 255 - zero_point))),
+        zero(hn::Set(di, zero_point)) {}
+  // Clamped before it is rounded: the same, and never outside 32 bits.
+  HWY_INLINE void store(const float* x, uint8_t* y) const {
+    const hn::Rebind<uint8_t, D> d8;
+    const hn::RebindToUnsigned<hn::RebindToSigned<D>> du;
+    const auto value = hn::Min(hn::Max(hn::Div(hn::LoadU(d, x), scale), low), high);
+    const auto whole = hn::Add(hn::NearestInt(value), zero);
+    hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, whole)), d8, y);
+  }
+};
+
+void quantize_run(const float* x, int64_t count, float scale, int32_t zero_point, int32_t least, uint8_t* y) {
+  const Quantizer quantizer(scale, zero_point, least);
+  constexpr int64_t kMost = hn::MaxLanes(D());
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) quantizer.store(x + i, y + i);
+  if (i == count) return;
+  HWY_ALIGN float rest[kMost] = {};
+  HWY_ALIGN uint8_t bytes[kMost];
+  std::memcpy(rest, x + i, static_cast<size_t>(count - i) * sizeof(float));
+  quantizer.store(rest, bytes);
+  std::memcpy(y + i, bytes, static_cast<size_t>(count - i));
+}
+
+template <typename T>
+void dequantize_run(const T* x, int64_t count, float scale, int32_t zero_point, float* y) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<T, D> d8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto by = hn::Set(d, scale);
+  const auto zero = hn::Set(di, zero_point);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto whole = hn::Sub(hn::PromoteTo(di, hn::LoadU(d8, x + i)), zero);
+    hn::StoreU(hn::Mul(hn::ConvertTo(d, whole), by), d, y + i);
+  }
+  for (; i < count; ++i) y[i] = static_cast<float>(x[i] - zero_point) * scale;
+}
+
+void dequantize_bytes(const uint8_t* x, bool is_signed, int64_t count, float scale, int32_t zero_point,
+                      float* y) {
+  if (is_signed) return dequantize_run(reinterpret_cast<const int8_t*>(x), count, scale, zero_point, y);
+  dequantize_run(x, count, scale, zero_point, y);
+}
+
+}  // namespace
+}  // namespace plimsoll::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll::kernels {
+namespace {
+HWY_EXPORT(range_of);
+HWY_EXPORT(quantize_run);
+HWY_EXPORT(dequantize_bytes);
+
+constexpr int64_t kTask = 1 << 15;
+
+template <typename F>
+void in_tasks(int64_t count, int threads, F&& f) {
+  parallel_for(threads, (count + kTask - 1) / kTask,
+               [&](int64_t task) { f(task * kTask, std::min(kTask, count - task * kTask)); });
+}
+}  // namespace
+
+FloatRange range_with_zero(const float* x, int64_t count, int threads) {
+  constexpr int64_t kMostParts = 64;
+  const int64_t parts = std::clamp<int64_t>(count / kTask, 1, std::min<int64_t>(threads, kMostParts));
+  FloatRange ranges[kMostParts];
+  parallel_for(threads, parts, [&](int64_t part) {
+    const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
+    ranges[part] = HWY_DYNAMIC_DISPATCH(range_of)(x + begin, end - begin);
+  });
+  FloatRange all = ranges[0];
+  for (int64_t i = 1; i < parts; ++i)
+    all = {std::min(all.least, ranges[i].least), std::max(all.most, ranges[i].most)};
+  return all;
+}
+
+void quantize_8(const float* x, int64_t count, float scale, int32_t zero_point, int32_t least, uint8_t* y,
+                int threads) {
+  in_tasks(count, threads, [&](int64_t at, int64_t n) {
+    HWY_DYNAMIC_DISPATCH(quantize_run)(x + at, n, scale, zero_point, least, y + at);
+  });
+}
+
+void dequantize_8(const uint8_t* x, bool is_signed, int64_t count, float scale, int32_t zero_point, float* y,
+                  int threads) {
+  in_tasks(count, threads, [&](int64_t at, int64_t n) {
+    HWY_DYNAMIC_DISPATCH(dequantize_bytes)(x + at, is_signed, n, scale, zero_point, y + at);
+  });
+}
+
+}  // namespace plimsoll::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,153 @@
+#include "ops/linear_quantization.h"
+#include "ops/movement.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr size_t kData = 0, kIndices = 1, kScales = 2, kZeros = 3;
+
+struct GatherAttrs {
+  int64_t gather_axis = 0, quantize_axis = 1, block = 128, bits = 4;
+};
+
+const void* attrs(AttrContext& c) {
+  auto* a = c.make<GatherAttrs>();
+  a->gather_axis = c.integer("gather_axis", 0);
+  a->quantize_axis = c.integer("quantize_axis", 1);
+  a->block = c.integer("block_size", 128);
+  a->bits = c.integer("bits", 4);
+  if (a->block < 16 || a->block > INT32_MAX || (a->block & (a->block - 1)) != 0)
+    c.reject("attribute 'block_size': expected a power of two from 16 on, found {}", a->block);
+  if (a->bits != 2 && a->bits != 4 && a->bits != 8)
+    c.reject("attribute 'bits': expected 2, 4 or 8, found {}", a->bits);
+  return a;
+}
+
+// Several values in one element of uint8, along the last axis.
+int64_t values_per_element(const GatherAttrs& a, ElementType type) {
+  return type == ElementType::kUint8 ? 8 / a.bits : 1;
+}
+
+void infer(InferContext& c) {
+  const auto& a = c.attrs<GatherAttrs>();
+  c.expect_type(kData, types(ElementType::kInt4, ElementType::kUint4, ElementType::kUint8));
+  c.expect_type(kIndices, kIndexTypes);
+  c.expect_type(kScales, types(ElementType::kFloat, ElementType::kFloat16, ElementType::kBFloat16));
+  if (c.has_input(kZeros)) c.expect_same_type(kData, kZeros);
+  if (c.type(kData) != ElementType::kUint8 && a.bits != 4)
+    c.reject("attribute 'bits' says {} of elements of type {}", a.bits, element_type_name(c.type(kData)));
+  if (!c.ranked(kData) || !c.ranked(kIndices)) return c.set_unranked_output(0, c.type(kScales));
+  if (c.rank(kData) == 0) c.reject("input 0: expected rank 1 or more, found a scalar");
+  const auto gather = static_cast<size_t>(c.axis(a.gather_axis, c.rank(kData)));
+  const auto quantize = static_cast<size_t>(c.axis(a.quantize_axis, c.rank(kData)));
+  if (c.type(kData) == ElementType::kUint8 && gather != 0)
+    c.reject("attribute 'gather_axis': expected 0 for data of type uint8, found {}", a.gather_axis);
+  std::vector<Dim> data(c.dims(kData).begin(), c.dims(kData).end());
+  const int64_t per_element = values_per_element(a, c.type(kData));
+  if (per_element > 1 && gather + 1 == data.size())
+    c.reject("input 0: expected rank 2 or more where elements hold {} values, found shape {}", per_element,
+             to_string(c.dims(kData)));
+  data.back() = data.back() * Dim(per_element);
+  for (size_t input : {kScales, kZeros}) {
+    if (!c.has_input(input) || !c.ranked(input)) continue;
+    std::vector<Dim> expected = data;
+    expected[quantize] = ceil_div(data[quantize], Dim(a.block));
+    if (input == kZeros && per_element > 1) expected.back() = ceil_div(expected.back(), Dim(per_element));
+    bool fits = c.rank(input) == expected.size();
+    for (size_t i = 0; fits && i < expected.size(); ++i)
+      fits = !expected[i].is_constant() || !c.dims(input)[i].is_constant() || expected[i] == c.dims(input)[i];
+    if (!fits)
+      c.reject("input {}: expected shape {}, found {}", input, to_string(expected), to_string(c.dims(input)));
+  }
+  std::vector<Dim> dims(data.begin(), data.begin() + static_cast<ptrdiff_t>(gather));
+  dims.insert(dims.end(), c.dims(kIndices).begin(), c.dims(kIndices).end());
+  dims.insert(dims.end(), data.begin() + static_cast<ptrdiff_t>(gather) + 1, data.end());
+  c.set_output(0, c.type(kScales), dims);
+}
+
+class GatherRun {
+ public:
+  explicit GatherRun(const RunContext& c)
+      : c_(c), a_(c.attrs<GatherAttrs>()), data_(c.inputs[kData]), y_(c.outputs[0]) {
+    const auto rank = static_cast<int64_t>(data_.rank());
+    const auto resolved = [&](int64_t axis) { return static_cast<size_t>(axis < 0 ? axis + rank : axis); };
+    gather_ = resolved(a_.gather_axis), quantize_ = resolved(a_.quantize_axis);
+    last_ = data_.dims[data_.rank() - 1] * values_per_element(a_, data_.type);
+  }
+
+  void run() const {
+    const int64_t size = dim(gather_), indices = c_.inputs[kIndices].elements();
+    const int64_t outer = count(0, gather_), inner = count(gather_ + 1, data_.rank());
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t i = 0; i < indices; ++i) {
+        const int64_t index = index_at(c_.inputs[kIndices], i);
+        if (index < -size || index >= size)
+          fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c_.node->label(), index,
+               -size, size);
+        const int64_t from = (o * size + (index < 0 ? index + size : index)) * inner;
+        dequantize(from, inner, (o * indices + i) * inner);
+      }
+    }
+  }
+
+ private:
+  int64_t dim(size_t axis) const { return axis + 1 == data_.rank() ? last_ : data_.dims[axis]; }
+  int64_t count(size_t first, size_t last) const {
+    int64_t product = 1;
+    for (size_t i = first; i < last; ++i) product *= dim(i);
+    return product;
+  }
+
+  void dequantize(int64_t from, int64_t length, int64_t to) const {
+    const int64_t stride = count(quantize_ + 1, data_.rank()), size = dim(quantize_);
+    const int64_t blocks = ceil_div(size, a_.block);
+    for (int64_t i = 0; i < length; ++i) {
+      const int64_t at = from + i;
+      const int64_t inner = at % stride, along = at / stride % size, outer = at / stride / size;
+      const int64_t scale = (outer * blocks + along / a_.block) * stride + inner;
+      const float value = static_cast<float>(quantized(data_, at, last_) - zero(scale, blocks)) *
+                          read_as_float(c_.inputs[kScales], scale);
+      visit_float(y_.type, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        y_.as<T>()[to + i] = static_cast<T>(value);
+      });
+    }
+  }
+
+  // Rows of `row` values, packed apart from each other where an element of uint8 holds several.
+  int32_t quantized(const TensorView& view, int64_t at, int64_t row) const {
+    if (view.type != ElementType::kUint8) return integer_at(view.type, view.data, at);
+    if (a_.bits == 8) return view.as<uint8_t>()[at];
+    const int64_t row_bytes = ceil_div(row * a_.bits, int64_t{8});
+    return static_cast<int32_t>(
+        packed_bits(view.data + at / row * row_bytes, static_cast<int>(a_.bits), at % row));
+  }
+
+  int32_t zero(int64_t scale, int64_t blocks) const {
+    if (!c_.has_input(kZeros)) return data_.type == ElementType::kUint8 ? 1 << (a_.bits - 1) : 0;
+    return quantized(c_.inputs[kZeros], scale, quantize_ + 1 == data_.rank() ? blocks : last_);
+  }
+
+  const RunContext& c_;
+  const GatherAttrs& a_;
+  const TensorView &data_, &y_;
+  size_t gather_ = 0, quantize_ = 0;
+  int64_t last_ = 0;
+};
+
+void run(const RunContext& c) {
+  if (c.outputs[0].elements() > 0) GatherRun(c).run();
+}
+
+}  // namespace
+
+extern const OpDef op_gather_block_quantized = {
+    .domain = kMicrosoft,
+    .name = "GatherBlockQuantized",
+    .inputs = {3, 4},
+    .attrs = attrs,
+    .infer = infer,
+    .run = run,
+};
+
+}  // namespace plimsoll

@@ -1,0 +1,239 @@
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/copy.h"
+#include "kernels/parallel.h"
+#include "ops/integer_conv.h"
+#include "tensor/small_types.h"
+
+namespace plimsoll {
+namespace {
+
+Spatial position_of(const Window& w, int64_t pixel) {
+  Spatial at{};
+  for (size_t i = w.rank; i-- > 0;) {
+    at[i] = pixel % w.out[i];
+    pixel /= w.out[i];
+  }
+  return at;
+}
+
+// Calls f(tap, input pixel) for every tap of the kernel at an output position; -1 where it is outside.
+template <typename F>
+void for_each_tap_of(const Window& w, const Spatial& at, F&& f) {
+  Spatial tap{};
+  int64_t number = 0;
+  do {
+    int64_t pixel = 0;
+    bool inside = true;
+    for (size_t i = 0; i < w.rank && inside; ++i) {
+      const int64_t place = at[i] * w.stride[i] - w.begin[i] + tap[i] * w.dilation[i];
+      inside = place >= 0 && place < w.in[i];
+      pixel = pixel * w.in[i] + place;
+    }
+    f(number++, inside ? pixel : -1);
+  } while (next_position(w.rank, w.kernel, tap));
+}
+
+// The rows of the product for one group: what the kernel sees from each output pixel.
+struct PatchReader {
+  const Window* window;
+  const uint8_t* x;  // channels last, at the group's first channel
+  int64_t pixel_stride, channels;
+  uint8_t padding;
+  bool is_dense;  // one group, and neighbouring taps see neighbouring pixels
+
+  static void read(const void* context, int64_t row, uint8_t* to) {
+    const auto& self = *static_cast<const PatchReader*>(context);
+    if (self.is_dense) return self.read_lines(row, to);
+    const auto count = static_cast<size_t>(self.channels);
+    for_each_tap_of(*self.window, position_of(*self.window, row), [&](int64_t, int64_t pixel) {
+      if (pixel >= 0) {
+        std::memcpy(to, self.x + pixel * self.pixel_stride, count);
+      } else {
+        std::memset(to, self.padding, count);
+      }
+      to += self.channels;
+    });
+  }
+
+  // The taps of one line of the kernel lie side by side: what is inside is one copy.
+  void read_lines(int64_t row, uint8_t* to) const {
+    const Window& w = *window;
+    const size_t last = w.rank - 1;
+    const Spatial at = position_of(w, row);
+    const TapRange range = tap_range(w, last, at[last]);
+    const int64_t first = at[last] * w.stride[last] - w.begin[last];
+    const auto before = static_cast<size_t>(range.first * channels);
+    const auto inside = static_cast<size_t>((range.last - range.first) * channels);
+    const auto after = static_cast<size_t>(w.kernel[last] * channels) - before - inside;
+    Spatial line{};
+    do {
+      int64_t pixel = 0;
+      bool is_inside = true;
+      for (size_t i = 0; i < last && is_inside; ++i) {
+        const int64_t place = at[i] * w.stride[i] - w.begin[i] + line[i] * w.dilation[i];
+        is_inside = place >= 0 && place < w.in[i];
+        pixel = pixel * w.in[i] + place;
+      }
+      if (!is_inside) {
+        std::memset(to, padding, before + inside + after);
+      } else {
+        if (before > 0) std::memset(to, padding, before);
+        if (inside > 0)
+          std::memcpy(to + before, x + (pixel * w.in[last] + first + range.first) * pixel_stride, inside);
+        if (after > 0) std::memset(to + before + inside, padding, after);
+      }
+      to += before + inside + after;
+    } while (next_position(last, w.kernel, line));
+  }
+};
+
+bool is_plain(const Window& w) {
+  for (size_t i = 0; i < w.rank; ++i) {
+    if (w.kernel[i] != 1 || w.stride[i] != 1 || w.begin[i] != 0 || w.in[i] != w.out[i]) return false;
+  }
+  return true;
+}
+
+class IntegerConvRun {
+ public:
+  IntegerConvRun(const RunContext& c, const IntegerConvInputs& in, const IntegerConv& choice,
+                 const kernels::IntGemmFinish& finish)
+      : c_(c), choice_(choice), w_(*choice.window), finish_(finish), y_(c.outputs[0]), x_(c.inputs[in.x]) {
+    weights_ = packed_conv_weights(c, in, choice);
+    w_signed_ = c.inputs[in.w].type == ElementType::kInt8;
+    width_ = element_bits(y_.type) / 8;
+    in_c_ = choice.in_c * choice.groups, out_c_ = choice.out_c * choice.groups;
+    if (c.has_input(in.x_zero)) x_zero_ = integer_at(x_.type, c.inputs[in.x_zero].data, 0);
+    if (c.has_input(in.w_zero)) read_weight_zeros(c.inputs[in.w_zero]);
+    if (choice.depthwise) widen_weights();
+  }
+
+  void run() const {
+    std::byte* image = c_.scratch + choice_.x_at;
+    std::byte* result = c_.scratch + choice_.y_at;
+    for (int64_t n = 0; n < w_.batch; ++n) {
+      swap_axes(x_.data + n * in_c_ * choice_.in_pixels, image, in_c_, choice_.in_pixels, 1);
+      if (choice_.depthwise) {
+        depthwise(image, result);
+      } else {
+        for (int64_t g = 0; g < choice_.groups; ++g) group(image, g, result);
+      }
+      swap_axes(result, y_.data + n * out_c_ * choice_.out_pixels * width_, choice_.out_pixels, out_c_,
+                static_cast<size_t>(width_));
+    }
+  }
+
+ private:
+  void read_weight_zeros(const TensorView& zeros) {
+    if (zeros.elements() == 1) {
+      w_zero_ = integer_at(zeros.type, zeros.data, 0);
+      return;
+    }
+    int32_t* all = c_.scratch_as<int32_t>(choice_.w_zeros_at);
+    for (int64_t i = 0; i < out_c_; ++i) all[i] = integer_at(zeros.type, zeros.data, i);
+    w_zeros_ = all;
+  }
+
+  void widen_weights() {
+    auto* wide = c_.scratch_as<int16_t>(choice_.w16_at);
+    const ElementType type = w_signed_ ? ElementType::kInt8 : ElementType::kUint8;
+    for (int64_t i = 0; i < choice_.taps * out_c_; ++i) {
+      const int32_t zero = w_zeros_ != nullptr ? w_zeros_[i % out_c_] : w_zero_;
+      wide[i] = static_cast<int16_t>(integer_at(type, weights_, i) - zero);
+    }
+  }
+
+  // [rows][columns] to [columns][rows]
+  void swap_axes(const std::byte* from, std::byte* to, int64_t rows, int64_t columns, size_t width) const {
+    kernels::CopyShape shape;
+    shape.add(rows, columns, 1);
+    shape.add(columns, 1, rows);
+    kernels::strided_copy(to, from, shape, width, c_.threads);
+  }
+
+  kernels::IntGemmFinish finish_of(int64_t channel) const {
+    kernels::IntGemmFinish f = finish_;
+    f.b_signed = w_signed_;
+    f.b_zero_point = w_zero_;
+    f.b_zero_points = w_zeros_ != nullptr ? w_zeros_ + channel : nullptr;
+    if (f.bias != nullptr) f.bias += channel;
+    if (f.scales != nullptr) f.scales += channel;
+    return f;
+  }
+
+  kernels::IntGemmResult type() const {
+    return y_.type == ElementType::kInt32  ? kernels::IntGemmResult::kInt32
+           : y_.type == ElementType::kInt8 ? kernels::IntGemmResult::kInt8
+                                           : kernels::IntGemmResult::kUint8;
+  }
+
+  void group(const std::byte* image, int64_t g, std::byte* result) const {
+    const auto* x = reinterpret_cast<const uint8_t*>(image) + g * choice_.in_c;
+    const PatchReader reader{&w_,
+                             x,
+                             in_c_,
+                             choice_.in_c,
+                             static_cast<uint8_t>(x_zero_),
+                             choice_.groups == 1 && w_.dilation[w_.rank - 1] == 1};
+    kernels::IntGemmLeft a;
+    a.data = x;
+    a.row_stride = in_c_;
+    a.is_signed = x_.type == ElementType::kInt8;
+    a.zero_point = x_zero_;
+    if (!is_plain(w_)) a.read_row = PatchReader::read, a.context = &reader;
+    kernels::int_gemm({choice_.out_pixels, choice_.taps * choice_.in_c, choice_.out_c}, a,
+                      weights_ + g * choice_.group_bytes,
+                      {result + g * choice_.out_c * width_, out_c_, type()}, finish_of(g * choice_.out_c),
+                      c_.scratch + choice_.working_at, c_.threads);
+  }
+
+  void depthwise(const std::byte* image, std::byte* result) const {
+    kernels::IntDepthwise job;
+    job.x = image;
+    job.x_signed = x_.type == ElementType::kInt8;
+    job.x_zero_point = x_zero_;
+    job.w = c_.scratch_as<int16_t>(choice_.w16_at);
+    job.channels = out_c_;
+    job.finish = finish_of(0);
+    job.type = type();
+    const int64_t per_thread =
+        round_up(out_c_ * 4 + choice_.taps * int64_t{sizeof(kernels::IntTap)}, int64_t{64});
+    const int tasks = choice_.out_pixels * out_c_ * choice_.taps < 100000 ? 1 : c_.threads;
+    kernels::parallel_for(tasks, tasks, [&](int64_t task) {
+      std::byte* own = c_.scratch + choice_.working_at + task * per_thread;
+      auto* taps = reinterpret_cast<kernels::IntTap*>(own);
+      auto* sums = reinterpret_cast<int32_t*>(taps + choice_.taps);
+      for (int64_t pixel = choice_.out_pixels * task / tasks; pixel < choice_.out_pixels * (task + 1) / tasks;
+           ++pixel) {
+        int64_t count = 0;
+        for_each_tap_of(w_, position_of(w_, pixel), [&](int64_t tap, int64_t from) {
+          if (from >= 0) taps[count++] = {from * out_c_, tap * out_c_};
+        });
+        kernels::int_depthwise(job, taps, count, sums, result + pixel * out_c_ * width_);
+      }
+    });
+  }
+
+  const RunContext& c_;
+  const IntegerConv& choice_;
+  const Window& w_;
+  const kernels::IntGemmFinish& finish_;
+  const TensorView &y_, &x_;
+  const std::byte* weights_;
+  bool w_signed_ = false;
+  int64_t width_ = 1, in_c_ = 0, out_c_ = 0;
+  int32_t x_zero_ = 0, w_zero_ = 0;
+  const int32_t* w_zeros_ = nullptr;
+};
+
+}  // namespace
+
+void run_integer_conv(const RunContext& c, const IntegerConvInputs& in, const IntegerConv& choice,
+                      const kernels::IntGemmFinish& finish) {
+  if (c.outputs[0].elements() == 0) return;
+  IntegerConvRun(c, in, choice, finish).run();
+}
+
+}  // namespace plimsoll

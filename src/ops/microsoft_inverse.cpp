@@ -1,0 +1,90 @@
+// Inverses by elimination with row exchanges, in double.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "kernels/parallel.h"
+#include "ops/float_blocks.h"
+#include "ops/movement.h"
+
+namespace plimsoll {
+namespace {
+
+void infer(InferContext& c) {
+  c.expect_type(0, kFloatTypes);
+  c.expect_rank(0, 2, InferContext::kMaxRank);
+  if (!c.ranked(0)) return c.set_unranked_output(0, c.type(0));
+  const auto dims = c.dims(0);
+  unify(c, dims[dims.size() - 1], dims[dims.size() - 2]);
+  c.set_output(0, c.type(0), dims);
+}
+
+void alias(AliasContext& c) {
+  c.overwrite(0);  // a matrix is read whole before it is written
+}
+
+// A matrix and what becomes its inverse, per thread.
+const void* select(SelectContext& c) {
+  if (c.ranked(0)) c.scratch(Dim(c.threads) * c.dims(0).back() * c.dims(0).back() * Dim(16));
+  return nullptr;
+}
+
+// False if the matrix has none.
+bool invert(double* m, double* y, int64_t n) {
+  std::fill_n(y, n * n, 0.0);
+  for (int64_t i = 0; i < n; ++i) y[i * n + i] = 1;
+  for (int64_t k = 0; k < n; ++k) {
+    int64_t pivot = k;
+    for (int64_t r = k + 1; r < n; ++r) {
+      if (std::fabs(m[r * n + k]) > std::fabs(m[pivot * n + k])) pivot = r;
+    }
+    const double top = m[pivot * n + k];
+    if (!(std::fabs(top) > 0)) return false;
+    if (pivot != k) {
+      std::swap_ranges(m + k * n, m + k * n + n, m + pivot * n);
+      std::swap_ranges(y + k * n, y + k * n + n, y + pivot * n);
+    }
+    for (int64_t i = 0; i < n; ++i) m[k * n + i] /= top, y[k * n + i] /= top;
+    for (int64_t r = 0; r < n; ++r) {
+      const double factor = m[r * n + k];
+      if (r == k || factor == 0) continue;
+      for (int64_t i = k; i < n; ++i) m[r * n + i] -= factor * m[k * n + i];
+      for (int64_t i = 0; i < n; ++i) y[r * n + i] -= factor * y[k * n + i];
+    }
+  }
+  return true;
+}
+
+void run(const RunContext& c) {
+  const TensorView &x = c.inputs[0], &y = c.outputs[0];
+  if (y.elements() == 0) return;
+  const int64_t n = x.dims.back(), count = x.elements() / (n * n);
+  std::atomic<int64_t> singular{-1};
+  kernels::parallel_for(c.threads, c.threads, [&](int64_t thread) {
+    double* matrix = reinterpret_cast<double*>(c.scratch) + thread * 2 * n * n;
+    double* inverse = matrix + n * n;
+    for (int64_t i = count * thread / c.threads; i < count * (thread + 1) / c.threads; ++i) {
+      read_floats(x, i * n * n, n * n, matrix);
+      if (!invert(matrix, inverse, n)) singular = i;
+      write_floats(y, i * n * n, n * n, inverse);
+    }
+  });
+  if (singular >= 0)
+    fail(ErrorCode::kInvalidArgument, "{}: matrix {} has no inverse", c.node->label(), singular.load());
+}
+
+Cost cost(const NodeContext& c) {
+  return {checked_mul(2, (product(c.dims(0)) * c.dims(0).back()).value()), tensor_bytes(c)};
+}
+
+}  // namespace
+
+extern const OpDef op_microsoft_inverse = {.domain = kMicrosoftDomain,
+                                           .name = "Inverse",
+                                           .infer = infer,
+                                           .alias = alias,
+                                           .select = select,
+                                           .run = run,
+                                           .cost = cost};
+
+}  // namespace plimsoll

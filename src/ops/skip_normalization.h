@@ -1,0 +1,26 @@
+// SkipLayerNormalization, SkipSimplifiedLayerNormalization and SimplifiedLayerNormalization.
+#pragma once
+
+#include "graph/lowering.h"
+
+namespace plimsoll {
+
+struct SkipAttrs {
+  float epsilon = 1e-12f;
+};
+const void* skip_attrs(AttrContext& c);
+
+// Inputs behind input, skip and gamma; a position beyond all is none.
+struct SkipInputs {
+  size_t beta, bias;
+};
+void infer_skip(InferContext& c, const SkipInputs& at);
+// input + skip + bias, which is output 3 where that is wanted.
+Edge* lower_skip_sum(LowerContext& c, const SkipInputs& at);
+
+// Writes output `output`, RMSNormalization of x, and where `inverse` is wanted, 1 / sqrt(mean(x * x) +
+// epsilon) in float, keeping the dimensions.
+void lower_rms(LowerContext& c, Edge* x, Edge* scale, int64_t axis, float epsilon, size_t inverse,
+               size_t rank);
+
+}  // namespace plimsoll

@@ -1,0 +1,196 @@
+#include "kernels/int_gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "kernels/each_target.h"
+
+namespace plimsoll::kernels {
+namespace {
+
+// Memory of exactly the size asked for, so that the address sanitizer sees any access behind it.
+class Buffer {
+ public:
+  explicit Buffer(size_t bytes) : data_(std::aligned_alloc(64, (bytes + 63) / 64 * 64)) {}
+  void* get() { return data_.get(); }
+
+ private:
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  std::unique_ptr<void, Free> data_;
+};
+
+struct Case {
+  int64_t m, k, n;
+  bool a_signed = false, b_signed = true, transposed_a = false, transposed_b = false, row_zeros = false,
+       column_zeros = false;
+  int threads = 1;
+  bool extreme = false;  // every element as large as it can be
+};
+
+int32_t number(uint8_t byte, bool is_signed) {
+  return is_signed ? static_cast<int8_t>(byte) : byte;
+}
+
+class Problem {
+ public:
+  explicit Problem(const Case& c) : c_(c), a_(random(c.m * c.k, 1)), b_(random(c.k * c.n, 2)) {
+    for (int64_t i = 0; i < c.m; ++i)
+      a_zeros_.push_back(c.row_zeros ? zero(i, c.a_signed) : zero(0, c.a_signed));
+    for (int64_t i = 0; i < c.n; ++i)
+      b_zeros_.push_back(c.column_zeros ? zero(i, c.b_signed) : zero(3, c.b_signed));
+  }
+
+  // In 64 bits, then wrapped.
+  std::vector<int32_t> expected() const {
+    std::vector<int32_t> y;
+    for (int64_t i = 0; i < c_.m; ++i) {
+      for (int64_t j = 0; j < c_.n; ++j) {
+        int64_t sum = 0;
+        for (int64_t k = 0; k < c_.k; ++k)
+          sum += int64_t{number(a_[index_a(i, k)], c_.a_signed) - a_zeros_[static_cast<size_t>(i)]} *
+                 (number(b_[index_b(k, j)], c_.b_signed) - b_zeros_[static_cast<size_t>(j)]);
+        y.push_back(static_cast<int32_t>(sum));
+      }
+    }
+    return y;
+  }
+
+  IntGemmFinish finish() const {
+    IntGemmFinish f;
+    f.b_signed = c_.b_signed;
+    if (c_.column_zeros) f.b_zero_points = b_zeros_.data();
+    if (!c_.column_zeros && !b_zeros_.empty()) f.b_zero_point = b_zeros_[0];
+    return f;
+  }
+
+  void multiply(const IntGemmFinish& finish, IntGemmResult type, void* y) const {
+    Buffer packed(int_gemm_packed_bytes(c_.k, c_.n));
+    Buffer scratch(static_cast<size_t>(int_gemm_scratch_bytes(c_.k, c_.threads)));
+    int_gemm_pack(c_.k, c_.n,
+                  {b_.data(), c_.transposed_b ? 1 : c_.n, c_.transposed_b ? c_.k : 1, c_.b_signed},
+                  packed.get());
+    IntGemmLeft left;
+    left.data = a_.data();
+    left.row_stride = c_.transposed_a ? 1 : c_.k, left.col_stride = c_.transposed_a ? c_.m : 1;
+    left.is_signed = c_.a_signed;
+    if (c_.row_zeros) left.zero_points = a_zeros_.data();
+    if (!c_.row_zeros && !a_zeros_.empty()) left.zero_point = a_zeros_[0];
+    int_gemm({c_.m, c_.k, c_.n}, left, packed.get(), {y, c_.n, type}, finish, scratch.get(), c_.threads);
+  }
+
+ private:
+  std::vector<uint8_t> random(int64_t count, uint32_t seed) const {
+    std::mt19937 generator(seed);
+    std::uniform_int_distribution<int> uniform(0, 255);
+    std::vector<uint8_t> bytes(static_cast<size_t>(count));
+    for (uint8_t& byte : bytes)
+      byte = static_cast<uint8_t>(c_.extreme ? (seed == 1 ? 255 : 128) : uniform(generator));
+    return bytes;
+  }
+  static int32_t zero(int64_t i, bool is_signed) {
+    return static_cast<int32_t>((i * 37 + 5) % 256) - (is_signed ? 128 : 0);
+  }
+  size_t index_a(int64_t i, int64_t k) const {
+    return static_cast<size_t>(c_.transposed_a ? k * c_.m + i : i * c_.k + k);
+  }
+  size_t index_b(int64_t k, int64_t j) const {
+    return static_cast<size_t>(c_.transposed_b ? j * c_.k + k : k * c_.n + j);
+  }
+
+  Case c_;
+  std::vector<uint8_t> a_, b_;
+  std::vector<int32_t> a_zeros_, b_zeros_;
+};
+
+void check(const Case& c) {
+  SCOPED_TRACE(testing::Message() << c.m << " x " << c.k << " x " << c.n << ", threads " << c.threads);
+  const Problem problem(c);
+  std::vector<int32_t> y(static_cast<size_t>(c.m * c.n), -1);
+  problem.multiply(problem.finish(), IntGemmResult::kInt32, y.data());
+  EXPECT_EQ(y, problem.expected());
+}
+
+TEST(IntGemm, IsExactForRowsAndColumnsThatTilesLeaveOver) {
+  for_each_target([] {
+    for (int64_t m : {1, 2, 5, 7, 13, 49, 97}) {
+      for (int64_t n : {1, 3, 31, 33, 70}) check({m, 19, n});
+    }
+    for (int64_t k : {0, 1, 2, 3, 4, 5, 63, 64, 300}) check({9, k, 40});
+  });
+}
+
+TEST(IntGemm, IsExactForEveryTypeStrideAndZeroPoint) {
+  for_each_target([] {
+    for (int bits = 0; bits < 64; ++bits) {
+      Case c{11, 21, 37};
+      c.a_signed = (bits & 1) != 0, c.b_signed = (bits & 2) != 0;
+      c.transposed_a = (bits & 4) != 0, c.transposed_b = (bits & 8) != 0;
+      c.row_zeros = (bits & 16) != 0, c.column_zeros = (bits & 32) != 0;
+      check(c);
+    }
+  });
+}
+
+TEST(IntGemm, NeverSaturates) {
+  for_each_target([] {
+    for (bool b_signed : {false, true}) {
+      Case c{7, 4099, 35};
+      c.b_signed = b_signed, c.extreme = true;
+      check(c);
+    }
+  });
+}
+
+TEST(IntGemm, ThreadsShareRowsOrColumns) {
+  for_each_target([] {
+    for (int threads : {2, 3}) {
+      Case tall{130, 40, 65};
+      tall.threads = threads;
+      check(tall);
+      Case flat{2, 500, 300};
+      flat.threads = threads;
+      check(flat);
+    }
+  });
+}
+
+TEST(IntGemm, FinishesAsFloatsAndBytes) {
+  for_each_target([] {
+    const Case c{13, 24, 41};
+    const Problem problem(c);
+    const std::vector<int32_t> sums = problem.expected();
+    std::vector<int32_t> bias;
+    std::vector<float> scales, float_bias;
+    for (int i = 0; i < 41; ++i) {
+      bias.push_back(i * 100 - 900);
+      scales.push_back(0.001f * static_cast<float>(i + 1));
+      float_bias.push_back(0.5f * static_cast<float>(i));
+    }
+    IntGemmFinish finish = problem.finish();
+    finish.bias = bias.data(), finish.scales = scales.data(), finish.float_bias = float_bias.data();
+    finish.zero_point = 7;
+    std::vector<float> real(sums.size());
+    problem.multiply(finish, IntGemmResult::kFloat, real.data());
+    std::vector<uint8_t> natural(sums.size());
+    problem.multiply(finish, IntGemmResult::kUint8, natural.data());
+    std::vector<int8_t> whole(sums.size());
+    problem.multiply(finish, IntGemmResult::kInt8, whole.data());
+    for (size_t i = 0; i < sums.size(); ++i) {
+      const float scaled = static_cast<float>(sums[i] + bias[i % 41]) * scales[i % 41];
+      const float rounded = std::nearbyint(scaled) + 7;
+      EXPECT_NEAR(real[i], scaled + float_bias[i % 41], 1e-3) << i;
+      EXPECT_EQ(natural[i], static_cast<uint8_t>(std::min(std::max(rounded, 0.0f), 255.0f))) << i;
+      EXPECT_EQ(whole[i], static_cast<int8_t>(std::min(std::max(rounded, -128.0f), 127.0f))) << i;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace plimsoll::kernels
