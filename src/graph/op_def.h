@@ -3,7 +3,7 @@
 // An operator is a table of plain functions. None of them keeps state; all may be called from many
 // threads. The order in which the engine calls them:
 //   attrs   once per node, at load: reads and checks the attributes.
-//   lower   of an operator that others can stand for: after the first inference they take its place.
+//   decompose  of an operator that is others put together: after the first inference they take its place.
 //   infer   types and shapes, on symbolic dimensions at load, on constants for each prepared shape,
 //           and during a run, with the data at hand, for shapes that depend on data.
 //   layout  what changes when axes move (graph/layout.h); region which part of the inputs a part of
@@ -37,6 +37,7 @@
 
 namespace plimsoll {
 
+class DecomposeContext;
 class LayoutContext;
 class LowerContext;
 class RegionContext;
@@ -471,7 +472,7 @@ struct OpDef {
   bool channels_last = false;                 // exists in our domain too, with an attribute of that name
   uint32_t optional_inputs = 0;               // bit i: input i, below inputs.least, may be absent
   uint32_t unaligned_inputs = 0;  // bit i: run reads input i bytewise, so a weight at any address will do
-  void (*lower)(LowerContext&) = nullptr;  // writes other operators in its place (graph/lowering.h): no run
+  void (*decompose)(DecomposeContext&) = nullptr;  // writes others in its place (graph/decompose.h): no run
   // Another name of that operator in that version: it takes the place of all but domain and name.
   const OpDef* same_as = nullptr;
   int same_version = 0;

@@ -1,5 +1,5 @@
 // A projection to Q, K and V in one, and attention.
-#include "graph/lowering.h"
+#include "graph/decompose.h"
 #include "ops/movement.h"
 #include "ops/projected_attention.h"
 
@@ -37,7 +37,7 @@ void infer(InferContext& c) {
   infer_projected(c, c.attrs<ProjectedAttrs>(), kInputs, x[0], x[1], w[1]);
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   Edge* projected = c.op("MatMul", {c.in(kX), c.in(kWeights)});
   if (c.in(kBias) != nullptr) projected = c.op("Add", {projected, c.in(kBias)});
   AttributeList kept(c.build.graph().arena(), c.node());
@@ -55,7 +55,7 @@ extern const OpDef op_microsoft_attention = {
     .outputs = {1, 2},
     .attrs = attrs,
     .infer = infer,
-    .lower = lower,
+    .decompose = decompose,
 };
 
 }  // namespace plimsoll

@@ -1,4 +1,4 @@
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 namespace {
@@ -15,13 +15,13 @@ void infer(InferContext& c) {
   }
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   c.op_into(0, "Add", {c.op("Add", {c.in(0), c.in(1)}), c.in(2)});
 }
 
 }  // namespace
 
 extern const OpDef op_microsoft_bias_add = {
-    .domain = kMicrosoftDomain, .name = "BiasAdd", .inputs = {3, 3}, .infer = infer, .lower = lower};
+    .domain = kMicrosoftDomain, .name = "BiasAdd", .inputs = {3, 3}, .infer = infer, .decompose = decompose};
 
 }  // namespace plimsoll

@@ -1,4 +1,4 @@
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 namespace {
@@ -8,13 +8,13 @@ void infer(InferContext& c) {
   expect_last_dimension(c, 1);
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   c.op_into(0, "Gelu", {c.op("Add", {c.in(0), c.in(1)})});
 }
 
 }  // namespace
 
 extern const OpDef op_microsoft_bias_gelu = {
-    .domain = kMicrosoftDomain, .name = "BiasGelu", .inputs = {2, 2}, .infer = infer, .lower = lower};
+    .domain = kMicrosoftDomain, .name = "BiasGelu", .inputs = {2, 2}, .infer = infer, .decompose = decompose};
 
 }  // namespace plimsoll

@@ -1,4 +1,4 @@
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 namespace {
@@ -28,7 +28,7 @@ void infer(InferContext& c) {
 }
 
 // All dimensions from the axis on are one row, as Softmax had it before opset 13.
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   Edge* const sum[] = {c.op("Add", {c.in(0), c.in(1)})};
   Node* softmax = c.build.emit_into(c.node().outputs, "", "Softmax", sum,
                                     c.attributes().set("axis", c.attrs<BiasSoftmaxAttrs>().axis).list());
@@ -42,6 +42,6 @@ extern const OpDef op_microsoft_bias_softmax = {.domain = kMicrosoftDomain,
                                                 .inputs = {2, 2},
                                                 .attrs = attrs,
                                                 .infer = infer,
-                                                .lower = lower};
+                                                .decompose = decompose};
 
 }  // namespace plimsoll

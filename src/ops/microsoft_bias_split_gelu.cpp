@@ -1,5 +1,5 @@
 // The first half of X + bias times Gelu of the second.
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 namespace {
@@ -16,7 +16,7 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(0), dims);
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   Edge* const sum[] = {c.op("Add", {c.in(0), c.in(1)})};
   const Node* halves = c.build.emit(
       "", "Split", sum, c.attributes().set("axis", int64_t{-1}).set("num_outputs", int64_t{2}).list(), 2);
@@ -25,7 +25,10 @@ void lower(LowerContext& c) {
 
 }  // namespace
 
-extern const OpDef op_microsoft_bias_split_gelu = {
-    .domain = kMicrosoftDomain, .name = "BiasSplitGelu", .inputs = {2, 2}, .infer = infer, .lower = lower};
+extern const OpDef op_microsoft_bias_split_gelu = {.domain = kMicrosoftDomain,
+                                                   .name = "BiasSplitGelu",
+                                                   .inputs = {2, 2},
+                                                   .infer = infer,
+                                                   .decompose = decompose};
 
 }  // namespace plimsoll

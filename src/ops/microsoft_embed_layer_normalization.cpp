@@ -1,4 +1,4 @@
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -56,21 +56,21 @@ void infer(InferContext& c) {
   c.set_output(2, c.type(kWords), std::vector<Dim>{ids[0], ids[1], width});
 }
 
-Edge* lower_positions(LowerContext& c) {
+Edge* write_positions(DecomposeContext& c) {
   if (c.in(kPositionIds) != nullptr) return c.op("Gather", {c.in(kPositions), c.in(kPositionIds)});
   Edge* length = c.op("Shape", {c.in(kIds)}, c.attributes().set("start", int64_t{1}).set("end", int64_t{2}));
   return c.op("Slice", {c.in(kPositions), c.build.integers({0}), length, c.build.integers({0})});
 }
 
 // Without ids, all are of the first segment.
-Edge* lower_segments(LowerContext& c) {
+Edge* write_segments(DecomposeContext& c) {
   if (c.in(kSegmentIds) != nullptr) return c.op("Gather", {c.in(kSegments), c.in(kSegmentIds)});
   return c.op("Slice",
               {c.in(kSegments), c.build.integers({0}), c.build.integers({1}), c.build.integers({0})});
 }
 
 // How many elements of the mask are 1, by batch; 0 without a mask.
-void lower_mask_index(LowerContext& c) {
+void write_mask_index(DecomposeContext& c) {
   if (c.out(1) == nullptr) return;
   Edge* counted = c.op("Sub", {c.in(kIds), c.in(kIds)});
   if (c.in(kMask) != nullptr) {
@@ -81,14 +81,14 @@ void lower_mask_index(LowerContext& c) {
   c.op_into(1, "ReduceSum", {counted, c.build.integers({1})}, c.attributes().set("keepdims", int64_t{0}));
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   Edge* sum = c.op("Gather", {c.in(kWords), c.in(kIds)});
   const bool segments = c.in(kSegments) != nullptr;
-  sum = segments ? c.op("Add", {sum, lower_positions(c)}) : c.op_into(2, "Add", {sum, lower_positions(c)});
-  if (segments) sum = c.op_into(2, "Add", {sum, lower_segments(c)});
+  sum = segments ? c.op("Add", {sum, write_positions(c)}) : c.op_into(2, "Add", {sum, write_positions(c)});
+  if (segments) sum = c.op_into(2, "Add", {sum, write_segments(c)});
   c.op_into(0, "LayerNormalization", {sum, c.in(kGamma), c.in(kBeta)},
             c.attributes().set("epsilon", c.attrs<EmbedAttrs>().epsilon));
-  lower_mask_index(c);
+  write_mask_index(c);
 }
 
 }  // namespace
@@ -100,6 +100,6 @@ extern const OpDef op_microsoft_embed_layer_normalization = {.domain = kMicrosof
                                                              .attrs = attrs,
                                                              .infer = infer,
                                                              .optional_inputs = 0b10010,
-                                                             .lower = lower};
+                                                             .decompose = decompose};
 
 }  // namespace plimsoll

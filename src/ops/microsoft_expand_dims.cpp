@@ -1,5 +1,5 @@
 // Unsqueeze along one axis, an int32.
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -19,14 +19,17 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(0), dims);
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   Edge* axis = c.op("Cast", {c.in(1)}, c.attributes().set("to", int64_t{7}));
   c.op_into(0, "Unsqueeze", {c.in(0), c.op("Reshape", {axis, c.build.integers({1})})});
 }
 
 }  // namespace
 
-extern const OpDef op_microsoft_expand_dims = {
-    .domain = kMicrosoftDomain, .name = "ExpandDims", .inputs = {2, 2}, .infer = infer, .lower = lower};
+extern const OpDef op_microsoft_expand_dims = {.domain = kMicrosoftDomain,
+                                               .name = "ExpandDims",
+                                               .inputs = {2, 2},
+                                               .infer = infer,
+                                               .decompose = decompose};
 
 }  // namespace plimsoll

@@ -1,4 +1,4 @@
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 namespace {
@@ -8,7 +8,7 @@ void infer(InferContext& c) {
   expect_last_dimension(c, 1);
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   Edge* x = c.in(1) == nullptr ? c.in(0) : c.op("Add", {c.in(0), c.in(1)});
   c.op_into(0, "Gelu", {x}, c.attributes().set("approximate", "tanh"));
 }
@@ -16,6 +16,6 @@ void lower(LowerContext& c) {
 }  // namespace
 
 extern const OpDef op_microsoft_fast_gelu = {
-    .domain = kMicrosoftDomain, .name = "FastGelu", .inputs = {1, 2}, .infer = infer, .lower = lower};
+    .domain = kMicrosoftDomain, .name = "FastGelu", .inputs = {1, 2}, .infer = infer, .decompose = decompose};
 
 }  // namespace plimsoll

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 
@@ -38,7 +38,7 @@ void infer(InferContext& c) {
   infer_as(c, op_gemm, "", 13, facts_of_inputs(c), list.list());
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   const std::string_view activation = c.attrs<FusedGemmAttrs>().activation;
   const AttributeList list = gemm_attributes(c.node(), c.build.graph().arena());
   if (activation.empty()) {
@@ -66,6 +66,6 @@ extern const OpDef op_microsoft_fused_gemm = {.domain = kMicrosoftDomain,
                                               .inputs = {2, 3},
                                               .attrs = attrs,
                                               .infer = infer,
-                                              .lower = lower};
+                                              .decompose = decompose};
 
 }  // namespace plimsoll

@@ -1,5 +1,5 @@
 #include "ops/matmul_common.h"
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 namespace {
@@ -57,7 +57,7 @@ void infer(InferContext& c) {
   infer_as(c, op_fused_matmul, kPlimsollDomain, 1, facts_of_inputs(c), list.list());
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   const AttributeList list = ours(c, c.build.graph().arena());
   c.build.emit_into(c.node().outputs, kPlimsollDomain, "FusedMatMul", c.node().inputs, list.list());
 }
@@ -69,6 +69,6 @@ extern const OpDef op_microsoft_fused_matmul = {.domain = kMicrosoftDomain,
                                                 .inputs = {2, 2},
                                                 .attrs = attrs,
                                                 .infer = infer,
-                                                .lower = lower};
+                                                .decompose = decompose};
 
 }  // namespace plimsoll

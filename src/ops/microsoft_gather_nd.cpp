@@ -1,5 +1,5 @@
 // GatherND whose indices may be int32 too.
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 
@@ -15,7 +15,7 @@ void infer(InferContext& c) {
   infer_as(c, op_gather_nd, "", 13, inputs, {});
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   Edge* indices = c.in(1);
   if (c.type(1) != ElementType::kInt64)
     indices = c.op("Cast", {indices}, c.attributes().set("to", int64_t{7}));
@@ -25,6 +25,6 @@ void lower(LowerContext& c) {
 }  // namespace
 
 extern const OpDef op_microsoft_gather_nd = {
-    .domain = kMicrosoftDomain, .name = "GatherND", .inputs = {2, 2}, .infer = infer, .lower = lower};
+    .domain = kMicrosoftDomain, .name = "GatherND", .inputs = {2, 2}, .infer = infer, .decompose = decompose};
 
 }  // namespace plimsoll

@@ -1,5 +1,5 @@
 // Channels come last in X and Y; W is as ONNX has it.
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 
@@ -13,7 +13,7 @@ void infer(InferContext& c) {
            list.set("channels_last", int64_t{1}).list());
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   AttributeList list = attributes_of(c.node(), c.build.graph().arena());
   c.build.emit_into(c.node().outputs, kPlimsollDomain, "FusedConv", c.node().inputs,
                     list.set("channels_last", int64_t{1}).list());
@@ -30,6 +30,6 @@ extern const OpDef op_microsoft_nhwc_conv = {.domain = kMicrosoftDomain,
                                              .inputs = {2, 4},
                                              .attrs = attrs,
                                              .infer = infer,
-                                             .lower = lower};
+                                             .decompose = decompose};
 
 }  // namespace plimsoll

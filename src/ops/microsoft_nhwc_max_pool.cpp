@@ -1,4 +1,4 @@
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 
@@ -20,7 +20,7 @@ void infer(InferContext& c) {
            list.set("channels_last", int64_t{1}).list());
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   AttributeList list = attributes_of(c.node(), c.build.graph().arena());
   Node* pool = c.build.emit_into(c.node().outputs, kPlimsollDomain, "MaxPool", c.node().inputs,
                                  list.set("channels_last", int64_t{1}).list());
@@ -29,7 +29,10 @@ void lower(LowerContext& c) {
 
 }  // namespace
 
-extern const OpDef op_microsoft_nhwc_max_pool = {
-    .domain = kMicrosoftDomain, .name = "NhwcMaxPool", .attrs = attrs, .infer = infer, .lower = lower};
+extern const OpDef op_microsoft_nhwc_max_pool = {.domain = kMicrosoftDomain,
+                                                 .name = "NhwcMaxPool",
+                                                 .attrs = attrs,
+                                                 .infer = infer,
+                                                 .decompose = decompose};
 
 }  // namespace plimsoll

@@ -1,5 +1,5 @@
 // Pad whose pads may stand in a row of a matrix.
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 
@@ -27,7 +27,7 @@ void infer(InferContext& c) {
   infer_as(c, op_pad, "", kVersion, inputs, list.list());
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   Edge* pads = c.in(1);
   if (!c.ranked(1) || c.rank(1) != 1) pads = c.op("Reshape", {pads, c.build.integers({-1})});
   const AttributeList list = attributes_of(c.node(), c.build.graph().arena());
@@ -42,6 +42,6 @@ extern const OpDef op_microsoft_pad = {.domain = kMicrosoftDomain,
                                        .inputs = {2, 3},
                                        .attrs = attrs,
                                        .infer = infer,
-                                       .lower = lower};
+                                       .decompose = decompose};
 
 }  // namespace plimsoll

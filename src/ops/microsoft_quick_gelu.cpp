@@ -1,5 +1,5 @@
 // x * sigmoid(alpha * x)
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 namespace {
@@ -14,7 +14,7 @@ const void* attrs(AttrContext& c) {
   return a;
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   const float alpha = c.attrs<QuickGeluAttrs>().alpha;
   Edge* x = c.in(0);
   Edge* scaled = alpha == 1 ? x : c.op("Mul", {x, c.scalar(c.type(0), alpha)});
@@ -27,6 +27,6 @@ extern const OpDef op_microsoft_quick_gelu = {.domain = kMicrosoftDomain,
                                               .name = "QuickGelu",
                                               .attrs = attrs,
                                               .infer = infer_float_unary,
-                                              .lower = lower};
+                                              .decompose = decompose};
 
 }  // namespace plimsoll

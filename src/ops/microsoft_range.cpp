@@ -1,7 +1,7 @@
 // Range whose delta may be left out.
 #include <cstring>
 
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 
@@ -37,7 +37,7 @@ void infer(InferContext& c) {
   infer_as(c, op_range, "", 11, inputs, {});
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   Edge* delta = c.in(2);
   if (delta == nullptr)
     delta = c.build.constant("one", c.type(0), {}, one_of(c.type(0), c.build.graph().arena()));
@@ -47,6 +47,6 @@ void lower(LowerContext& c) {
 }  // namespace
 
 extern const OpDef op_microsoft_range = {
-    .domain = kMicrosoftDomain, .name = "Range", .inputs = {2, 3}, .infer = infer, .lower = lower};
+    .domain = kMicrosoftDomain, .name = "Range", .inputs = {2, 3}, .infer = infer, .decompose = decompose};
 
 }  // namespace plimsoll

@@ -1,5 +1,5 @@
 // RotaryEmbedding with its inputs in another order; one position stands for those that follow it.
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -59,7 +59,7 @@ void infer(InferContext& c) {
 }
 
 // [batch, steps] from one number.
-Edge* lower_positions(LowerContext& c) {
+Edge* write_positions(DecomposeContext& c) {
   if (!c.ranked(kPositions) || !c.ranked(kX))
     fail(ErrorCode::kNotImplemented, "{}: inputs whose rank is unknown", c.node().label());
   if (c.rank(kPositions) == 2 && !(product(c.dims(kPositions)) == Dim(1))) return c.in(kPositions);
@@ -75,7 +75,7 @@ Edge* lower_positions(LowerContext& c) {
   return c.op("Expand", {c.op("Add", {first, following}), shape});
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   const auto& a = c.attrs<RotaryAttrs>();
   AttributeList list = c.attributes();
   list.set("interleaved", int64_t{a.interleaved});
@@ -84,7 +84,7 @@ void lower(LowerContext& c) {
     fail(ErrorCode::kNotImplemented, "{}: without num_heads, sizes must be known", c.node().label());
   if (c.ranked(kX) && c.rank(kX) == 3) list.set("num_heads", heads);
   if (a.rotary > 0) list.set("rotary_embedding_dim", a.rotary);
-  c.op_into(0, "RotaryEmbedding", {c.in(kX), c.in(kCosine), c.in(kSine), lower_positions(c)}, list);
+  c.op_into(0, "RotaryEmbedding", {c.in(kX), c.in(kCosine), c.in(kSine), write_positions(c)}, list);
 }
 
 }  // namespace
@@ -94,6 +94,6 @@ extern const OpDef op_microsoft_rotary_embedding = {.domain = kMicrosoftDomain,
                                                     .inputs = {4, 4},
                                                     .attrs = attrs,
                                                     .infer = infer,
-                                                    .lower = lower};
+                                                    .decompose = decompose};
 
 }  // namespace plimsoll

@@ -1,4 +1,4 @@
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 #include "ops/skip_normalization.h"
 
 namespace plimsoll {
@@ -10,8 +10,8 @@ void infer(InferContext& c) {
   infer_skip(c, kInputs);
 }
 
-void lower(LowerContext& c) {
-  Edge* const inputs[] = {lower_skip_sum(c, kInputs), c.in(2), c.in(kInputs.beta)};
+void decompose(DecomposeContext& c) {
+  Edge* const inputs[] = {write_skip_sum(c, kInputs), c.in(2), c.in(kInputs.beta)};
   Edge* const outputs[] = {c.out(0), c.out(1), c.out(2)};
   c.build.emit_into(outputs, "", "LayerNormalization", inputs,
                     c.attributes().set("epsilon", c.attrs<SkipAttrs>().epsilon).list());
@@ -25,6 +25,6 @@ extern const OpDef op_microsoft_skip_layer_normalization = {.domain = kMicrosoft
                                                             .outputs = {1, 4},
                                                             .attrs = skip_attrs,
                                                             .infer = infer,
-                                                            .lower = lower};
+                                                            .decompose = decompose};
 
 }  // namespace plimsoll

@@ -11,8 +11,8 @@ void infer(InferContext& c) {
   infer_skip(c, kInputs);
 }
 
-void lower(LowerContext& c) {
-  lower_rms(c, lower_skip_sum(c, kInputs), c.in(2), -1, c.attrs<SkipAttrs>().epsilon, kInverse, 0);
+void decompose(DecomposeContext& c) {
+  write_rms(c, write_skip_sum(c, kInputs), c.in(2), -1, c.attrs<SkipAttrs>().epsilon, kInverse, 0);
 }
 
 }  // namespace
@@ -24,6 +24,6 @@ extern const OpDef op_microsoft_skip_simplified_layer_normalization = {
     .outputs = {1, 4},
     .attrs = skip_attrs,
     .infer = infer,
-    .lower = lower};
+    .decompose = decompose};
 
 }  // namespace plimsoll

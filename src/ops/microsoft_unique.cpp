@@ -1,5 +1,5 @@
 // Values in the order of their first occurrence, where each element is among them, and how often each is.
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 namespace {
@@ -15,7 +15,7 @@ void infer(InferContext& c) {
   c.set_output(1, ElementType::kInt64, c.dims(0));
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   Edge* const outputs[] = {c.out(0), nullptr, c.out(1), c.out(2)};
   c.build.emit_into(outputs, "", "Unique", c.node().inputs, c.attributes().set("sorted", int64_t{0}).list());
 }
@@ -23,6 +23,6 @@ void lower(LowerContext& c) {
 }  // namespace
 
 extern const OpDef op_microsoft_unique = {
-    .domain = kMicrosoftDomain, .name = "Unique", .outputs = {1, 3}, .infer = infer, .lower = lower};
+    .domain = kMicrosoftDomain, .name = "Unique", .outputs = {1, 3}, .infer = infer, .decompose = decompose};
 
 }  // namespace plimsoll

@@ -35,9 +35,9 @@ void infer(InferContext& c) {
   c.set_output(1, ElementType::kFloat, moments);
 }
 
-void lower(LowerContext& c) {
+void decompose(DecomposeContext& c) {
   const auto& a = c.attrs<SimplifiedAttrs>();
-  lower_rms(c, c.in(0), c.in(1), a.axis, a.epsilon, 1, c.ranked(0) ? c.rank(0) : 0);
+  write_rms(c, c.in(0), c.in(1), a.axis, a.epsilon, 1, c.ranked(0) ? c.rank(0) : 0);
 }
 
 }  // namespace
@@ -47,6 +47,6 @@ extern const OpDef op_simplified_layer_normalization = {.name = "SimplifiedLayer
                                                         .outputs = {1, 2},
                                                         .attrs = attrs,
                                                         .infer = infer,
-                                                        .lower = lower};
+                                                        .decompose = decompose};
 
 }  // namespace plimsoll

@@ -1,7 +1,7 @@
 #include "ops/skip_normalization.h"
 
 #include "ops/elementwise.h"
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 
@@ -36,14 +36,14 @@ void infer_skip(InferContext& c, const SkipInputs& at) {
   if (!fits) c.reject("skip of shape {} does not fit input of shape {}", to_string(skip), to_string(x));
 }
 
-Edge* lower_skip_sum(LowerContext& c, const SkipInputs& at) {
+Edge* write_skip_sum(DecomposeContext& c, const SkipInputs& at) {
   Edge* bias = c.in(at.bias);
   if (bias == nullptr) return c.op_into(3, "Add", {c.in(0), c.in(1)});
   // The bias meets the product that makes the input, as long as it is the first to come.
   return c.op_into(3, "Add", {c.op("Add", {c.in(0), bias}), c.in(1)});
 }
 
-void lower_rms(LowerContext& c, Edge* x, Edge* scale, int64_t axis, float epsilon, size_t inverse,
+void write_rms(DecomposeContext& c, Edge* x, Edge* scale, int64_t axis, float epsilon, size_t inverse,
                size_t rank) {
   c.op_into(0, "RMSNormalization", {x, scale}, c.attributes().set("axis", axis).set("epsilon", epsilon));
   if (c.out(inverse) == nullptr) return;

@@ -1,7 +1,7 @@
 // SkipLayerNormalization, SkipSimplifiedLayerNormalization and SimplifiedLayerNormalization.
 #pragma once
 
-#include "graph/lowering.h"
+#include "graph/decompose.h"
 
 namespace plimsoll {
 
@@ -16,11 +16,11 @@ struct SkipInputs {
 };
 void infer_skip(InferContext& c, const SkipInputs& at);
 // input + skip + bias, which is output 3 where that is wanted.
-Edge* lower_skip_sum(LowerContext& c, const SkipInputs& at);
+Edge* write_skip_sum(DecomposeContext& c, const SkipInputs& at);
 
 // Writes output `output`, RMSNormalization of x, and where `inverse` is wanted, 1 / sqrt(mean(x * x) +
 // epsilon) in float, keeping the dimensions.
-void lower_rms(LowerContext& c, Edge* x, Edge* scale, int64_t axis, float epsilon, size_t inverse,
+void write_rms(DecomposeContext& c, Edge* x, Edge* scale, int64_t axis, float epsilon, size_t inverse,
                size_t rank);
 
 }  // namespace plimsoll

@@ -16,9 +16,10 @@ const Function* find_function(const Graph& root, const Node& node);
 // functions.
 void inline_functions(Graph& root);
 
-// Replaces every node, in bodies too, whose operator is known by others (OpDef::lower, OpDef::same_as).
-// Nodes must be resolved and inferred; new ones are resolved. True if facts must be inferred again.
-bool lower_operators(Graph& root);
+// Replaces every node, in bodies too, whose operator is others put together, or another one's second name
+// (OpDef::decompose, OpDef::same_as). Nodes must be resolved and inferred; new ones are resolved. True if
+// facts must be inferred again.
+bool decompose_operators(Graph& root);
 
 // Sequences and optionals whose elements are known as edges become those edges: what reads them reads
 // tensors, and what makes them stays only where something still needs the list. Nodes are resolved and facts

@@ -66,7 +66,7 @@ void PreparedModel::prepare() {
   resolve(graph_);
   infer_graph(graph_);
   // What is to be written again keeps the operators that it has.
-  if (!options_.keep_opset && lower_operators(graph_)) infer_graph(graph_);
+  if (!options_.keep_opset && decompose_operators(graph_)) infer_graph(graph_);
   if (lower_values(graph_)) infer_graph(graph_);
   OptimizeOptions optimization;
   optimization.level = options_.level;

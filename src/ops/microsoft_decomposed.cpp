@@ -1,4 +1,4 @@
-#include "ops/microsoft_lowered.h"
+#include "ops/microsoft_decomposed.h"
 
 namespace plimsoll {
 

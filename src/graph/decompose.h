@@ -1,4 +1,4 @@
-// Lowering: an operator that says what it is in terms of others. Its `lower` writes their nodes in its place
+// Decomposition: an operator that is others put together. Its `decompose` writes their nodes in its place
 // when a model is loaded, after inference; so it has `infer`, and no `run`.
 #pragma once
 
@@ -10,12 +10,12 @@
 namespace plimsoll {
 
 // The version in which nodes of ai.onnx are written.
-inline constexpr int kLoweringOpset = 23;
+inline constexpr int kDecomposeOpset = 23;
 
-class LowerContext : public NodeContext {
+class DecomposeContext : public NodeContext {
  public:
-  LowerContext(const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs,
-               GraphBuilder& graph_builder)
+  DecomposeContext(const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs,
+                   GraphBuilder& graph_builder)
       : NodeContext(node, inputs, outputs), build(graph_builder) {}
 
   // Null where it is absent.

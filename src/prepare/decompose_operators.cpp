@@ -1,5 +1,5 @@
+#include "graph/decompose.h"
 #include "graph/infer.h"
-#include "graph/lowering.h"
 #include "ops/registry.h"
 #include "prepare/lower.h"
 
@@ -7,22 +7,22 @@ namespace plimsoll {
 namespace {
 
 // Names nodes after the one that they stand for.
-class LoweringBuilder : public GraphBuilder {
+class DecomposeBuilder : public GraphBuilder {
  public:
-  LoweringBuilder(Graph& graph, const Node& origin) : GraphBuilder(graph, origin.name), origin_(origin) {}
+  DecomposeBuilder(Graph& graph, const Node& origin) : GraphBuilder(graph, origin.name), origin_(origin) {}
 
  private:
   void added(Node& node) override {
     node.name = graph().arena().copy(fmt::format("{}/{}", origin_.name, node.op_type));
-    if (node.domain.empty()) node.opset = kLoweringOpset;
+    if (node.domain.empty()) node.opset = kDecomposeOpset;
   }
 
   const Node& origin_;
 };
 
-class Lowering {
+class Decomposition {
  public:
-  void lower(Graph& graph) {
+  void run(Graph& graph) {
     const std::vector<Node*> before(graph.nodes.begin(), graph.nodes.end());
     std::vector<Node*> after;
     after.reserve(before.size());
@@ -40,7 +40,7 @@ class Lowering {
       node.domain = node.op->domain;
       node.op_type = node.op->name;
     }
-    if (node.op->lower == nullptr) {
+    if (node.op->decompose == nullptr) {
       out.push_back(&node);
       return;
     }
@@ -51,9 +51,9 @@ class Lowering {
     for (Edge* edge : node.outputs) {
       if (edge != nullptr) edge->producer = nullptr;
     }
-    LoweringBuilder builder(graph, node);
-    LowerContext context(node, inputs, outputs, builder);
-    node.op->lower(context);
+    DecomposeBuilder builder(graph, node);
+    DecomposeContext context(node, inputs, outputs, builder);
+    node.op->decompose(context);
     const std::vector<Node*> made(graph.nodes.begin() + first, graph.nodes.end());
     graph.nodes.resize_down(first);
     for (Node* next : made) {
@@ -67,10 +67,10 @@ class Lowering {
 
 }  // namespace
 
-bool lower_operators(Graph& root) {
-  Lowering lowering;
-  root.for_each_graph([&](Graph& graph) { lowering.lower(graph); });
-  return lowering.changed();
+bool decompose_operators(Graph& root) {
+  Decomposition decomposition;
+  root.for_each_graph([&](Graph& graph) { decomposition.run(graph); });
+  return decomposition.changed();
 }
 
 }  // namespace plimsoll

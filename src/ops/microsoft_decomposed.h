@@ -1,7 +1,7 @@
 // What com.microsoft's operators that others stand for share.
 #pragma once
 
-#include "graph/lowering.h"
+#include "graph/decompose.h"
 #include "kernels/activation.h"
 #include "ops/elementwise.h"
 
