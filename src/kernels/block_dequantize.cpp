@@ -9,22 +9,54 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace {
 
-// Plain loops: the compiler makes vectors of them for each target.
-template <int bits>
-void dequantize_as(const uint8_t* HWY_RESTRICT x, int64_t count, float scale, float zero,
-                   float* HWY_RESTRICT y) {
-  constexpr int64_t kPerByte = 8 / bits;
-  constexpr int kMask = (1 << bits) - 1;
-  const int64_t bytes = count / kPerByte;
-  for (int64_t i = 0; i < bytes; ++i) {
-    const int byte = x[i];
-    for (int64_t k = 0; k < kPerByte; ++k)
-      y[i * kPerByte + k] = (static_cast<float>((byte >> (k * bits)) & kMask) - zero) * scale;
-  }
-  for (int64_t i = bytes * kPerByte; i < count; ++i)
-    y[i] = (static_cast<float>((x[i / kPerByte] >> (i % kPerByte * bits)) & kMask) - zero) * scale;
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr int64_t kStep = 32;  // elements that are bytes of their own for a moment
+
+// kStep elements from 16 bytes, the low halves first in each.
+HWY_INLINE void unpack_halves(const uint8_t* x, uint8_t* to) {
+  const hn::Full128<uint8_t> d;
+  const hn::Full128<uint16_t> d16;
+  const auto mask = hn::Set(d, 0x0f);
+  const auto both = hn::LoadU(d, x);
+  const auto low = hn::And(both, mask);
+  const auto high = hn::And(hn::BitCast(d, hn::ShiftRight<4>(hn::BitCast(d16, both))), mask);
+  hn::StoreU(hn::InterleaveLower(d, low, high), d, to);
+  hn::StoreU(hn::InterleaveUpper(d, low, high), d, to + 16);
 }
 
+HWY_INLINE void scale_bytes(const uint8_t* x, int64_t count, float scale, float zero, float* y) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto by = hn::Set(d, scale), less = hn::Set(d, zero);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto value = hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(d8, x + i)));
+    hn::StoreU(hn::Mul(hn::Sub(value, less), by), d, y + i);
+  }
+  for (; i < count; ++i) y[i] = (static_cast<float>(x[i]) - zero) * scale;
+}
+
+template <int bits>
+void dequantize_packed(const uint8_t* x, int64_t count, float scale, float zero, float* y) {
+  constexpr int64_t kPerByte = 8 / bits;
+  constexpr unsigned kMask = (1u << bits) - 1;
+  for (int64_t i = 0; i < count; i += kStep) {
+    const int64_t part = count - i < kStep ? count - i : kStep;
+    uint8_t bytes[kStep];
+    if (bits == 4 && part == kStep) {
+      unpack_halves(x + i / 2, bytes);
+    } else {
+      for (int64_t k = 0; k < part; ++k)
+        bytes[k] = static_cast<uint8_t>((x[(i + k) / kPerByte] >> ((i + k) % kPerByte * bits)) & kMask);
+    }
+    scale_bytes(bytes, part, scale, zero, y + i);
+  }
+}
+
+// A plain loop: the compiler makes vectors of it for each target.
 float dot_in_lanes(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int64_t count) {
   constexpr int64_t kLanes = 64;
   float lanes[kLanes] = {};
@@ -39,9 +71,9 @@ float dot_in_lanes(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int
 }
 
 void dequantize_any(const uint8_t* x, int bits, int64_t count, float scale, float zero, float* y) {
-  if (bits == 4) return dequantize_as<4>(x, count, scale, zero, y);
-  if (bits == 8) return dequantize_as<8>(x, count, scale, zero, y);
-  dequantize_as<2>(x, count, scale, zero, y);
+  if (bits == 8) return scale_bytes(x, count, scale, zero, y);
+  if (bits == 4) return dequantize_packed<4>(x, count, scale, zero, y);
+  dequantize_packed<2>(x, count, scale, zero, y);
 }
 
 }  // namespace

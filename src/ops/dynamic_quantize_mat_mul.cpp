@@ -73,7 +73,7 @@ Cost cost(const NodeContext& c) {
 }  // namespace
 
 extern const OpDef op_dynamic_quantize_mat_mul = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "DynamicQuantizeMatMul",
     .inputs = {3, 5},
     .infer = infer,

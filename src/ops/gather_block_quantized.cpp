@@ -142,7 +142,7 @@ void run(const RunContext& c) {
 }  // namespace
 
 extern const OpDef op_gather_block_quantized = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "GatherBlockQuantized",
     .inputs = {3, 4},
     .attrs = attrs,

@@ -7,8 +7,6 @@
 
 namespace plimsoll {
 
-inline constexpr std::string_view kMicrosoft = "com.microsoft";
-
 struct QuantizationAttrs {
   int64_t axis = 1;
   int64_t block = 0;                             // elements of an axis that share a scale; 0: no blocks

@@ -89,7 +89,7 @@ Cost cost(const NodeContext& c) {
 }  // namespace
 
 extern const OpDef op_mat_mul_integer_to_float = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "MatMulIntegerToFloat",
     .inputs = {4, 7},
     .infer = infer,

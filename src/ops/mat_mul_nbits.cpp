@@ -144,7 +144,9 @@ class NBitsRun {
   }
 
   float scale(int64_t column, int64_t block) const {
-    return read_as_float(c_.inputs[kScales], column * a_.blocks() + block);
+    const TensorView& scales = c_.inputs[kScales];
+    const int64_t at = column * a_.blocks() + block;
+    return scales.type == ElementType::kFloat ? scales.as<float>()[at] : read_as_float(scales, at);
   }
   float zero(int64_t column, int64_t block) const {
     if (!c_.has_input(kZeros)) return static_cast<float>(1 << (a_.bits - 1));
@@ -216,7 +218,7 @@ Cost cost(const NodeContext& c) {
 }  // namespace
 
 extern const OpDef op_mat_mul_nbits = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "MatMulNBits",
     .inputs = {3, 6},
     .attrs = attrs,

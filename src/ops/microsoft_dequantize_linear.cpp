@@ -23,7 +23,7 @@ void infer(InferContext& c) {
 }  // namespace
 
 extern const OpDef op_microsoft_dequantize_linear = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "DequantizeLinear",
     .inputs = {2, 3},
     .attrs = attrs,

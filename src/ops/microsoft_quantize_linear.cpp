@@ -22,7 +22,7 @@ void infer(InferContext& c) {
 }  // namespace
 
 extern const OpDef op_microsoft_quantize_linear = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "QuantizeLinear",
     .inputs = {2, 3},
     .attrs = attrs,

@@ -259,7 +259,7 @@ void run(const RunContext& c) {
 }  // namespace
 
 extern const OpDef op_qattention = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "QAttention",
     .inputs = {5, 9},
     .outputs = {1, 2},

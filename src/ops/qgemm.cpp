@@ -133,7 +133,7 @@ Cost cost(const NodeContext& c) {
 }  // namespace
 
 extern const OpDef op_qgemm = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "QGemm",
     .inputs = {6, 9},
     .attrs = attrs,

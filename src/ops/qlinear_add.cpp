@@ -10,7 +10,7 @@ void run(const RunContext& c) {
 }  // namespace
 
 extern const OpDef op_qlinear_add = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "QLinearAdd",
     .inputs = {7, 8},
     .infer = infer_qlinear_binary,

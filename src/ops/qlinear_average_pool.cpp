@@ -53,7 +53,7 @@ void run(const RunContext& c) {
 }  // namespace
 
 extern const OpDef op_qlinear_average_pool = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "QLinearAveragePool",
     .inputs = {4, 5},
     .attrs = attrs,

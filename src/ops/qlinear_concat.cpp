@@ -64,7 +64,7 @@ void run(const RunContext& c) {
 }  // namespace
 
 extern const OpDef op_qlinear_concat = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "QLinearConcat",
     .inputs = {3, kAnyNumber},
     .attrs = attrs,

@@ -45,7 +45,7 @@ void run(const RunContext& c) {
 }  // namespace
 
 extern const OpDef op_qlinear_global_average_pool = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "QLinearGlobalAveragePool",
     .inputs = {5, 5},
     .attrs = attrs,

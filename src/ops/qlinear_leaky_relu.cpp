@@ -27,7 +27,7 @@ void run(const RunContext& c) {
 }  // namespace
 
 extern const OpDef op_qlinear_leaky_relu = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "QLinearLeakyRelu",
     .inputs = {4, 5},
     .attrs = attrs,

@@ -10,7 +10,7 @@ void run(const RunContext& c) {
 }  // namespace
 
 extern const OpDef op_qlinear_mul = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "QLinearMul",
     .inputs = {7, 8},
     .infer = infer_qlinear_binary,

@@ -78,7 +78,7 @@ void run(const RunContext& c) {
 }  // namespace
 
 extern const OpDef op_qlinear_reduce_mean = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "QLinearReduceMean",
     .inputs = {4, 5},
     .attrs = attrs,

@@ -17,7 +17,7 @@ void run(const RunContext& c) {
 }  // namespace
 
 extern const OpDef op_qlinear_sigmoid = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "QLinearSigmoid",
     .inputs = {4, 5},
     .infer = infer,

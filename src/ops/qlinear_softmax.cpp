@@ -64,7 +64,7 @@ void run(const RunContext& c) {
 }  // namespace
 
 extern const OpDef op_qlinear_softmax = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "QLinearSoftmax",
     .inputs = {5, 5},
     .attrs = attrs,

@@ -43,7 +43,7 @@ void run(const RunContext& c) {
 }  // namespace
 
 extern const OpDef op_qlinear_where = {
-    .domain = kMicrosoft,
+    .domain = kMicrosoftDomain,
     .name = "QLinearWhere",
     .inputs = {9, 9},
     .infer = infer,

@@ -58,7 +58,7 @@ void fuse(Node& product, Editor& editor) {
   Edge* bias = row_bias(add, mul->outputs[0], columns);
   if (bias != nullptr) last = add;
   editor.become(
-      *last, "com.microsoft", "MatMulIntegerToFloat",
+      *last, kMicrosoftDomain, "MatMulIntegerToFloat",
       {product.input(0), product.input(1), scales.a, scales.b, product.input(2), product.input(3), bias}, {});
 }
 

@@ -5,8 +5,6 @@
 namespace plimsoll {
 namespace {
 
-constexpr const char* kMicrosoftDomain = "com.microsoft";
-
 template <typename T>
 std::vector<T> counting(int64_t count, int step) {
   std::vector<T> values;
@@ -78,7 +76,7 @@ TEST(MatMulIntegerToFloat, ScalesAndBias) {
   }
   for (size_t i = 0; i < whole.size(); ++i)
     y.push_back(static_cast<float>(whole[i]) * 0.5f * scales[i % 33] + bias[i % 33]);
-  OpCase("MatMulIntegerToFloat", 1, kMicrosoftDomain)
+  OpCase("MatMulIntegerToFloat", 1, "com.microsoft")
       .input<uint8_t>({3, 5}, a)
       .input<int8_t>({5, 33}, b)
       .input<float>({}, {0.5f})
@@ -92,7 +90,7 @@ TEST(MatMulIntegerToFloat, ScalesAndBias) {
 
 TEST(DynamicQuantizeMatMul, QuantizesFirst) {
   // 0 to 2.55 in steps of 0.01: every product is exact.
-  OpCase("DynamicQuantizeMatMul", 1, kMicrosoftDomain)
+  OpCase("DynamicQuantizeMatMul", 1, "com.microsoft")
       .input<float>({2, 2}, {0, 2.55f, 1, 0.5f})
       .input<int8_t>({2, 2}, {1, 2, 3, 4})
       .input<float>({}, {1})
@@ -101,7 +99,7 @@ TEST(DynamicQuantizeMatMul, QuantizesFirst) {
 }
 
 TEST(QGemm, TransposedWithBias) {
-  OpCase("QGemm", 1, kMicrosoftDomain)
+  OpCase("QGemm", 1, "com.microsoft")
       .attr("transB", int64_t{1})
       .input<uint8_t>({1, 3}, {1, 2, 3})
       .input<float>({}, {0.5f})
@@ -215,7 +213,7 @@ TEST(MatMulNBits, FourBitsInBlocks) {
   for (size_t i = 12; i < 16; ++i) b[i] = 0;
   std::vector<float> a;
   for (int i = 0; i < 48; ++i) a.push_back(static_cast<float>(i % 24));
-  OpCase("MatMulNBits", 1, kMicrosoftDomain)
+  OpCase("MatMulNBits", 1, "com.microsoft")
       .attr("K", int64_t{24})
       .attr("N", int64_t{1})
       .attr("bits", int64_t{4})
@@ -228,7 +226,7 @@ TEST(MatMulNBits, FourBitsInBlocks) {
 }
 
 TEST(QLinearAdd, TablesAndBroadcast) {
-  OpCase("QLinearAdd", 1, kMicrosoftDomain)
+  OpCase("QLinearAdd", 1, "com.microsoft")
       .input<uint8_t>({2, 2}, {1, 2, 3, 255})
       .input<float>({}, {1})
       .input<uint8_t>({}, {0})
@@ -242,7 +240,7 @@ TEST(QLinearAdd, TablesAndBroadcast) {
 }
 
 TEST(QAttention, OneQueryTakesItsOwnValue) {
-  OpCase("QAttention", 1, kMicrosoftDomain)
+  OpCase("QAttention", 1, "com.microsoft")
       .attr("num_heads", int64_t{1})
       .input<uint8_t>({1, 1, 1}, {3})
       .input<int8_t>({1, 6}, {1, 1, 1, 1, 2, 4})

@@ -213,6 +213,63 @@ def expect_gather(inputs, values, zeros, axis, gather, name, bits, scale_type, *
     return [y.astype(np.float16) if scale_type == "float16" else as_bfloat16(y) if scale_type == "bfloat16" else y.astype(F32)]
 
 
+def lstm_cases(rng):
+    steps, batch, width, hidden = (int(rng.integers(1, 7)) for _ in range(4))
+    direction = choice(rng, ["forward", "reverse", "bidirectional"])
+    directions = 2 if direction == "bidirectional" else 1
+    name = byte_types(rng)
+    wide = [directions, 4 * hidden] if rng.random() < 0.5 else [directions]
+
+    def maybe(shape, share=0.5):
+        return rng.normal(0, 1, shape).astype(F32) if rng.random() < share else None
+
+    lengths = rng.integers(0, steps + 1, [batch]).astype(np.int32) if rng.random() < 0.3 else None
+    small = 0.03
+    inputs = [rng.normal(0, 1, [steps, batch, width]).astype(F32), random_quantized(rng, name, [directions, width, 4 * hidden]),
+              random_quantized(rng, name, [directions, hidden, 4 * hidden]), maybe([directions, 8 * hidden]), lengths,
+              maybe([directions, batch, hidden], 0.4), maybe([directions, batch, hidden], 0.4), maybe([directions, 3 * hidden], 0.3),
+              (random_scale(rng, "float", wide) * F32(small)), random_quantized(rng, name, wide),
+              (random_scale(rng, "float", wide) * F32(small)), random_quantized(rng, name, wide)]
+    return dict(inputs=inputs, attrs={"direction": direction, "hidden_size": hidden}, outputs=3, rtol=1e-3, atol=1e-3)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+@microsoft("DynamicQuantizeLSTM", lstm_cases)
+def expect_lstm(inputs, attrs, **_):
+    x, w, r, bias, lengths, h0, c0, peephole, w_scale, w_zero, r_scale, r_zero = inputs
+    steps, batch, _ = x.shape
+    directions, hidden = w.shape[0], r.shape[1]
+    lengths = np.full([batch], steps) if lengths is None else lengths
+
+    def multiply(left, matrix, scale, zero):
+        quantized, left_scale, left_zero = quantized_dynamically(left.astype(F32))
+        return product(quantized, np.array(left_zero), matrix, np.asarray(zero)) * (np.float64(left_scale) * scale)
+
+    y = np.zeros([steps, directions, batch, hidden])
+    last_h, last_c = np.zeros([directions, batch, hidden]), np.zeros([directions, batch, hidden])
+    for d in range(directions):
+        h = np.zeros([batch, hidden]) if h0 is None else h0[d].astype(np.float64)
+        c = np.zeros([batch, hidden]) if c0 is None else c0[d].astype(np.float64)
+        b = np.zeros(8 * hidden) if bias is None else bias[d].astype(np.float64)
+        p = np.zeros(3 * hidden) if peephole is None else peephole[d].astype(np.float64)
+        given = multiply(x.reshape(steps * batch, -1), w[d], w_scale[d], w_zero[d]).reshape(steps, batch, -1)
+        for s in range(steps):
+            t = steps - 1 - s if d == 1 or attrs["direction"] == "reverse" else s
+            gates = given[t] + multiply(h, r[d], r_scale[d], r_zero[d]) + b[:4 * hidden] + b[4 * hidden:]
+            i, o, f, g = np.split(gates, 4, 1)
+            pi, po, pf = np.split(p, 3)
+            c_new = sigmoid(f + pf * c) * c + sigmoid(i + pi * c) * np.tanh(g)
+            h_new = sigmoid(o + po * c_new) * np.tanh(c_new)
+            active = (t < lengths)[:, None]
+            y[t, d] = np.where(active, h_new, 0)
+            h, c = np.where(active, h_new, h), np.where(active, c_new, c)
+        last_h[d], last_c[d] = h, c
+    return [y.astype(F32), last_h.astype(F32), last_c.astype(F32)]
+
+
 # ---- QLinear -----------------------------------------------------------------------------------------
 
 def parameters(rng, name):
@@ -474,6 +531,13 @@ refuses("MatMulNBits", [A, B, SCALES], dict(NBITS, K=0), says="positive")
 refuses("MatMulNBits", [A, B[:, :, :4], SCALES], NBITS, says="expected 16 elements")
 refuses("MatMulNBits", [A[:, :8], B, SCALES], NBITS, says="expected 16 columns")
 refuses("MatMulNBits", [A, B, SCALES, None, np.full([16], 7, np.int32)], NBITS, says="g_idx[0] is 7")
+LSTM = [np.zeros([2, 1, 3], F32), np.zeros([1, 3, 8], np.int8), np.zeros([1, 2, 8], np.int8), *[None] * 5, np.ones([1], F32),
+        np.zeros([1], np.int8), np.ones([1], F32), np.zeros([1], np.int8)]
+refuses("DynamicQuantizeLSTM", LSTM, {"direction": "sideways", "hidden_size": 2}, outputs=3, says="direction")
+refuses("DynamicQuantizeLSTM", LSTM, {"hidden_size": 3}, outputs=3, says="hidden_size is 3")
+refuses("DynamicQuantizeLSTM", LSTM[:11], {"hidden_size": 2}, outputs=3, says="inputs")
+refuses("DynamicQuantizeLSTM", [*LSTM[:8], np.ones([2], F32), *LSTM[9:]], {"hidden_size": 2}, outputs=3, says="input 8")
+refuses("DynamicQuantizeLSTM", [*LSTM[:4], np.array([3], np.int32), *LSTM[5:]], {"hidden_size": 2}, outputs=3, says="sequence_lens")
 TABLE = (np.zeros([4, 16], np.uint8), "int4")
 refuses("GatherBlockQuantized", [TABLE, np.array([4]), np.ones([4, 1], F32)], {"block_size": 16}, says="index 4 is outside")
 refuses("GatherBlockQuantized", [TABLE, np.array([0]), np.ones([4, 2], F32)], {"block_size": 16}, says="expected shape")

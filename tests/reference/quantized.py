@@ -270,9 +270,11 @@ def requantize(sums, scale, zero, to):
 def expect_qlinear_matmul(inputs, to, **_):
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = inputs
     scale = align_row(value(a_scale), a.shape) * align_column(value(b_scale)) / value(y_scale).reshape(())
-    if np.asarray(b).ndim == 1 and np.ndim(scale):  # a vector's product has no columns
-        scale = scale[..., 0]
-    return [requantize(product(a, a_zero, b, b_zero), scale, y_zero, to)]
+    vectors = a.ndim == 1, b.ndim == 1  # become matrices, and leave the result again
+    a, b = a[None] if vectors[0] else a, b[:, None] if vectors[1] else b
+    y = requantize(product(a, a_zero, b, b_zero), scale, y_zero, to)
+    y = y[..., 0] if vectors[1] else y
+    return [(y[..., 0] if vectors[1] else y[..., 0, :]) if vectors[0] else y]
 
 
 def qlinear_matmul_float8_cases(rng):
