@@ -28,7 +28,9 @@ template <typename W>
 class AttentionRun {
  public:
   explicit AttentionRun(const AttentionProblem& p) : p_(p), s_(p.choice) {
-    scale_ = static_cast<W>(p.scale.value_or(1 / std::sqrt(static_cast<double>(p.head))));
+    const double root =
+        std::sqrt(static_cast<double>(std::max<int64_t>(p.head, 1)));  // nothing times inf is NaN
+    scale_ = static_cast<W>(p.scale.value_or(1 / root));
   }
 
   void run() {

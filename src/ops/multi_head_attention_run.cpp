@@ -102,6 +102,12 @@ void set_beams(const RunContext& c, const MultiHeadAttrs& a, AttentionProblem& p
   }
 }
 
+double lowest_of(ElementType type) {
+  if (type == ElementType::kFloat16) return -65504;
+  if (type == ElementType::kBFloat16) return -3.3895313892515355e38;
+  return double{std::numeric_limits<float>::lowest()};
+}
+
 }  // namespace
 
 void run_multi_head(const RunContext& c) {
@@ -116,8 +122,7 @@ void run_multi_head(const RunContext& c) {
   p.causal = a.causal && p.queries > 1;
   p.mask = attention_bias_at_run(c, a.at.mask, total);
   p.padding = padding_at_run(c, a.at.padding, p.batch, total, a.filter);
-  if (c.has_output(3))
-    p.scores = {ScoresStage::kMasked, &c.outputs[3], double{std::numeric_limits<float>::lowest()}};
+  if (c.has_output(3)) p.scores = {ScoresStage::kMasked, &c.outputs[3], lowest_of(c.outputs[3].type)};
   run_attention_core(p);
 }
 

@@ -137,6 +137,9 @@ void Executor::run_dynamic(Frame& frame, const Step& step) {
       frame.arguments.subspan(step.first_argument + step.inputs.size(), step.outputs.size());
   std::vector<Facts> facts;
   for (const TensorView& view : inputs) {
+    if (view.kind != ValueKind::kTensor)
+      fail(ErrorCode::kInvalidArgument, "{}: input {}: expected a tensor, found an optional without a value",
+           node.label(), facts.size());
     facts.push_back(facts_of(view, temporary));
     if (view.packed) facts.back().constant = nullptr;
   }

@@ -6,7 +6,7 @@ from float_types import any_float, reals, tolerance, values_of
 from harness import choice, reference
 
 FILTER = np.float32(-10000)
-LOWEST = float(np.finfo(np.float32).min)
+LOWEST = {"float": float(np.finfo(np.float32).min), "float16": -65504.0, "bfloat16": -3.3895313892515355e38}
 KINDS = ["float", "float", "float16", "bfloat16"]
 
 
@@ -20,11 +20,11 @@ def softmax(x, sink=None):
 
 
 def split(x, heads):
-    return x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3)
+    return x.reshape(*x.shape[:2], heads, x.shape[2] // heads).transpose(0, 2, 1, 3)
 
 
 def join(x):
-    return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], -1)
+    return x.transpose(0, 2, 1, 3).reshape(x.shape[0], x.shape[2], x.shape[1] * x.shape[3])
 
 
 def padding_bias(mask, batch, queries, total, past, filter_value):
@@ -45,10 +45,14 @@ def padding_bias(mask, batch, queries, total, past, filter_value):
     return bias + (mask[:, :, past:past + queries, :total] <= 0) * filter_value
 
 
-def hide_future(scores, past):
+def kind_of(tensor):
+    return tensor[1] if isinstance(tensor, tuple) else {"float32": "float"}.get(tensor.dtype.name, tensor.dtype.name)
+
+
+def hide_future(scores, past, kind):
     queries, total = scores.shape[2:]
     future = np.arange(total)[None] > past + np.arange(queries)[:, None]
-    return np.where(future, LOWEST, scores)
+    return np.where(future, LOWEST[kind], scores)
 
 
 def random_padding(rng, batch, queries, total, starts=False, dummy=False):
@@ -84,7 +88,7 @@ def random_bias(rng, batch, heads, queries, total, kind):
 
 def sizes(rng):
     queries = some(rng, 60, 9) if rng.random() < 0.3 else some(rng, 6)
-    return some(rng, 3), some(rng, 3), queries, some(rng, 20)
+    return some(rng, 3, int(rng.random() > 0.1)), some(rng, 3), queries, some(rng, 20)
 
 
 def trimmed(inputs):
@@ -158,7 +162,7 @@ def attention(inputs, attrs, outputs, **_):
     scores = scores + padding_bias(mask, batch, queries, total, before, np.float32(attrs.get("mask_filter_value", FILTER)))
     scores = scores + (0 if addend is None else values_of(addend))
     if attrs.get("unidirectional"):
-        scores = hide_future(scores, before)
+        scores = hide_future(scores, before, kind_of(x))
     return [join(softmax(scores) @ v), present][:outputs]
 
 
@@ -232,7 +236,7 @@ def multi_head_attention(inputs, attrs, outputs, **_):
 
 
 def multi_head(q, k, v, bias, mask, addend, past_k, past_v, length, beams, attrs, outputs):
-    heads = attrs["num_heads"]
+    heads, kind = attrs["num_heads"], kind_of(q)
     q, k, v, bias, addend = map(values_of, (q, k, v, bias, addend))
     is_ready = k is not None and k.ndim == 4
     if q.ndim == 5:
@@ -268,7 +272,7 @@ def multi_head(q, k, v, bias, mask, addend, past_k, past_v, length, beams, attrs
     scores = scores + padding_bias(mask, batch, queries, total, before, np.float32(attrs.get("mask_filter_value", FILTER)))
     scores = scores + (0 if addend is None else addend)
     if attrs.get("unidirectional"):
-        scores = hide_future(scores, before)
+        scores = hide_future(scores, before, kind)
     return [join(softmax(scores) @ v), *present, scores][:outputs]
 
 

@@ -17,7 +17,7 @@ import numpy as np  # noqa: E402
 
 import harness  # noqa: E402
 import run as families  # noqa: E402
-from model_file import Graph, Node, encode_model, tensor_shape, tensor_type  # noqa: E402
+from model_file import Graph, Node, Optional, Sequence, encode_model, tensor_shape, tensor_type, value_type  # noqa: E402
 
 TRUTHS = [["--level", "none", "--placer", "naive"], ["--level", "none", "--poison"], ["--level", "all", "--placer", "naive", "--threads", "1"],
           ["--level", "all", "--poison", "--check-passes"]]
@@ -55,6 +55,9 @@ class GraphOfCases:
     def input(self, tensor, symbolic):
         name = self.name("x")
         self.given[name] = tensor
+        if isinstance(tensor, (Sequence, Optional)):
+            self.infos.append((name, value_type(tensor), None))
+            return name
         dims = [f"{name}_{d}" for d in range(len(tensor_shape(tensor)))] if symbolic else list(tensor_shape(tensor))
         self.infos.append((name, tensor_type(tensor), dims))
         return name
@@ -118,17 +121,40 @@ def either_branch(graph, name, tensor):
     return graph.node("If", [condition], branches)
 
 
+def in_a_sequence(graph, name, _):
+    """The position is part of the model or not: then it needs no list at run time, or does."""
+    at = int(graph.rng.integers(-2, 2))
+    position = graph.integers([at]) if graph.rng.random() < 0.5 else graph.input(np.array(at), False)
+    return graph.node("SequenceAt", [graph.node("SequenceConstruct", [name, name]), position])
+
+
+def in_parts_and_joined(graph, name, tensor):
+    shape = tensor_shape(tensor)
+    if not shape or 0 in shape or tensor_is_packed(tensor):
+        return name
+    axis, keep = int(graph.rng.integers(len(shape))), int(graph.rng.integers(2))
+    parts = graph.node("SplitToSequence", [name], {"axis": axis, "keepdims": keep})
+    return graph.node("ConcatFromSequence", [parts], {"axis": axis, "new_axis": 1 - keep})
+
+
+def in_an_optional(graph, name, _):
+    return graph.node("OptionalGetElement", [graph.node("Optional", [name])])
+
+
 def tensor_is_packed(tensor):
     return isinstance(tensor, tuple) and tensor_type(tensor) in (21, 22, 23, 25, 26)
 
 
-DRESSES = [same, transposed_and_back, reshaped_and_back, deeper_and_back, cut_and_joined, cast_and_back, either_branch]
+DRESSES = [same, transposed_and_back, reshaped_and_back, deeper_and_back, cut_and_joined, cast_and_back, either_branch, in_a_sequence,
+           in_parts_and_joined, in_an_optional]
 
 
 def dress(graph, name, tensor):
     for _ in range(int(graph.rng.integers(0, 3))):
         wanted = graph.rng.integers(len(DRESSES))
         if not isinstance(tensor, tuple) and tensor.dtype == object and DRESSES[wanted] is either_branch:
+            continue
+        if DRESSES[wanted] is in_an_optional and graph.opset < 15:
             continue
         name = DRESSES[wanted](graph, name, tensor)
     return name
@@ -156,12 +182,21 @@ def behind(graph, name, expected):
     return name, expected
 
 
+def constructed(graph, sequence, symbolic):
+    parts = [dress(graph, graph.input(tensor, symbolic), tensor) for tensor in sequence.tensors]
+    return graph.node("SequenceConstruct", parts)
+
+
 def add_case(graph, op, expected_fn, arguments):
     symbolic = bool(graph.rng.integers(2))
     names = []
     for i, tensor in enumerate(arguments["inputs"]):
         if tensor is None:
             names.append("")
+        elif isinstance(tensor, Sequence) and tensor.tensors and graph.rng.random() < 0.5:
+            names.append(constructed(graph, tensor, symbolic))
+        elif isinstance(tensor, (Sequence, Optional)):
+            names.append(graph.input(tensor, symbolic))
         elif i and (i in arguments.get("constant_inputs", ()) or graph.rng.random() < 0.3):
             names.append(graph.constant(tensor))
         else:
@@ -175,16 +210,17 @@ def add_case(graph, op, expected_fn, arguments):
     graph.nodes.append(Node(op, names, outputs, arguments.get("attrs") or {}, arguments.get("domain", ""), graph.name("n")))
     graph.story.append(f"{op}({harness.describe(arguments)})")
     for name, expected in zip([o for o in outputs if o], expected_fn(**arguments)):
-        if not isinstance(expected, tuple) and np.asarray(expected).dtype != object and graph.rng.random() < 0.5:
+        is_tensor = expected is not None and not isinstance(expected, (tuple, list, dict))
+        if is_tensor and np.asarray(expected).dtype != object and graph.rng.random() < 0.5:
             name, expected = behind(graph, name, np.asarray(expected))
         graph.outputs.append((name, expected, arguments.get("rtol"), arguments.get("atol", 0.0)))
 
 
 def usable(arguments):
-    """A case of tensors alone, in an opset that the nodes around it know."""
+    """A case in an opset that the nodes around it know."""
     if arguments.get("input_types") or arguments.get("opset", harness.DEFAULT_OPSET) < LEAST_OPSET and not arguments.get("domain"):
         return False
-    return all(t is None or isinstance(t, (np.ndarray, tuple)) for t in arguments["inputs"])
+    return all(t is None or isinstance(t, (np.ndarray, tuple, Sequence, Optional)) for t in arguments["inputs"])
 
 
 def make_graph(rng, references):
@@ -196,6 +232,7 @@ def make_graph(rng, references):
             domain, opset = arguments.get("domain", ""), arguments.get("opset", harness.DEFAULT_OPSET)
             if usable(arguments) and opsets.get(domain, opset) == opset:
                 opsets[domain] = opset
+                graph.opset = opsets.get("", harness.DEFAULT_OPSET)
                 add_case(graph, op, expected_fn, arguments)
                 break
     opsets.setdefault("", harness.DEFAULT_OPSET)

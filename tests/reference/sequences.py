@@ -70,8 +70,7 @@ def sequence_length(inputs, **_):
 def insert_cases(rng):
     sequence = random_sequence(rng)
     n = len(sequence.tensors)
-    dtype = sequence.tensors[0].dtype.type if n else {"float": np.float32, "double": np.float64, "bool": np.bool_}.get(
-        sequence.element, getattr(np, sequence.element, None))
+    dtype = next(t for t in NUMPY_TYPES if np_name(t) == sequence.element)
     inputs = [sequence, random_tensor(rng, random_shape(rng), dtype)]
     if rng.random() < 0.7:
         inputs.append(position(rng, -n, n))

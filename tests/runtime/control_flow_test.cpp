@@ -323,4 +323,53 @@ TEST(Loop, AScanOfNoTurnsKeepsItsShape) {
   }
 }
 
+// What grows in a loop has not the size that it came with, even if that is known by name only.
+TEST(Loop, AGrownSizeIsNotTheOneItHad) {
+  for (const auto level : {GraphOptimizationLevel::kDisableAll, GraphOptimizationLevel::kAll}) {
+    ModelBuilder model;
+    Edge* count = model.input("count", ElementType::kInt64, {});
+    Edge* found = model.node("NonZero", {model.input("x", ElementType::kFloat, {"n"})})[0];
+    Graph* body = model.new_body();
+    model.body_input(*body, "i", ElementType::kInt64, {});
+    Edge* go_on = model.body_input(*body, "cond", ElementType::kBool, {});
+    Edge* state = model.body_input(*body, "state", ElementType::kInt64, {"1", "m"});
+    body->outputs.push_back(model.node_in(*body, "Identity", {go_on})[0]);
+    body->outputs.push_back(
+        model.node_in(*body, "Concat", {state, found}, 1, {ModelBuilder::integer("axis", 1)})[0]);
+    Edge* grown = model.node("Loop", {count, nullptr, found}, 1, {ModelBuilder::body("body", body)})[0];
+    Edge* more = model.node("Sub", {model.node("Shape", {grown})[0], model.node("Shape", {found})[0]})[0];
+    model.output(more, ElementType::kInt64);
+    const std::string bytes = model.bytes();
+    SessionOptions options;
+    options.SetGraphOptimizationLevel(level).SetIntraOpNumThreads(1);
+    Session session(Env(), bytes.data(), bytes.size(), options);
+    const auto result =
+        session.Run({}, {"count", "x"}, {count_of(3), numbers({1, 0, 2})}, {session.GetOutputs()[0].name});
+    EXPECT_EQ(result[0].GetTensorData<int64_t>()[0], 0);
+    EXPECT_EQ(result[0].GetTensorData<int64_t>()[1], 6);
+  }
+}
+
+TEST(Loop, ACarriedValueMayChangeItsRank) {
+  ModelBuilder model;
+  Edge* count = model.input("count", ElementType::kInt64, {});
+  Edge* x = model.input("x", ElementType::kFloat, {"n"});
+  Edge* axes = model.constant<int64_t>("axes", {1}, {0});
+  Graph* body = model.new_body();
+  model.body_input(*body, "i", ElementType::kInt64, {});
+  Edge* go_on = model.body_input(*body, "cond", ElementType::kBool, {});
+  Edge* state = model.body_input(*body, "state", ElementType::kFloat, {"n"});
+  body->outputs.push_back(model.node_in(*body, "Identity", {go_on})[0]);
+  body->outputs.push_back(model.node_in(*body, "Unsqueeze", {state, axes})[0]);
+  model.output(model.node("Loop", {count, nullptr, x}, 1, {ModelBuilder::body("body", body)})[0]);
+  const std::string bytes = model.bytes();
+  Session session = open(bytes);
+  const std::string name = session.GetOutputs()[0].name;
+  for (int64_t n : {0, 1, 3}) {
+    const auto result = session.Run({}, {"count", "x"}, {count_of(n), numbers({1, 2})}, {name});
+    ASSERT_EQ(result[0].GetShape().size(), static_cast<size_t>(n) + 1);
+    EXPECT_EQ(result[0].GetTensorData<float>()[1], 2);
+  }
+}
+
 }  // namespace plimsoll

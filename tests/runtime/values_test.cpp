@@ -334,4 +334,32 @@ TEST(Loop, NestedLoopsSeeTheSequencesAroundThem) {
   }
 }
 
+// What a loop carries may begin as an optional and go on as what it holds. Without a turn nobody made it
+// that.
+TEST(Loop, AnOptionalThatNoTurnFilled) {
+  ModelBuilder model;
+  Edge* count = model.input("count", ElementType::kInt64, {});
+  Edge* x = model.input("x", kFloat, {"2"});
+  Edge* start = model.list_input("start", kOptional, kFloat);
+  Graph* body = model.new_body();
+  model.body_input(*body, "i", ElementType::kInt64, {});
+  Edge* go_on = model.body_input(*body, "cond", ElementType::kBool, {});
+  model.list_body_input(*body, "state", kOptional, kFloat);
+  body->outputs.push_back(model.node_in(*body, "Identity", {go_on})[0]);
+  body->outputs.push_back(model.node_in(*body, "Neg", {x})[0]);
+  Edge* state = model.node("Loop", {count, nullptr, start}, 1, {ModelBuilder::body("body", body)})[0];
+  model.output(model.node("Abs", {state})[0]);
+  const std::string bytes = model.bytes();
+  for (const SessionOptions& options : truths()) {
+    Session session(Env(), bytes.data(), bytes.size(), options);
+    const std::string name = session.GetOutputs()[0].name;
+    const auto run = [&](int64_t n) {
+      return session.Run({}, {"count", "x"}, {integer(n), floats({2}, {1, 2})}, {name})[0];
+    };
+    EXPECT_EQ(to_floats(run(1)), (std::vector<float>{1, 2}));
+    EXPECT_EQ(code_of([&] { run(0); }), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(now_bytes(session), 0);
+  }
+}
+
 }  // namespace plimsoll
