@@ -151,7 +151,11 @@ def logistic_regression_of_three_classes():
     p = pipeline.make_pipeline(preprocessing.StandardScaler(), linear_model.LogisticRegression(max_iter=1000)).fit(x, y)
     w = Writer()
     label, scores = linear_classifier(w, standard_scaler(w, w.input("x", "float", x.shape[1]), p[0]), p[1], "SOFTMAX")
-    return {"x": test}, w.model([label, scores]), [(p.predict(test), 0), (p.predict_proba(test), 1e-5)]
+    # As converters end it: a dictionary for every row.
+    zipped = w.add("ZipMap", scores, {"classlabels_int64s": [int(c) for c in p.classes_]})
+    probabilities = p.predict_proba(test)
+    return ({"x": test}, w.model([label, scores, zipped]), [
+        (p.predict(test), 0), (probabilities, 1e-5), ([dict(zip(p.classes_.tolist(), row)) for row in probabilities], 1e-5)])
 
 
 @is_pipeline
@@ -338,7 +342,11 @@ def multi_layer_perceptron():
 
 
 def difference(found, expected, tolerance):
-    """None, or what differs. The tolerance is relative to the largest magnitude of the column's values."""
+    """None, or what differs. The tolerance is relative to the largest magnitude; of maps keys are compared too."""
+    if isinstance(expected, list):
+        if [list(row) for row in found] != [list(row) for row in expected]:
+            return "the keys of maps differ"
+        found, expected = [np.array([list(row.values()) for row in rows]) for rows in (found, expected)]
     expected = np.asarray(expected)
     if found.shape != expected.shape:
         return f"shape {found.shape}, expected {expected.shape}"

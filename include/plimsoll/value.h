@@ -65,6 +65,9 @@ class Value {
   static Value CreateTensor(T* data, size_t count, std::vector<int64_t> shape);
   // Owned strings.
   static Value CreateStrings(const std::vector<std::string>& strings, std::vector<int64_t> shape);
+  // Owned, from a serialized TensorProto, such as the files of ONNX's test data. `name`, if not null, is set
+  // to the tensor's name. Throws kInvalidModel, kNotImplemented for data in another file.
+  static Value FromTensorProto(std::string_view bytes, std::string* name = nullptr);
 
   // Shares what the values hold. Throws kInvalidArgument if they are neither all tensors of one element type
   // nor all maps of one type. Only of an empty sequence must `type` be told.

@@ -364,7 +364,7 @@ struct RunContext {
   int threads = 1;  // as select was told
   TextMemory* text = nullptr;
   uint64_t random_seed = 0;  // of this run, for operators that draw (ops/random_source.h)
-  uint64_t random_turn = 0;  // bodies that have run before in this run: every turn draws anew
+  uint64_t random_turn = 0;  // how often this body has run before in this run: every turn draws anew
 
   template <typename T>
   const T& attrs() const {

@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "ops/float8_bits.h"
+#include "ops/float8_types.h"
 #include "ops/random_source.h"
 
 namespace plimsoll {
@@ -38,7 +38,7 @@ void infer(InferContext& c) {
   c.expect_type(0, kFloatTypes | kFloat8Types);
   for (size_t i = 1; i < c.input_count(); ++i) {
     if (!c.has_input(i)) continue;
-    c.expect_type(i, i == 1 ? kFloatTypes : kBoolType);
+    c.expect_type(i, i == 1 ? kFloatTypes | kFloat8Types : kBoolType);
     if (c.ranked(i) && product(c.dims(i)).is_constant() && product(c.dims(i)).value() != 1)
       c.reject("input {}: expected one element, found shape {}", i, to_string(c.dims(i)));
   }
@@ -62,19 +62,21 @@ void alias(AliasContext& c) {
 
 double ratio_of(const RunContext& c) {
   if (!c.has_input(1)) return c.attrs<DropoutAttrs>().ratio;
-  const double ratio = visit_float(c.inputs[1].type, [&](auto tag) {
-    return static_cast<double>(load_element(*c.inputs[1].as<typename decltype(tag)::type>()));
-  });
+  const TensorView& given = c.inputs[1];
+  const double ratio =
+      kFloat8Types.contains(given.type)
+          ? double{decode_small_float(given.type, *given.as<uint8_t>())}
+          : visit_float(given.type, [&](auto tag) {
+              return static_cast<double>(load_element(*given.as<typename decltype(tag)::type>()));
+            });
   check_ratio(*c.node, ratio);
   return ratio;
 }
 
-// What is kept grows by 1 / (1 - ratio).
-template <typename T, typename M>
-void drop(const RunContext& c, double ratio) {
-  using Number = ComputeType<T>;
+// What is kept becomes grow(x).
+template <typename T, typename M, typename Grow>
+void drop(const RunContext& c, double ratio, Grow grow) {
   const kernels::RandomStream stream = random_stream(c, c.attrs<DropoutAttrs>().seed);
-  const auto scale = static_cast<Number>(1 / (1 - ratio));
   const T* x = c.inputs[0].as<T>();
   T* y = c.has_output(0) ? c.outputs[0].as<T>() : nullptr;
   M* mask = c.has_output(1) ? c.outputs[1].as<M>() : nullptr;
@@ -85,8 +87,7 @@ void drop(const RunContext& c, double ratio) {
         for (int64_t i = 0; i < count; ++i) {
           const bool kept = double{numbers[i]} >= ratio;
           if (mask != nullptr) mask[first + i] = static_cast<M>(kept ? 1 : 0);
-          if (y != nullptr)
-            y[first + i] = static_cast<T>(kept ? load_element(x[first + i]) * scale : Number{0});
+          if (y != nullptr) y[first + i] = kept ? grow(x[first + i]) : T{};
         }
       });
 }
@@ -111,12 +112,18 @@ void run(const RunContext& c) {
   const bool trains = c.has_input(2) ? is_true(c.inputs[2]) : c.attrs<DropoutAttrs>().trains;
   const double ratio = trains ? ratio_of(c) : 0;
   if (ratio == 0) return pass(c);
-  if (kFloat8Types.contains(c.inputs[0].type))
-    fail(ErrorCode::kNotImplemented, "{}: training on elements of type {}", c.node->label(),
-         element_type_name(c.inputs[0].type));
-  visit_float(c.inputs[0].type, [&](auto tag) {
+  const double scale = 1 / (1 - ratio);
+  const ElementType type = c.inputs[0].type;
+  if (kFloat8Types.contains(type))
+    return drop<uint8_t, uint8_t>(c, ratio, [=](uint8_t x) {
+      return static_cast<uint8_t>(encode_small_float(type, double{decode_small_float(type, x)} * scale, {}));
+    });
+  visit_float(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    c.node->opset < 10 ? drop<T, T>(c, ratio) : drop<T, uint8_t>(c, ratio);
+    const auto grow = [factor = static_cast<ComputeType<T>>(scale)](T x) {
+      return static_cast<T>(load_element(x) * factor);
+    };
+    c.node->opset < 10 ? drop<T, T>(c, ratio, grow) : drop<T, uint8_t>(c, ratio, grow);
   });
 }
 

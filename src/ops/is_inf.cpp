@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "ops/elementwise.h"
-#include "ops/float8_bits.h"
+#include "ops/float8_types.h"
 
 namespace plimsoll {
 namespace {
@@ -25,15 +25,11 @@ void infer(InferContext& c) {
 void run(const RunContext& c) {
   const IsInfAttrs a = c.attrs<IsInfAttrs>();
   const ElementType type = c.inputs[0].type;
+  const auto is_sought = [=](auto x) { return std::isinf(x) && (x > 0 ? a.positive : a.negative); };
   if (kFloat8Types.contains(type))
-    return map_elements<uint8_t, uint8_t>(c, [=](uint8_t bits) {
-      return is_float8_infinity(type, bits) && (bits < 0x80 ? a.positive : a.negative);
-    });
-  visit_float(type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    map_elements<T, uint8_t>(
-        c, [=](ComputeType<T> x) { return std::isinf(x) && (x > 0 ? a.positive : a.negative); });
-  });
+    return map_elements<uint8_t, uint8_t>(
+        c, [=](uint8_t bits) { return is_sought(decode_small_float(type, bits)); });
+  visit_float(type, [&](auto tag) { map_elements<typename decltype(tag)::type, uint8_t>(c, is_sought); });
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
+#include <cmath>
+
 #include "ops/elementwise.h"
-#include "ops/float8_bits.h"
+#include "ops/float8_types.h"
 
 namespace plimsoll {
 namespace {
@@ -12,7 +14,8 @@ void infer(InferContext& c) {
 void run(const RunContext& c) {
   const ElementType type = c.inputs[0].type;
   if (kFloat8Types.contains(type))
-    return map_elements<uint8_t, uint8_t>(c, [=](uint8_t bits) { return is_float8_nan(type, bits); });
+    return map_elements<uint8_t, uint8_t>(
+        c, [=](uint8_t bits) { return std::isnan(decode_small_float(type, bits)); });
   visit_float(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     map_elements<T, uint8_t>(c, [](ComputeType<T> x) { return x != x; });

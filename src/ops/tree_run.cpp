@@ -23,23 +23,17 @@ bool is_wide(const TreeEnsembleData& data, ElementType input) {
 
 const void* select_trees(SelectContext& c, const TreeEnsembleData& data) {
   auto* choice = c.make<TreeChoice>();
-  if (!c.is_concrete()) return choice;
-  const int64_t rows = row_count(c).value();
   const bool wide = is_wide(data, c.type(0));
   const int64_t trees = wide ? data.wide.trees.count : data.narrow.trees.count;
-  choice->feature_count = c.dims(0).back().value();
   // The sums of a block stay in the cache.
   choice->block_rows = std::clamp<int64_t>(16384 / std::max<int64_t>(data.targets, 1), 8, kBlockRows);
-  choice->tasks = static_cast<int>(
-      std::clamp<int64_t>((rows + choice->block_rows - 1) / choice->block_rows, 1, std::max(c.threads, 1)));
-  choice->by_trees = rows == 1 && trees >= kTreesForThreads && c.threads > 1;
-  const int64_t sums = checked_mul(data.targets, choice->block_rows * choice->tasks);
-  choice->sums = c.scratch(Dim(checked_mul(sums, 8)));
-  choice->seen = c.scratch(Dim(sums));
+  choice->tasks = std::max(c.threads, 1);
+  choice->by_trees = trees >= kTreesForThreads && choice->tasks > 1;
+  const int64_t rows = choice->block_rows * choice->tasks;
+  choice->sums = c.scratch(Dim(checked_mul(data.targets, rows * 8)));
+  choice->seen = c.scratch(Dim(checked_mul(data.targets, rows)));
   const bool converted = c.type(0) != (wide ? ElementType::kDouble : ElementType::kFloat);
-  if (converted)
-    choice->features = c.scratch(
-        Dim(checked_mul(choice->feature_count, choice->block_rows * choice->tasks * (wide ? 8 : 4))));
+  if (converted && c.ranked(0)) choice->features = c.scratch(c.dims(0).back() * Dim(rows * (wide ? 8 : 4)));
   if (choice->by_trees) choice->leaves = c.scratch(Dim(trees * 4));
   return choice;
 }
@@ -171,16 +165,18 @@ void run_packed(const RunContext& c, const TreeEnsembleData& data, const PackedT
   const TensorView& x = c.inputs[0];
   const auto [rows, features] = feature_rows(x);
   const int64_t blocks = (rows + choice.block_rows - 1) / choice.block_rows;
-  kernels::parallel_for(choice.tasks, choice.tasks, [&, rows = rows, features = features](int64_t task) {
+  const int64_t tasks = std::min<int64_t>(choice.tasks, blocks);
+  const bool by_trees = choice.by_trees && rows == 1;
+  kernels::parallel_for(choice.tasks, tasks, [&, rows = rows, features = features](int64_t task) {
     const int64_t place = task * choice.block_rows;
     Sums<W> sums(data, weights, aggregate, c.scratch_as<double>(choice.sums) + place * data.targets,
                  c.scratch_as<uint8_t>(choice.seen) + place * data.targets);
     T* converted = c.scratch_as<T>(choice.features) + place * features;
-    for (int64_t block = blocks * task / choice.tasks; block < blocks * (task + 1) / choice.tasks; ++block) {
+    for (int64_t block = blocks * task / tasks; block < blocks * (task + 1) / tasks; ++block) {
       const int64_t first = block * choice.block_rows, count = std::min(rows - first, choice.block_rows);
       const T* from = features_of<T>(x, first * features, count * features, data.rounding, converted);
       sums.clear(count);
-      if (choice.by_trees)
+      if (by_trees)
         add_by_trees(c, packed, from, features, sums);
       else
         add_block(packed, from, features, count, sums);

@@ -13,12 +13,12 @@ struct TreeSums {
   const uint8_t* seen;  // by target: something was added
 };
 
-// Where the rows of one run go, in scratch.
+// Pieces of scratch for the tasks of a run, which take blocks of rows.
 struct TreeChoice {
   int64_t sums = 0, seen = 0, features = 0, leaves = 0;
-  int64_t block_rows = 1, feature_count = 0;
+  int64_t block_rows = 1;
   int tasks = 1;
-  bool by_trees = false;  // one row, and so many trees that threads share them
+  bool by_trees = false;  // so many trees that threads share them where there is one row
 };
 
 const void* select_trees(SelectContext& c, const TreeEnsembleData& data);

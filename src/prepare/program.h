@@ -80,6 +80,8 @@ struct Frame {
   std::span<Frame*> bodies;         // null where a body is never taken
   // Of a body: room for what its operator hands to it and takes from it.
   std::span<TensorView> given, made;
+  // The last run that came here, and how often it has come before: random operators draw anew each time.
+  uint64_t run_number = 0, turn = 0;
 };
 
 }  // namespace plimsoll

@@ -56,7 +56,8 @@ void check_stop(const RunOptions& options) {
 void Executor::run(Frame& frame, std::byte* arena, std::span<const TensorView> inputs,
                    std::span<const TensorView> outputs, const Frame* outer) {
   bind(frame, arena, inputs, outputs, outer);
-  if (outer != nullptr) ++bodies_run_;
+  frame.turn = frame.run_number == context_.run_number ? frame.turn + 1 : 0;
+  frame.run_number = context_.run_number;
   const Program& program = *frame.program;
   size_t next_dead = 0;
   for (size_t s = 0; s < program.steps.size(); ++s) {
@@ -106,7 +107,7 @@ void Executor::run_node(Frame& frame, const Step& step, std::byte* arena) {
   run.threads = context_.threads;
   run.text = context_.dynamic;
   run.random_seed = context_.random_seed;
-  run.random_turn = bodies_run_;
+  run.random_turn = frame.turn;
   step.node->op->run(run);
 }
 
@@ -167,7 +168,7 @@ void Executor::run_dynamic(Frame& frame, const Step& step) {
   run.threads = context_.threads;
   run.text = context_.dynamic;
   run.random_seed = context_.random_seed;
-  run.random_turn = bodies_run_;
+  run.random_turn = frame.turn;
   if (node.op->select != nullptr) {
     const PackedViews packs(inputs);
     SelectContext select(node, facts, results, &packs, context_.threads, temporary);

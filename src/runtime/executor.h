@@ -37,6 +37,7 @@ class Executor {
     Profile* profile = nullptr;  // null: off
     bool poison = false;
     uint64_t random_seed = 0;
+    uint64_t run_number = 0;  // of the session, from 1
   };
   explicit Executor(const Context& context) : context_(context) {}
 
@@ -60,7 +61,6 @@ class Executor {
   void run_bodies(Frame& frame, const Step& step, std::byte* arena);
 
   Context context_;
-  uint64_t bodies_run_ = 0;
 };
 
 }  // namespace plimsoll

@@ -366,7 +366,9 @@ void Session::Impl::run(const RunOptions& run_options, const Io& io) {
   context.dynamic = &dynamic;
   context.budget = &run_budget;
   context.poison = options.poison;
-  context.random_seed = kernels::mix_bits(random_seed_ + runs_.fetch_add(1, std::memory_order_relaxed));
+  const uint64_t runs_before = runs_.fetch_add(1, std::memory_order_relaxed);
+  context.random_seed = kernels::mix_bits(random_seed_ + runs_before);
+  context.run_number = runs_before + 1;
   Profile own_profile;
   if (profiling_) own_profile.entries.resize(model->graph().node_count());
   context.profile = own_profile.entries.empty() ? nullptr : &own_profile;

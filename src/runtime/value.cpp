@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "memory/bump_arena.h"
+#include "onnx/tensor_file.h"
 #include "runtime/value_impl.h"
 
 namespace plimsoll {
@@ -54,6 +56,15 @@ Value Value::CreateStrings(const std::vector<std::string>& strings, std::vector<
   if (bytes != static_cast<int64_t>(handles.size() * sizeof(StringRef)))
     fail(ErrorCode::kInvalidArgument, "shape {}: found {} strings", to_string(shape), strings.size());
   return copy_to_value({reinterpret_cast<std::byte*>(handles.data()), ElementType::kString, false, shape});
+}
+
+Value Value::FromTensorProto(std::string_view bytes, std::string* name) {
+  Budget unlimited("tensor", 0);
+  BumpArena arena(unlimited);
+  std::string_view found;
+  const TensorData tensor = read_tensor(std::as_bytes(std::span(bytes)), arena, &found);
+  if (name != nullptr) *name = found;
+  return copy_to_value(tensor.view());
 }
 
 namespace {

@@ -6,7 +6,7 @@
 A family's file registers its operators with `@reference("Op")` (below); run.py finds and runs them.
 Inputs: numpy arrays, None for an absent one, strings as object arrays, and (bits, type) where numpy has no such
 type (model_file.py). Outputs of such types come back widened: float32, int8 or uint8 (see apps/cli/npy.cpp).
-Sequences and optionals are Sequence and Optional (model_file.py); they come back as lists of arrays, maps as dicts, an
+Sequences, optionals and maps are Sequence, Optional and Map (model_file.py); they come back as lists of arrays, maps as dicts, an
 optional that holds nothing as None. With `construct`, sequences of the inputs are made in the model from tensors.
 """
 import json
@@ -18,7 +18,7 @@ import traceback
 
 import numpy as np
 
-from model_file import (TYPE_NAMES, Graph, Node, Optional, Sequence, encode_model, encode_value, tensor_shape,
+from model_file import (TYPE_NAMES, Graph, Map, Node, Optional, Sequence, encode_model, encode_value, tensor_shape,
                         tensor_type, value_type)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -95,7 +95,7 @@ def one_node_model(op, inputs, attrs, outputs, opset, domain, constant_inputs, s
             nodes.append(Node("SequenceConstruct", parts, [names[i]]))
             continue
         given[names[i]] = tensor
-        if isinstance(tensor, (Sequence, Optional)):
+        if isinstance(tensor, (Sequence, Optional, Map)):
             infos.append((names[i], value_type(tensor), None))
             continue
         element = input_types[i] if input_types else tensor_type(tensor)
@@ -180,6 +180,8 @@ def describe_value(value):
         return f"sequence{[describe_value(t) for t in value.tensors]}"
     if isinstance(value, Optional):
         return f"optional({None if value.value is None else describe_value(value.value)})"
+    if isinstance(value, Map):
+        return f"map({describe_value(value.keys)}, {describe_value(value.values)})"
     return f"{TYPE_NAMES[tensor_type(value)]}{list(tensor_shape(value))}"
 
 
@@ -204,7 +206,7 @@ def check(op, expected_fn, generator, count=10, seed=0):
         arguments.setdefault("symbolic", bool(index % 2))
         if index % 3 == 2 and "constant_inputs" not in arguments:
             arguments["constant_inputs"] = [i for i, value in enumerate(arguments["inputs"])
-                                            if i and not isinstance(value, (Sequence, Optional)) and rng.random() < 0.5]
+                                            if i and not isinstance(value, (Sequence, Optional, Map)) and rng.random() < 0.5]
         try:
             with np.errstate(all="ignore"):
                 difference = run_case(op, expected_fn, arguments)

@@ -487,7 +487,7 @@ def expect_attention(inputs, attrs, **_):
             hide |= (np.arange(keys) < mask[batch:, None])[:, None, None]
     elif mask is not None and not (mask.ndim == 2 and mask.shape[1] == 1 and keys != 1):
         hide |= (mask <= 0)[:, None, None] if mask.ndim == 2 else (mask <= 0)[:, None]
-    scores = scores + np.where(hide, -10000.0, 0)
+    scores = scores.astype(F32) + np.where(hide, F32(-10000), F32(0))  # where all is hidden, float32 shows
     if attrs.get("unidirectional"):
         scores = np.where(np.arange(keys) > np.arange(queries)[:, None] + keys - queries, -np.inf, scores)
     power = np.exp(scores - scores.max(3, keepdims=True))

@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 from harness import choice, random_shape, reference, rejects
-from model_file import Attr
+from model_file import Attr, Map
 
 ML = "ai.onnx.ml"
 NUMERIC = [np.float32, np.float64, np.int64, np.int32]
@@ -547,6 +547,17 @@ def tree_ensemble_regressor(inputs, attrs, **_):
     return [(transform(scores, attrs["post_transform"]), "float")]
 
 
+def many_trees_cases(rng):
+    """One row, and so many trees that threads share them."""
+    trees = [grow(rng, 3, MODES[:2], 2) for _ in range(1100)]
+    attrs = {**tree_attributes(rng, trees, 1, "target", 1), "n_targets": 1, "aggregate_function": choice(rng, ["SUM", "MAX"]),
+             "post_transform": "NONE"}
+    return case(3, inputs=[rng.normal(size=[1, 3]).astype(np.float32)], attrs=attrs, rtol=1e-5)
+
+
+reference("TreeEnsembleRegressor", many_trees_cases, name="TreeEnsembleRegressor of many trees")(tree_ensemble_regressor)
+
+
 def tree_classifier_cases(rng):
     features, classes = int(rng.integers(1, 5)), int(rng.integers(2, 5))
     opset, wide = (3, True) if rng.random() < 0.2 else (choice(rng, [1, 3]), False)
@@ -651,6 +662,64 @@ def tree_ensemble(inputs, attrs, **_):
     return [transform(np.array(scores).reshape(len(x), attrs["n_targets"]), name)]
 
 
+# ---- maps ------------------------------------------------------------------------------------------
+
+
+def zip_cases(rng):
+    classes = int(rng.integers(1, 5))
+    attrs = labels(rng, classes)
+    attrs = {"classlabels_int64s" if k == "classlabels_ints" else k: v for k, v in attrs.items()}
+    return case(1, inputs=[rows(rng, classes, [np.float32])], attrs=attrs)
+
+
+@reference("ZipMap", zip_cases)
+def zip_map(inputs, attrs, **_):
+    keys = attrs.get("classlabels_strings") or attrs["classlabels_int64s"]
+    return [[dict(zip(keys, row)) for row in inputs[0].reshape(-1, len(keys)).tolist()]]
+
+
+def some_map(rng, keys, kind):
+    taken = [keys[i] for i in rng.permutation(len(keys))[:int(rng.integers(0, len(keys) + 1))]]
+    values = rng.integers(-9, 9, len(taken))
+    return Map(np.array(taken, object if isinstance(keys[0], str) else np.int64),
+               values.astype(str).astype(object) if kind is object else values.astype(kind))
+
+
+def dict_cases(rng):
+    if rng.random() < 0.5:
+        vocabulary = ["a", "c", "b", "z", "a"]
+        return case(1, inputs=[some_map(rng, ["a", "b", "c", "q"], choice(rng, [np.int64, np.float32, np.float64]))],
+                    attrs={"string_vocabulary": vocabulary})
+    return case(1, inputs=[some_map(rng, [3, -1, 7, 100], choice(rng, [object, np.float32, np.float64]))],
+                attrs={"int64_vocabulary": [7, 3, 0, -1]})
+
+
+@reference("DictVectorizer", dict_cases)
+def dict_vectorizer(inputs, attrs, **_):
+    vocabulary = attrs.get("string_vocabulary") or attrs["int64_vocabulary"]
+    entries = dict(zip(inputs[0].keys.tolist(), inputs[0].values.tolist()))
+    kind = inputs[0].values.dtype
+    return [np.array([[entries.get(key, "" if kind == object else 0) for key in vocabulary]], kind)]
+
+
+def cast_map_cases(rng):
+    attrs = {"cast_to": choice(rng, ["TO_FLOAT", "TO_STRING", "TO_INT64"])}
+    if rng.random() < 0.5:
+        attrs.update({"map_form": "SPARSE", "max_map": int(rng.integers(9, 12))})
+    return case(1, inputs=[some_map(rng, [8, 0, 3, 5], choice(rng, [object, np.float32]))], attrs=attrs)
+
+
+@reference("CastMap", cast_map_cases)
+def cast_map(inputs, attrs, **_):
+    entries = dict(zip(inputs[0].keys.tolist(), inputs[0].values.tolist()))
+    to, kind = {"TO_FLOAT": (float, np.float32), "TO_INT64": (lambda v: int(float(v)), np.int64),
+                "TO_STRING": (lambda v: v if isinstance(v, str) else str(int(v)), object)}[attrs["cast_to"]]
+    if attrs.get("map_form") == "SPARSE":
+        missing = "0.f" if kind is object else 0
+        return [np.array([[to(entries[k]) if k in entries else missing for k in range(attrs["max_map"])]], kind)]
+    return [np.array([[to(entries[k]) for k in sorted(entries)]], kind)]
+
+
 # ---- bad input -------------------------------------------------------------------------------------
 
 X = np.zeros([2, 3], np.float32)
@@ -738,3 +807,17 @@ for change, message in [
         ({"aggregate_function": 4}, "expected 0 to 3"), ({"post_transform": -1}, "expected 0 to 4"),
         ({"leaf_weights": np.ones(1, np.float32)}, "'leaf_weights'"), ({"nodes_featureids": Attr("ints", [])}, "expected 0")]:
     refuses("TreeEnsemble", [X], {**FIVE, **change}, message, 5)
+refuses("ZipMap", [X], {"classlabels_int64s": [1, 2]}, "expected 2 columns")
+refuses("ZipMap", [X], {}, "expected labels of classes")
+refuses("ZipMap", [X], {"classlabels_int64s": [1, 2, 3], "classlabels_strings": ["a"]}, "found both")
+refuses("ZipMap", [X.astype(np.int64)], {"classlabels_int64s": [1, 2, 3]}, "type int64 is not allowed")
+NUMBERED = Map(np.array([5, 1], np.int64), np.array([1.0, 2.0], np.float32))
+refuses("DictVectorizer", [X], {"int64_vocabulary": [1]}, "expected a map")
+refuses("DictVectorizer", [NUMBERED], {"string_vocabulary": ["a"]}, "expected a map")
+refuses("DictVectorizer", [NUMBERED], {}, "expected one of the attributes")
+refuses("CastMap", [NUMBERED], {"map_form": "SPARSE", "max_map": 5}, "key 5 is outside [0, 5)")
+refuses("CastMap", [NUMBERED], {"map_form": "SPARSE", "max_map": 0}, "expected at least 1")
+refuses("CastMap", [NUMBERED], {"map_form": "LOOSE"}, "'LOOSE'")
+refuses("CastMap", [NUMBERED], {"cast_to": "TO_BOOL"}, "'TO_BOOL'")
+refuses("CastMap", [X], {}, "expected a map")
+refuses("CastMap", [Map(np.array([1], np.int64), np.array(["x"], object))], {}, "expected a number")

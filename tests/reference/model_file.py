@@ -67,8 +67,17 @@ class Optional:
         return self.element if self.value is None else value_type(self.value)
 
 
+class Map:
+    """Keys (int64 or strings) and values, tensors of one dimension."""
+
+    def __init__(self, keys, values):
+        self.keys, self.values = keys, values
+
+
 def value_type(value):
-    """What encode_type takes as `element` for a tensor, Sequence or Optional whose shapes are not told."""
+    """What encode_type takes as `element` for a tensor, Sequence, Optional or Map whose shapes are not told."""
+    if isinstance(value, Map):
+        return ("map", tensor_type(value.keys), tensor_type(value.values))
     if isinstance(value, Sequence):
         return ("sequence", value.element_type(), None)
     if isinstance(value, Optional):
@@ -146,7 +155,12 @@ def encode_tensor(name, tensor):
 
 
 def encode_value(name, value):
-    """TensorProto, SequenceProto or OptionalProto."""
+    """TensorProto, SequenceProto, OptionalProto or MapProto."""
+    if isinstance(value, Map):
+        is_text = tensor_type(value.keys) == TYPES["string"]
+        return b"".join([bytes_field(1, name), integer_field(2, tensor_type(value.keys)),
+                         *(bytes_field(4, key) if is_text else integer_field(3, key) for key in value.keys),
+                         bytes_field(5, encode_value("", Sequence([value.values])))])
     if isinstance(value, Sequence):
         return b"".join([bytes_field(1, name), integer_field(2, 1),
                          *(bytes_field(3, encode_tensor("", tensor)) for tensor in value.tensors)])
@@ -194,6 +208,8 @@ def encode_type(element, dims):
     """TypeProto: of a tensor, or ("sequence", type) and ("optional", type) with `element` as (kind, element, dims)."""
     if isinstance(element, tuple):
         kind, *inner = element
+        if kind == "map":
+            return bytes_field(5, integer_field(1, inner[0]) + bytes_field(2, encode_type(inner[1], None)))
         return bytes_field({"sequence": 4, "optional": 9}[kind], bytes_field(1, encode_type(*inner)))
     tensor = integer_field(1, type_number(element))
     if dims is not None:

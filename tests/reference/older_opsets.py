@@ -167,7 +167,7 @@ def concat(inputs, **_):
     return [np.concatenate(inputs, 1)]
 
 
-@reference("Tile", lambda rng: {"inputs": [floats(rng, 2, 3), np.array(2, F32 if False else np.int64).reshape(1), np.array([1], np.int64)],
+@reference("Tile", lambda rng: {"inputs": [floats(rng, 2, 3), np.array([2], np.int64), np.array([1], np.int64)],
                                 "opset": 1}, name="Tile before opset 6")
 def tile(inputs, **_):
     return [np.concatenate([inputs[0], inputs[0]], 1)]
@@ -279,6 +279,91 @@ def erf(inputs, **_):
 def non_zero(inputs, **_):
     x = inputs[0]
     return [np.array(np.nonzero(x != "" if x.dtype == object else x), np.int64)]
+
+
+# ---- others ---------------------------------------------------------------------------------------------------
+
+def pool_cases(op):
+    def generate(rng):
+        kernel = [int(k) for k in rng.integers(1, 4, 2)]
+        attrs = {"kernel_shape": kernel, "strides": [int(s) for s in rng.integers(1, 3, 2)]}
+        opset = choice(rng, [1, 7] if op == "AveragePool" else [1, 8])
+        if opset == 7:
+            attrs["count_include_pad"] = 1
+        return {"inputs": [floats(rng, 2, 3, 7, 6)], "attrs": attrs, "opset": opset, "atol": 1e-6}
+    return generate
+
+
+def pooled(inputs, attrs, function):
+    (kh, kw), (sh, sw) = attrs["kernel_shape"], attrs["strides"]
+    x = inputs[0].astype(np.float64)
+    rows, cols = (x.shape[2] - kh) // sh + 1, (x.shape[3] - kw) // sw + 1
+    return [np.array([[function(x[:, :, r * sh:r * sh + kh, c * sw:c * sw + kw], (2, 3)) for c in range(cols)] for r in range(rows)])
+            .transpose(2, 3, 0, 1)]
+
+
+@reference("MaxPool", pool_cases("MaxPool"), name="MaxPool before opset 10")
+def max_pool(inputs, attrs, **_):
+    return pooled(inputs, attrs, np.max)
+
+
+@reference("AveragePool", pool_cases("AveragePool"), name="AveragePool before opset 10")
+def average_pool(inputs, attrs, **_):
+    return pooled(inputs, attrs, np.mean)
+
+
+@reference("Squeeze", lambda rng: {"inputs": [floats(rng, 1, 3, 1, 2)], "attrs": choice(rng, [{}, {"axes": [0]}, {"axes": [0, 2]}]), "opset": 1},
+           name="Squeeze before opset 13")
+def squeeze(inputs, attrs, **_):
+    return [np.squeeze(inputs[0], tuple(attrs.get("axes", (0, 2))))]
+
+
+@reference("Unsqueeze", lambda rng: {"inputs": [floats(rng, 2, 3)], "attrs": {"axes": choice(rng, [[0], [1, 3], [0, 1, 2]])}, "opset": 1},
+           name="Unsqueeze before opset 13")
+def unsqueeze(inputs, attrs, **_):
+    return [np.expand_dims(inputs[0], tuple(attrs["axes"]))]
+
+
+@reference("Resize", lambda rng: {"inputs": [floats(rng, 1, 2, 3, 4), np.array([1, 1, 2, 2], F32)], "attrs": {"mode": "nearest"}, "opset": 10,
+                                  "constant_inputs": [1]}, name="Resize of opset 10")
+def resize(inputs, **_):
+    return [inputs[0].repeat(2, 2).repeat(2, 3)]
+
+
+@reference("PRelu", lambda rng: {"inputs": [floats(rng, 2, 3, 4), floats(rng, *choice(rng, [(3,), (1,)]))], "opset": choice(rng, [1, 6])},
+           name="PRelu before opset 7")
+def prelu(inputs, **_):
+    x, slope = inputs[0], inputs[1].reshape(1, -1, 1)
+    return [np.where(x < 0, x * slope, x)]
+
+
+@reference("Selu", lambda rng: {"inputs": [floats(rng, *random_shape(rng))], "opset": choice(rng, [1, 6])}, name="Selu by its defaults")
+def selu(inputs, opset, **_):
+    alpha, gamma = (1.6732, 1.0507) if opset == 1 else (1.67326319217681884765625, 1.05070102214813232421875)
+    x = inputs[0].astype(np.float64)
+    return [gamma * np.where(x < 0, float(F32(alpha)) * np.expm1(x), x)]
+
+
+def scatter_cases(rng):
+    data = floats(rng, 3, 4)
+    axis = choice(rng, [0, 1])
+    indices = np.stack([rng.permutation(data.shape[axis])[:2] for _ in range(data.shape[1 - axis])], 1 - axis).astype(np.int64)
+    return {"inputs": [data, indices, floats(rng, *indices.shape)], "attrs": {"axis": axis}, "opset": choice(rng, [9, 10])}
+
+
+@reference("Scatter", scatter_cases)
+def scatter(inputs, attrs, **_):
+    result = inputs[0].copy()
+    np.put_along_axis(result, inputs[1], inputs[2], attrs["axis"])
+    return [result]
+
+
+@reference("Dropout", lambda rng: {"inputs": [floats(rng, *random_shape(rng))], "outputs": int(rng.integers(1, 3)),
+                                   "opset": (opset := choice(rng, [1, 6, 7, 10])), "attrs": {"is_test": 1} if opset < 7 else {"ratio": 0.3}},
+           name="Dropout before opset 12")
+def old_dropout(inputs, opset, outputs, **_):
+    mask = np.ones(inputs[0].shape, F32 if opset < 10 else bool)
+    return [inputs[0], (mask, "float" if opset < 10 else "bool")][:outputs]
 
 
 rejects("Upsample", [np.ones((1, 1, 2, 2), F32)], {}, says="height_scale", opset=1)
