@@ -210,8 +210,8 @@ AttentionLayout attention_layout(const NodeContext& c) {
   if (c.type(kQ) != wide || (pieces && !c.has_output(1))) l.keys = aligned(s.total() * s.head);
   if (c.type(kV) != wide || (pieces && !c.has_output(2))) l.values = aligned(s.total() * s.value_head);
   const bool few = s.queries.is_constant() && s.queries.value() < kAttentionFewQueries;
-  if (in_double || few) return l;
-  const Dim panel = kernels::packed_b_format();
+  if (few) return l;
+  const Dim panel = in_double ? kernels::packed_b_format<double>() : kernels::packed_b_format<float>();
   l.packed_keys = aligned(ceil_div(s.total(), panel) * panel * s.head);
   l.packed_values = aligned(ceil_div(s.value_head, panel) * panel * s.total());
   return l;

@@ -135,11 +135,9 @@ class AttentionRun {
     s.keys = rows_of(batch, head, kAttentionK, kAttentionPastK, 1, b_.head, s.key_copy, b_.key_copy);
     s.values =
         rows_of(batch, head, kAttentionV, kAttentionPastV, 2, b_.value_head, s.value_copy, b_.value_copy);
-    if constexpr (std::is_same_v<W, float>) {
-      if (!b_.packs) return;
-      kernels::pack_b(b_.head, total_, {s.keys.data, 1, s.keys.stride}, s.packed_keys);
-      kernels::pack_b(total_, b_.value_head, {s.values.data, s.values.stride, 1}, s.packed_values);
-    }
+    if (!b_.packs) return;
+    kernels::pack_b<W>(b_.head, total_, {s.keys.data, 1, s.keys.stride}, s.packed_keys);
+    kernels::pack_b<W>(total_, b_.value_head, {s.values.data, s.values.stride, 1}, s.packed_values);
   }
 
   // ---- a tile --------------------------------------------------------------------------------------
@@ -161,13 +159,15 @@ class AttentionRun {
   }
 
   void multiply_keys(Rows<W> q, int64_t count, Scratch& s) const {
-    if constexpr (std::is_same_v<W, float>) {
-      if (b_.packs) {
-        kernels::GemmEpilogue epilogue;
-        epilogue.alpha = scale_;
-        return kernels::gemm_packed({count, b_.head, total_}, {q.data, q.stride, 1}, s.packed_keys,
-                                    {s.scores, total_}, epilogue, nullptr, 1);
+    if (b_.packs) {
+      kernels::GemmEpilogue<W> epilogue;
+      if constexpr (std::is_same_v<W, float>) epilogue.alpha = scale_;
+      kernels::gemm_packed_as<W>({count, b_.head, total_}, {q.data, q.stride, 1}, s.packed_keys,
+                                 {s.scores, total_}, epilogue, nullptr, 1);
+      if constexpr (std::is_same_v<W, double>) {  // alpha is a float
+        for (int64_t i = 0; i < count * total_; ++i) s.scores[i] *= scale_;
       }
+      return;
     }
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t j = 0; j < total_; ++j)
@@ -183,12 +183,10 @@ class AttentionRun {
     W* to = direct ? y.as<W>() + rows.row(batch, head, first) : s.result;
     const int64_t stride = direct ? rows.stride() : b_.value_head;
     bool done = false;
-    if constexpr (std::is_same_v<W, float>) {
-      if (b_.packs) {
-        kernels::gemm_packed({count, total_, b_.value_head}, {s.scores, total_, 1}, s.packed_values,
-                             {to, stride}, {}, nullptr, 1);
-        done = true;
-      }
+    if (b_.packs) {
+      kernels::gemm_packed_as<W>({count, total_, b_.value_head}, {s.scores, total_, 1}, s.packed_values,
+                                 {to, stride}, {}, nullptr, 1);
+      done = true;
     }
     for (int64_t i = 0; i < count && !done; ++i) {
       W* row = to + i * stride;

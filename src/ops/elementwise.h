@@ -26,6 +26,15 @@ ComputeType<T> load_element(T value) {
   return static_cast<ComputeType<T>>(value);
 }
 
+// Float16 without branches, so that loops over it become vectors; the results are those of its conversions.
+// Exponent and fraction, moved to where a float has them, are the number times 2^-112.
+inline float load_element(Float16 value) {
+  const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000) << 16;
+  const uint32_t shifted = static_cast<uint32_t>(value.bits & 0x7fff) << 13;
+  const uint32_t finite = std::bit_cast<uint32_t>(std::bit_cast<float>(shifted) * 0x1p112f);
+  return std::bit_cast<float>((shifted >= 0x0f800000 ? shifted | 0x7f800000 : finite) | sign);
+}
+
 // Where integers wrap: an unsigned type that does not promote to a signed one.
 template <typename T>
 using WrapType = std::conditional_t<(sizeof(T) < 8), uint32_t, uint64_t>;
@@ -139,7 +148,8 @@ bool fits(Dim value, ElementType type);
 int known_equal(Dim a, Dim b);
 
 kernels::Broadcast broadcast_of(const RunContext& c);
-void run_binary_f32(const RunContext& c, kernels::BinaryKind kind);
+// Any float type.
+void run_float_binary(const RunContext& c, kernels::BinaryKind kind);
 
 template <typename A, typename B, typename Y, typename F>
 void broadcast_loop(const kernels::Broadcast& plan, int threads, const A* a, const B* b, Y* y, F f) {

@@ -59,7 +59,7 @@ Normalized normalized(const Node& div, const Editor& editor) {
 
 // A constant with one value per element of the last axis of x, as a vector.
 Edge* last_axis_vector(Edge* edge, const Edge* x, Editor& editor) {
-  if (edge == nullptr || !is_f32(edge)) return nullptr;
+  if (edge == nullptr || !is_real(edge)) return nullptr;
   const Dim width = x->facts.type.dims.back();
   if (rank_of(edge) == 1 && edge->facts.type.dims[0] == width) return edge;
   if (!is_constant(edge) || edge->data == nullptr || rank_of(edge) < 1 || rank_of(edge) > rank_of(x))
@@ -101,7 +101,7 @@ bool recognize_layer_normalization(Graph& root, const OptimizeOptions& options) 
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
-      if (editor.alive(*node) && is_op(node, "Div") && is_f32(node->input(0)) && rank_of(node->input(0)) > 0)
+      if (editor.alive(*node) && is_op(node, "Div") && is_real(node->input(0)) && rank_of(node->input(0)) > 0)
         recognize(*node, editor);
     }
   }
