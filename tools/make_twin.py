@@ -14,7 +14,8 @@ TYPES = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16, "doub
 
 
 def bfloat16_bits(values):
-    bits = values.astype(numpy.float32).view(numpy.uint32).astype(numpy.uint64)
+    """Rounded to the nearest even."""
+    bits = numpy.atleast_1d(values.astype(numpy.float32)).view(numpy.uint32).astype(numpy.int64)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)
 
 

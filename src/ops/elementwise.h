@@ -9,6 +9,7 @@
 
 #include "graph/op_def.h"
 #include "kernels/binary.h"
+#include "kernels/storage.h"
 #include "kernels/unary.h"
 #include "ops/layout.h"
 #include "ops/region.h"
@@ -151,6 +152,21 @@ kernels::Broadcast broadcast_of(const RunContext& c);
 // Any float type.
 void run_float_binary(const RunContext& c, kernels::BinaryKind kind);
 
+// A row of 16-bit operands, widened in blocks; a stride of 0 repeats an operand.
+template <typename Half, typename Y, typename F>
+void half_row(const Half* a, int64_t a_stride, const Half* b, int64_t b_stride, Y* y, int64_t count, F f) {
+  constexpr int64_t kBlock = 512;
+  float wide_a[kBlock], wide_b[kBlock];
+  std::fill(wide_a, wide_a + kBlock, load_element(*a));
+  std::fill(wide_b, wide_b + kBlock, load_element(*b));
+  for (int64_t start = 0; start < count; start += kBlock) {
+    const int64_t size = std::min(kBlock, count - start);
+    if (a_stride != 0) kernels::widen(a + start, wide_a, size);
+    if (b_stride != 0) kernels::widen(b + start, wide_b, size);
+    for (int64_t i = 0; i < size; ++i) y[start + i] = static_cast<Y>(f(wide_a[i], wide_b[i]));
+  }
+}
+
 template <typename A, typename B, typename Y, typename F>
 void broadcast_loop(const kernels::Broadcast& plan, int threads, const A* a, const B* b, Y* y, F f) {
   plan.for_each(threads, [&](const kernels::BroadcastBlock& s) {
@@ -158,9 +174,13 @@ void broadcast_loop(const kernels::Broadcast& plan, int threads, const A* a, con
       const A* row_a = a + s.offset[0] + r * s.row_stride[0];
       const B* row_b = b + s.offset[1] + r * s.row_stride[1];
       Y* row_y = y + s.output + r * s.output_row;
-      for (int64_t i = 0; i < s.cols; ++i)
-        row_y[i] = static_cast<Y>(
-            f(load_element(row_a[i * s.col_stride[0]]), load_element(row_b[i * s.col_stride[1]])));
+      if constexpr (kernels::kIsHalf<A> && std::is_same_v<A, B> && !kernels::kIsHalf<Y>) {
+        half_row(row_a, s.col_stride[0], row_b, s.col_stride[1], row_y, s.cols, f);
+      } else {
+        for (int64_t i = 0; i < s.cols; ++i)
+          row_y[i] = static_cast<Y>(
+              f(load_element(row_a[i * s.col_stride[0]]), load_element(row_b[i * s.col_stride[1]])));
+      }
     }
   });
 }
