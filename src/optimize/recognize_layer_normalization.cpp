@@ -41,12 +41,14 @@ Normalized normalized(const Node& div, const Editor& editor) {
   Edge* x = sub->input(0);
   const Node* mean = maker(sub->input(1), "ReduceMean");
   if (!is_last_mean(mean) || mean->input(0) != x || editor.only_user(*mean->outputs[0]) == nullptr) return {};
+  // An epsilon that 16 bits round to zero is gone, and so is its Add.
   const Node* add = maker(root->input(0), "Add");
-  if (add == nullptr || editor.only_user(*add->outputs[0]) == nullptr) return {};
-  const Operands sum = split_constant(*add);
-  const Node* variance = sum ? maker(sum.value, "ReduceMean") : nullptr;
-  const auto epsilon = sum ? scalar_for(sum.constant, sum.value) : std::nullopt;
-  if (!epsilon || !is_last_mean(variance) || editor.only_user(*sum.value) == nullptr) return {};
+  if (add != nullptr && editor.only_user(*add->outputs[0]) == nullptr) return {};
+  const Operands sum = add != nullptr ? split_constant(*add) : Operands();
+  const Edge* squares = add != nullptr ? sum.value : root->input(0);
+  const Node* variance = squares != nullptr ? maker(squares, "ReduceMean") : nullptr;
+  const auto epsilon = sum ? scalar_for(sum.constant, sum.value) : std::optional(0.0f);
+  if (!epsilon || !is_last_mean(variance) || editor.only_user(*squares) == nullptr) return {};
   const Node* power = variance->input(0)->producer;
   if (squared(power) != centered || editor.only_user(*power->outputs[0]) == nullptr) return {};
   // Whatever else reads the centered values would keep them alive.
