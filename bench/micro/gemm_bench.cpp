@@ -70,7 +70,7 @@ void measure(benchmark::State& state, GemmShape s, F&& call) {
   state.counters["us"] = best * 1e6;
 }
 
-void packed(benchmark::State& state, GemmShape s, const GemmEpilogue& epilogue) {
+void packed(benchmark::State& state, GemmShape s, const GemmEpilogue<>& epilogue) {
   const int threads = 1;
   const Buffer a(floats(s.m * s.k)), b(floats(s.k * s.n)), c(floats(s.m * s.n));
   const Buffer panels(kernels::packed_b_bytes(s.k, s.n));

@@ -88,6 +88,16 @@ Edge* GraphBuilder::constant(std::string_view name, std::span<const int64_t> dim
   return constant(name, ElementType::kInt64, dims, std::as_bytes(values));
 }
 
+Edge* GraphBuilder::reals(std::string_view name, ElementType type, std::span<const int64_t> dims,
+                          std::span<const float> values) {
+  return visit_float(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    std::vector<T> rounded;
+    for (float value : values) rounded.push_back(T(value));
+    return constant(name, type, dims, std::as_bytes(std::span<const T>(rounded)));
+  });
+}
+
 Edge* GraphBuilder::integers(std::span<const int64_t> values) {
   const int64_t dims[] = {static_cast<int64_t>(values.size())};
   return constant("integers", dims, values);

@@ -73,6 +73,9 @@ class GraphBuilder {
                  std::span<const std::byte> bytes);
   Edge* constant(std::string_view name, std::span<const int64_t> dims, std::span<const float> values);
   Edge* constant(std::string_view name, std::span<const int64_t> dims, std::span<const int64_t> values);
+  // Floats of 16 or 32 bits, rounded to them.
+  Edge* reals(std::string_view name, ElementType type, std::span<const int64_t> dims,
+              std::span<const float> values);
   Edge* scalar(float value) { return constant("scalar", {}, std::span<const float>(&value, 1)); }
   Edge* scalar(int64_t value) { return constant("scalar", {}, std::span<const int64_t>(&value, 1)); }
   // One dimension: what axes, shapes, pads and their like are.

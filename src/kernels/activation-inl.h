@@ -43,7 +43,7 @@ HWY_INLINE void with_activation(D d, Activation f, Body&& body) {
       return body([=](V x) HWY_ATTR { return v_clamp(d, linear(x), 0.0f, 1.0f); });
     case ActivationKind::kHardSwish:
       return body([=](V x) HWY_ATTR {
-        const V gate = hn::MulAdd(x, hn::Set(d, 1.0f / 6), hn::Set(d, 0.5f));
+        const V gate = hn::MulAdd(x, hn::Set(d, hn::TFromD<D>{1} / 6), hn::Set(d, 0.5f));
         return hn::Mul(x, v_clamp(d, gate, 0.0f, 1.0f));
       });
   }

@@ -1,7 +1,8 @@
-// Functions of two floats, with broadcasting.
+// Functions of two floats of any type, with broadcasting; those of 16 bits are rounded once.
 #pragma once
 
 #include "kernels/broadcast.h"
+#include "kernels/storage.h"
 
 namespace plimsoll::kernels {
 
@@ -17,6 +18,12 @@ enum class BinaryKind {
 };
 
 // y = f(a, b) over one block; y may be a or b where their element is at the same place.
-void binary_f32(BinaryKind f, const BroadcastBlock& block, const float* a, const float* b, float* y);
+void binary(BinaryKind f, const BroadcastBlock& block, const float* a, const float* b, float* y);
+void binary(BinaryKind f, const BroadcastBlock& block, const double* a, const double* b, double* y);
+void binary(BinaryKind f, const BroadcastBlock& block, const Float16* a, const Float16* b, Float16* y);
+void binary(BinaryKind f, const BroadcastBlock& block, const BFloat16* a, const BFloat16* b, BFloat16* y);
+inline void binary_f32(BinaryKind f, const BroadcastBlock& block, const float* a, const float* b, float* y) {
+  binary(f, block, a, b, y);
+}
 
 }  // namespace plimsoll::kernels

@@ -7,10 +7,14 @@
 namespace plimsoll::kernels {
 
 bool is_few_channel_conv(const ConvShape& shape);
+// Packed weights are in the type that is computed in: there are few of them.
+template <class T>
 size_t conv_few_packed_bytes(const ConvShape& shape);
-void conv_few_pack(const ConvShape& shape, const ConvWeights& weights, float* packed);
+template <class T>
+void conv_few_pack(const ConvShape& shape, const ConvWeights<T>& weights, LaneOf<T>* packed);
 // Strides of the output are set; needs no scratch.
-void conv_few(const ConvShape& shape, const float* x, const float* packed, float* y,
-              const ConvEpilogue& epilogue, int threads);
+template <class T>
+void conv_few(const ConvShape& shape, const T* x, const LaneOf<T>* packed, T* y,
+              const ConvEpilogue<T>& epilogue, int threads);
 
 }  // namespace plimsoll::kernels

@@ -32,10 +32,16 @@ struct ConvSplit {
   bool is_right(int64_t group) const { return group >= end_direct; }
 };
 
-inline ConvSplit split_rows(const ConvShape& s, int64_t pixels) {
+// copies: none may read the image, because it is not in the type that is computed in.
+inline ConvSplit split_rows(const ConvShape& s, int64_t pixels, bool copies) {
   ConvSplit split;
   split.pixels = pixels;
   split.per_row = ceil_div(s.out_w, pixels);
+  if (copies) {
+    split.first_direct = split.end_direct = split.per_row;
+    split.left_pixels = conv_reach(s, split.per_row * pixels);
+    return split;
+  }
   const int64_t step = pixels * s.stride_w;
   const int64_t reach = conv_reach(s, pixels);
   split.first_direct = std::clamp<int64_t>(ceil_div(s.pad_left, step), 0, split.per_row);
@@ -47,7 +53,7 @@ inline ConvSplit split_rows(const ConvShape& s, int64_t pixels) {
   return split;
 }
 
-// The widest strips that any width of image can need.
+// The widest strips that any width of image can need, where groups may read the image.
 inline int64_t strip_pixels_bound(const ConvShape& s, int64_t pixels, int64_t pad_right) {
   const int64_t step = checked_mul(pixels, s.stride_w);
   const int64_t left = std::max<int64_t>(0, ceil_div(s.pad_left, step));
@@ -55,6 +61,13 @@ inline int64_t strip_pixels_bound(const ConvShape& s, int64_t pixels, int64_t pa
   int64_t bound = conv_reach(s, checked_mul(right, pixels));
   if (left > 0) bound = checked_add(bound, conv_reach(s, checked_mul(left, pixels)));
   return bound;
+}
+
+// What a strip that copies a whole row can be wider than the image.
+inline int64_t copied_pixels_bound(const ConvShape& s, int64_t pixels, int64_t pad_right) {
+  const int64_t pads = checked_add(std::max<int64_t>(0, s.pad_left), pad_right);
+  return checked_add(pads,
+                     checked_add(checked_mul(pixels, s.stride_w), conv_extent(s.kernel_w, s.dilation_w)));
 }
 
 }  // namespace plimsoll::kernels

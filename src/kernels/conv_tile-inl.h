@@ -1,5 +1,6 @@
 // The inner kernels of convolution, once per target: kGroups runs of kPixels neighbouring output pixels
-// times kVecs vectors of output channels, all in registers.
+// times kVecs vectors of output channels, all in registers. T is what weights, bias, addend and output are in
+// memory; the input comes in the type that is computed in.
 #if defined(PLIMSOLL_KERNELS_CONV_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_KERNELS_CONV_TILE_INL_H_
 #undef PLIMSOLL_KERNELS_CONV_TILE_INL_H_
@@ -23,29 +24,33 @@ constexpr int kMaxConvGroups = 12;
 
 // Neighbouring output pixels of one row. Their input lies in the image, or in a strip that copies the
 // image's edge with its padding.
+template <class T>
 struct ConvGroup {
-  const float* origin = nullptr;  // of the first pixel's first tap, were it in row `first_row`
+  const LaneOf<T>* origin = nullptr;  // of the first pixel's first tap, were it in row `first_row`
   int64_t row_stride = 0;
   int64_t first_row = 0;
   int64_t row = 0;  // of the first tap; outside the image it is padding
-  float* out = nullptr;
-  const float* addend = nullptr;
+  T* out = nullptr;
+  const T* addend = nullptr;
   int64_t pixels = 0;  // to store; the others are computed on whatever lies there
 };
 
+template <class T>
 struct ConvTile {
-  ConvGroup groups[kMaxConvGroups];
+  ConvGroup<T> groups[kMaxConvGroups];
   int64_t in_rows = 0;
-  const float* zeros = nullptr;  // stands for rows outside the image
+  const LaneOf<T>* zeros = nullptr;  // stands for rows outside the image
   int64_t kernel_h = 0, dilation_h = 0;
   int64_t segments = 0;        // runs of contiguous taps in a kernel row
   int64_t segment_stride = 0;  // between them, in the input
   int64_t segment_length = 0;
   int64_t pixel_stride = 0;
-  const float* weights = nullptr;
-  const float* bias = nullptr;  // at the tile's first channel
+  const T* weights = nullptr;
+  const T* bias = nullptr;  // at the tile's first channel
   int64_t out_stride = 0;
-  int64_t cols = 0;  // channels to store, more than (kVecs - 1) * kFloatLanes
+  int64_t cols = 0;  // channels to store, more than (kVecs - 1) * lanes
+  // Where sums go that are yet to be rounded, those of 16 bits: pixel after pixel, whole vectors.
+  LaneOf<T>* detour = nullptr;
   bool clamp = false;
   float low = 0, high = 0;
   // The same tile again and again, this far along the row. Only where no group meets the image's edge.
@@ -68,11 +73,11 @@ struct PixelStrides {
   }
 };
 
-template <int kPixel, int kPixels, int kVecs, int kRows>
-HWY_INLINE void conv_pixel(FloatVec (&acc)[kRows][kVecs], int row, const char* base, const PixelStrides& s,
-                           const FloatVec (&w)[kVecs]) {
-  const FloatTag d;
-  const FloatVec x = hn::Set(d, *reinterpret_cast<const float*>(base + s.at<kPixel>()));
+template <class T, int kPixel, int kPixels, int kVecs, int kRows>
+HWY_INLINE void conv_pixel(VecOf<T> (&acc)[kRows][kVecs], int row, const char* base, const PixelStrides& s,
+                           const VecOf<T> (&w)[kVecs]) {
+  const TagOf<T> d;
+  const VecOf<T> x = hn::Set(d, *reinterpret_cast<const LaneOf<T>*>(base + s.at<kPixel>()));
   HWY_UNROLL(2)
   for (int v = 0; v < kVecs; ++v) {
     acc[row][v] = hn::MulAdd(x, w[v], acc[row][v]);
@@ -82,163 +87,178 @@ HWY_INLINE void conv_pixel(FloatVec (&acc)[kRows][kVecs], int row, const char* b
     __asm__ volatile("" : "+x"(acc[row][v].raw));
 #endif
   }
-  if constexpr (kPixel + 1 < kPixels) conv_pixel<kPixel + 1, kPixels>(acc, row + 1, base, s, w);
+  if constexpr (kPixel + 1 < kPixels) conv_pixel<T, kPixel + 1, kPixels>(acc, row + 1, base, s, w);
 }
 
-template <int kGroups, int kPixels, int kVecs>
-HWY_INLINE void conv_step(FloatVec (&acc)[kGroups * kPixels][kVecs], const char* const (&base)[kGroups],
-                          int64_t offset, const PixelStrides& s, const float* weights) {
-  const FloatTag d;
-  FloatVec w[kVecs];
+template <class T, int kGroups, int kPixels, int kVecs>
+HWY_INLINE void conv_step(VecOf<T> (&acc)[kGroups * kPixels][kVecs], const char* const (&base)[kGroups],
+                          int64_t offset, const PixelStrides& s, const T* weights) {
+  const TagOf<T> d;
+  VecOf<T> w[kVecs];
   HWY_UNROLL(2)
-  for (int v = 0; v < kVecs; ++v) w[v] = hn::Load(d, weights + v * kFloatLanes);
+  for (int v = 0; v < kVecs; ++v) w[v] = load_aligned(d, weights + v * kLanesOf<T>);
   HWY_UNROLL(12)
-  for (int g = 0; g < kGroups; ++g) conv_pixel<0, kPixels>(acc, g * kPixels, base[g] + offset, s, w);
+  for (int g = 0; g < kGroups; ++g) conv_pixel<T, 0, kPixels>(acc, g * kPixels, base[g] + offset, s, w);
 }
 
-template <int kGroups, int kPixels, int kVecs>
-HWY_INLINE void conv_segment(FloatVec (&acc)[kGroups * kPixels][kVecs], const char* (&base)[kGroups],
-                             const PixelStrides& s, const float* HWY_RESTRICT weights, int64_t length) {
-  constexpr int64_t kStep = kVecs * kFloatLanes;
+template <class T, int kGroups, int kPixels, int kVecs>
+HWY_INLINE void conv_segment(VecOf<T> (&acc)[kGroups * kPixels][kVecs], const char* (&base)[kGroups],
+                             const PixelStrides& s, const T* HWY_RESTRICT weights, int64_t length) {
+  constexpr int64_t kStep = kVecs * kLanesOf<T>;
   int64_t k = 0;
   for (; k + 4 <= length; k += 4) {
     HWY_UNROLL(4)
     for (int i = 0; i < 4; ++i)
-      conv_step<kGroups, kPixels, kVecs>(acc, base, i * static_cast<int64_t>(sizeof(float)), s,
-                                         weights + i * kStep);
+      conv_step<T, kGroups, kPixels, kVecs>(acc, base, i * static_cast<int64_t>(sizeof(LaneOf<T>)), s,
+                                            weights + i * kStep);
     weights += 4 * kStep;
     HWY_UNROLL(12)
-    for (int g = 0; g < kGroups; ++g) base[g] += 4 * sizeof(float);
+    for (int g = 0; g < kGroups; ++g) base[g] += 4 * sizeof(LaneOf<T>);
   }
   for (; k < length; ++k) {
-    conv_step<kGroups, kPixels, kVecs>(acc, base, 0, s, weights);
+    conv_step<T, kGroups, kPixels, kVecs>(acc, base, 0, s, weights);
     weights += kStep;
     HWY_UNROLL(12)
-    for (int g = 0; g < kGroups; ++g) base[g] += sizeof(float);
+    for (int g = 0; g < kGroups; ++g) base[g] += sizeof(LaneOf<T>);
   }
 }
 
-template <int kGroups, int kPixels, int kVecs>
-HWY_INLINE void conv_taps(const ConvTile& t, int64_t shift, FloatVec (&acc)[kGroups * kPixels][kVecs]) {
-  const auto stride = t.pixel_stride * static_cast<int64_t>(sizeof(float));
+template <class T, int kGroups, int kPixels, int kVecs>
+HWY_INLINE void conv_taps(const ConvTile<T>& t, int64_t shift, VecOf<T> (&acc)[kGroups * kPixels][kVecs]) {
+  const auto stride = t.pixel_stride * static_cast<int64_t>(sizeof(LaneOf<T>));
   PixelStrides s{stride, stride * 3, stride * 5};
 #if HWY_COMPILER_GCC
   // Opaque, or the compiler spends a register on every multiple.
   __asm__("" : "+r"(s.one), "+r"(s.three), "+r"(s.five));
 #endif
-  const float* weights = t.weights;
-  const int64_t row_floats = t.segments * t.segment_length * kVecs * kFloatLanes;
+  const T* weights = t.weights;
+  const int64_t row_elements = t.segments * t.segment_length * kVecs * kLanesOf<T>;
   for (int64_t kh = 0; kh < t.kernel_h; ++kh) {
-    const float* starts[kGroups];
+    const LaneOf<T>* starts[kGroups];
     bool any = false;
     for (int g = 0; g < kGroups; ++g) {
-      const ConvGroup& group = t.groups[g];
+      const ConvGroup<T>& group = t.groups[g];
       const int64_t row = group.row + kh * t.dilation_h;
       const bool inside = row >= 0 && row < t.in_rows;
       any |= inside;
       starts[g] = inside ? group.origin + (row - group.first_row) * group.row_stride + shift : t.zeros;
     }
     if (any) {
-      const float* segment_weights = weights;
+      const T* segment_weights = weights;
       for (int64_t segment = 0; segment < t.segments; ++segment) {
         const char* base[kGroups];
         HWY_UNROLL(12)
         for (int g = 0; g < kGroups; ++g)
           base[g] = reinterpret_cast<const char*>(starts[g] + segment * t.segment_stride);
-        conv_segment<kGroups, kPixels, kVecs>(acc, base, s, segment_weights, t.segment_length);
-        segment_weights += t.segment_length * kVecs * kFloatLanes;
+        conv_segment<T, kGroups, kPixels, kVecs>(acc, base, s, segment_weights, t.segment_length);
+        segment_weights += t.segment_length * kVecs * kLanesOf<T>;
       }
     }
-    weights += row_floats;
+    weights += row_elements;
   }
 }
 
 // Stores all pixels of all groups. kWhole: all channels too.
-template <bool kWhole, bool kAdd, int kGroups, int kPixels, int kVecs>
-HWY_INLINE void store_full(const ConvTile& t, int64_t shift,
-                           const FloatVec (&acc)[kGroups * kPixels][kVecs]) {
-  const int64_t last = kWhole ? kFloatLanes : t.cols - (kVecs - 1) * kFloatLanes;
+template <class T, bool kWhole, bool kAdd, int kGroups, int kPixels, int kVecs>
+HWY_INLINE void store_full(const ConvTile<T>& t, int64_t shift,
+                           const VecOf<T> (&acc)[kGroups * kPixels][kVecs]) {
+  const int64_t last = kWhole ? kLanesOf<T> : t.cols - (kVecs - 1) * kLanesOf<T>;
   const int64_t stride = t.out_stride;
   HWY_UNROLL(12)
   for (int g = 0; g < kGroups; ++g) {
-    float* out = t.groups[g].out + shift;
-    const float* addend = kAdd ? t.groups[g].addend + shift : nullptr;
+    T* out = t.groups[g].out + shift;
+    const T* addend = kAdd ? t.groups[g].addend + shift : nullptr;
     HWY_UNROLL(7)
     for (int pixel = 0; pixel < kPixels; ++pixel, out += stride, addend += kAdd ? stride : 0) {
       HWY_UNROLL(2)
       for (int v = 0; v < kVecs; ++v) {
-        const int64_t lanes = v + 1 < kVecs ? kFloatLanes : last;
-        FloatVec y = acc[g * kPixels + pixel][v];
-        if (kAdd) y = hn::Add(y, load_lanes(addend + v * kFloatLanes, lanes));
-        if (kAdd && t.clamp) y = v_clamp(FloatTag(), y, t.low, t.high);
-        store_lanes(y, out + v * kFloatLanes, lanes);
+        const int64_t lanes = v + 1 < kVecs ? kLanesOf<T> : last;
+        VecOf<T> y = acc[g * kPixels + pixel][v];
+        if (kAdd) y = hn::Add(y, load_lanes(addend + v * kLanesOf<T>, lanes));
+        if (kAdd && t.clamp) y = v_clamp(TagOf<T>(), y, t.low, t.high);
+        store_lanes(y, out + v * kLanesOf<T>, lanes);
       }
     }
   }
 }
 
-template <int kGroups, int kPixels, int kVecs>
-HWY_INLINE void store_some(const ConvTile& t, int64_t shift,
-                           const FloatVec (&acc)[kGroups * kPixels][kVecs]) {
+template <class T, int kGroups, int kPixels, int kVecs>
+HWY_INLINE void store_some(const ConvTile<T>& t, int64_t shift,
+                           const VecOf<T> (&acc)[kGroups * kPixels][kVecs]) {
   HWY_UNROLL(28)
   for (int r = 0; r < kGroups * kPixels; ++r) {
-    const ConvGroup& group = t.groups[r / kPixels];
+    const ConvGroup<T>& group = t.groups[r / kPixels];
     const int64_t pixel = r % kPixels;
     if (pixel >= group.pixels) continue;
     HWY_UNROLL(2)
     for (int v = 0; v < kVecs; ++v) {
-      const int64_t at = shift + pixel * t.out_stride + v * kFloatLanes;
-      const int64_t lanes = t.cols - v * kFloatLanes;
-      FloatVec y = acc[r][v];
+      const int64_t at = shift + pixel * t.out_stride + v * kLanesOf<T>;
+      const int64_t lanes = t.cols - v * kLanesOf<T>;
+      VecOf<T> y = acc[r][v];
       if (group.addend != nullptr) y = hn::Add(y, load_lanes(group.addend + at, lanes));
-      if (t.clamp) y = v_clamp(FloatTag(), y, t.low, t.high);
+      if (t.clamp) y = v_clamp(TagOf<T>(), y, t.low, t.high);
       store_lanes(y, group.out + at, lanes);
     }
   }
 }
 
-template <int kGroups, int kPixels, int kVecs>
-HWY_INLINE void store_tile(const ConvTile& t, int64_t shift, FloatVec (&acc)[kGroups * kPixels][kVecs]) {
+template <class T, int kGroups, int kPixels, int kVecs>
+HWY_INLINE void store_detour(const ConvTile<T>& t, const VecOf<T> (&acc)[kGroups * kPixels][kVecs]) {
+  HWY_UNROLL(28)
+  for (int r = 0; r < kGroups * kPixels; ++r) {
+    HWY_UNROLL(2)
+    for (int v = 0; v < kVecs; ++v)
+      hn::StoreU(acc[r][v], TagOf<T>(), t.detour + (r * kVecs + v) * kLanesOf<T>);
+  }
+}
+
+template <class T, int kGroups, int kPixels, int kVecs>
+HWY_INLINE void store_tile(const ConvTile<T>& t, int64_t shift, VecOf<T> (&acc)[kGroups * kPixels][kVecs]) {
   bool full = true;
   for (int g = 0; g < kGroups; ++g) full &= t.groups[g].pixels == kPixels;
-  if (!full) return store_some<kGroups, kPixels, kVecs>(t, shift, acc);
-  const bool whole = t.cols == kVecs * kFloatLanes;
+  if (!full) return store_some<T, kGroups, kPixels, kVecs>(t, shift, acc);
+  const bool whole = t.cols == kVecs * kLanesOf<T>;
   if (t.groups[0].addend != nullptr)
-    return whole ? store_full<true, true, kGroups, kPixels, kVecs>(t, shift, acc)
-                 : store_full<false, true, kGroups, kPixels, kVecs>(t, shift, acc);
+    return whole ? store_full<T, true, true, kGroups, kPixels, kVecs>(t, shift, acc)
+                 : store_full<T, false, true, kGroups, kPixels, kVecs>(t, shift, acc);
   if (t.clamp) {
     HWY_UNROLL(28)
     for (int r = 0; r < kGroups * kPixels; ++r) {
       HWY_UNROLL(2)
-      for (int v = 0; v < kVecs; ++v) acc[r][v] = v_clamp(FloatTag(), acc[r][v], t.low, t.high);
+      for (int v = 0; v < kVecs; ++v) acc[r][v] = v_clamp(TagOf<T>(), acc[r][v], t.low, t.high);
     }
   }
-  return whole ? store_full<true, false, kGroups, kPixels, kVecs>(t, shift, acc)
-               : store_full<false, false, kGroups, kPixels, kVecs>(t, shift, acc);
+  return whole ? store_full<T, true, false, kGroups, kPixels, kVecs>(t, shift, acc)
+               : store_full<T, false, false, kGroups, kPixels, kVecs>(t, shift, acc);
 }
 
-template <int kGroups, int kPixels, int kVecs>
-void conv_tile(const ConvTile& t) {
+template <class T, int kGroups, int kPixels, int kVecs>
+void conv_tile(const ConvTile<T>& t) {
   constexpr int kRows = kGroups * kPixels;
-  const FloatTag d;
-  FloatVec start[kVecs];
+  const TagOf<T> d;
+  VecOf<T> start[kVecs];
   HWY_UNROLL(2)
   for (int v = 0; v < kVecs; ++v)
     start[v] =
-        t.bias == nullptr ? hn::Zero(d) : load_lanes(t.bias + v * kFloatLanes, t.cols - v * kFloatLanes);
+        t.bias == nullptr ? hn::Zero(d) : load_lanes(t.bias + v * kLanesOf<T>, t.cols - v * kLanesOf<T>);
   for (int64_t repeat = 0; repeat < t.repeats; ++repeat) {
-    FloatVec acc[kRows][kVecs];
+    VecOf<T> acc[kRows][kVecs];
     HWY_UNROLL(28)
     for (int r = 0; r < kRows; ++r) {
       HWY_UNROLL(2)
       for (int v = 0; v < kVecs; ++v) acc[r][v] = start[v];
     }
-    conv_taps<kGroups, kPixels, kVecs>(t, repeat * t.in_step, acc);
-    store_tile<kGroups, kPixels, kVecs>(t, repeat * t.out_step, acc);
+    conv_taps<T, kGroups, kPixels, kVecs>(t, repeat * t.in_step, acc);
+    if constexpr (kIsHalf<T>) {
+      store_detour<T, kGroups, kPixels, kVecs>(t, acc);
+    } else {
+      store_tile<T, kGroups, kPixels, kVecs>(t, repeat * t.out_step, acc);
+    }
   }
 }
 
-using ConvTileFunction = void (*)(const ConvTile&);
+template <class T>
+using ConvTileFunction = void (*)(const ConvTile<T>&);
 
 }  // namespace
 }  // namespace plimsoll::kernels::HWY_NAMESPACE

@@ -1,312 +1,34 @@
 #include "kernels/depthwise.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
+#include "kernels/depthwise_functions.h"
 
-#include "base/checked.h"
-#include "kernels/parallel.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/depthwise.cpp"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
-#include "kernels/activation-inl.h"
-#include "kernels/lanes-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace plimsoll::kernels::HWY_NAMESPACE {
-namespace {
-
-// Neighbouring output pixels of one row that are computed together.
-constexpr int kTilePixels = 7;
-
-// One tile: kTilePixels pixels of a row, channels [first_channel, last_channel).
-struct DepthwiseTile {
-  const float* weights = nullptr;  // of the first kernel row that meets the image
-  int64_t rows = 0;                // kernel rows that do
-  int64_t channels = 0, padded_channels = 0;
-  int64_t first_channel = 0, last_channel = 0;
-  const float* row = nullptr;  // the input row of the first of them
-  int64_t row_stride = 0;
-  int64_t left = 0;  // input column of the first pixel's first tap, may be outside
-  int64_t in_w = 0;
-  int64_t kernel_w = 0, stride_w = 0, dilation_w = 0;
-  float* out = nullptr;
-  const float* bias = nullptr;
-  const float* addend = nullptr;
-  int64_t pixels = 0;  // to store
-  bool clamp = false;
-  float low = 0, high = 0;
-};
-
-template <class Lanes>
-HWY_INLINE void store_pixels(const DepthwiseTile& t, FloatVec (&acc)[kTilePixels], int64_t c, Lanes lanes) {
-  float* out = t.out + c;
-  const int64_t stride = t.channels;
-  if (t.addend != nullptr) {
-    HWY_UNROLL(7)
-    for (int r = 0; r < kTilePixels; ++r) {
-      if (r < t.pixels) acc[r] = hn::Add(acc[r], load_lanes(t.addend + r * stride + c, lanes));
-    }
-  }
-  if (t.clamp) {
-    HWY_UNROLL(7)
-    for (int r = 0; r < kTilePixels; ++r) acc[r] = v_clamp(FloatTag(), acc[r], t.low, t.high);
-  }
-  if (t.pixels == kTilePixels) {
-    HWY_UNROLL(7)
-    for (int r = 0; r < kTilePixels; ++r, out += stride) store_lanes(acc[r], out, lanes);
-    return;
-  }
-  HWY_UNROLL(7)
-  for (int r = 0; r < kTilePixels; ++r) {
-    if (r < t.pixels) store_lanes(acc[r], out + r * stride, lanes);
-  }
-}
-
-template <class Lanes>
-HWY_INLINE void start_pixels(const DepthwiseTile& t, FloatVec (&acc)[kTilePixels], int64_t c, Lanes lanes) {
-  const FloatVec start = t.bias == nullptr ? hn::Zero(FloatTag()) : load_lanes(t.bias + c, lanes);
-  HWY_UNROLL(7)
-  for (int r = 0; r < kTilePixels; ++r) acc[r] = start;
-}
-
-// Columns of a tile's input that lie inside the image.
-struct Columns {
-  int first, last;
-};
-
-// One kernel row: every input column is loaded once and meets each pixel that it belongs to.
-template <int kWidth, int kStride, bool kInside, class Lanes>
-HWY_INLINE void depthwise_row(FloatVec (&acc)[kTilePixels], const float* weights, int64_t weight_stride,
-                              const float* x, int64_t stride, Columns inside, Lanes lanes) {
-  constexpr int kColumns = (kTilePixels - 1) * kStride + kWidth;
-  FloatVec w[kWidth];
-  HWY_UNROLL(7)
-  for (int k = 0; k < kWidth; ++k) w[k] = hn::Load(FloatTag(), weights + k * weight_stride);
-  HWY_UNROLL(19)
-  for (int column = 0; column < kColumns; ++column, x += stride) {
-    if (!kInside && (column < inside.first || column >= inside.last)) continue;
-    const FloatVec v = load_lanes(x, lanes);
-    HWY_UNROLL(7)
-    for (int r = 0; r < kTilePixels; ++r) {
-      const int tap = column - r * kStride;
-      if (tap >= 0 && tap < kWidth) acc[r] = hn::MulAdd(v, w[tap], acc[r]);
-    }
-  }
-}
-
-template <int kWidth, int kStride, bool kInside, class Lanes>
-HWY_INLINE void depthwise_channels(const DepthwiseTile& t, Columns inside, int64_t c, Lanes lanes) {
-  FloatVec acc[kTilePixels];
-  start_pixels(t, acc, c, lanes);
-  const float* weights = t.weights + c;
-  const float* x = t.row + t.left * t.channels + c;
-  for (int64_t row = 0; row < t.rows; ++row) {
-    depthwise_row<kWidth, kStride, kInside>(acc, weights, t.padded_channels, x, t.channels, inside, lanes);
-    weights += kWidth * t.padded_channels;
-    x += t.row_stride;
-  }
-  store_pixels(t, acc, c, lanes);
-}
-
-template <int kWidth, int kStride, bool kInside>
-void depthwise_tile(const DepthwiseTile& t) {
-  constexpr int64_t kColumns = (kTilePixels - 1) * kStride + kWidth;
-  const Columns inside{static_cast<int>(std::clamp<int64_t>(-t.left, 0, kColumns)),
-                       static_cast<int>(std::clamp<int64_t>(t.in_w - t.left, 0, kColumns))};
-  int64_t c = t.first_channel;
-  for (; c + kFloatLanes <= t.last_channel; c += kFloatLanes)
-    depthwise_channels<kWidth, kStride, kInside>(t, inside, c,
-                                                 std::integral_constant<int64_t, kFloatLanes>());
-  if (c < t.last_channel) depthwise_channels<kWidth, kStride, kInside>(t, inside, c, t.last_channel - c);
-}
-
-// Any kernel, tap by tap.
-void depthwise_any_tile(const DepthwiseTile& t) {
-  for (int64_t c = t.first_channel; c < t.last_channel; c += kFloatLanes) {
-    const int64_t lanes = std::min(kFloatLanes, t.last_channel - c);
-    FloatVec acc[kTilePixels];
-    start_pixels(t, acc, c, lanes);
-    const float* weights = t.weights + c;
-    for (int64_t row = 0; row < t.rows; ++row) {
-      const float* x = t.row + row * t.row_stride + c;
-      for (int64_t k = 0; k < t.kernel_w; ++k, weights += t.padded_channels) {
-        const FloatVec w = hn::Load(FloatTag(), weights);
-        HWY_UNROLL(7)
-        for (int r = 0; r < kTilePixels; ++r) {
-          const int64_t column = t.left + r * t.stride_w + k * t.dilation_w;
-          if (column < 0 || column >= t.in_w) continue;
-          acc[r] = hn::MulAdd(load_lanes(x + column * t.channels, lanes), w, acc[r]);
-        }
-      }
-    }
-    store_pixels(t, acc, c, lanes);
-  }
-}
-
-using DepthwiseFunction = void (*)(const DepthwiseTile&);
-struct DepthwiseKernel {
-  int64_t width, stride;
-  DepthwiseFunction inside, edge;
-};
-template <int kWidth, int kStride>
-constexpr DepthwiseKernel make_kernel() {
-  return {kWidth, kStride, &depthwise_tile<kWidth, kStride, true>, &depthwise_tile<kWidth, kStride, false>};
-}
-constexpr DepthwiseKernel kKernels[] = {make_kernel<3, 1>(), make_kernel<3, 2>(), make_kernel<5, 1>(),
-                                        make_kernel<5, 2>(), make_kernel<7, 1>()};
-
-const DepthwiseKernel* find_kernel(const ConvShape& s) {
-  for (const DepthwiseKernel& k : kKernels) {
-    if (k.width == s.kernel_w && k.stride == s.stride_w && s.dilation_w == 1) return &k;
-  }
-  return nullptr;
-}
-
-int64_t padded(int64_t channels) {
-  return round_up(channels, kFloatLanes);
-}
-
-// Input rows of a block of channels stay in the first-level cache from one output row to the next.
-constexpr int64_t kRowsBytes = 24 << 10, kLeastBlock = 128;
-
-int64_t channel_block(const ConvShape& s) {
-  const int64_t rows = std::min(s.in_h, s.kernel_h + s.stride_h);
-  const int64_t bytes = std::max<int64_t>(1, rows * s.in_w * static_cast<int64_t>(sizeof(float)));
-  const int64_t most = std::max(kLeastBlock, kRowsBytes / bytes / kFloatLanes * kFloatLanes);
-  const int64_t blocks = ceil_div(s.in_c, most);
-  return round_up(ceil_div(s.in_c, blocks), kFloatLanes);
-}
-
-class Depthwise {
- public:
-  Depthwise(const ConvShape& shape, const float* x, const float* packed, float* y,
-            const ConvEpilogue& epilogue)
-      : s_(shape), x_(x), packed_(packed), y_(y), epilogue_(epilogue), kernel_(find_kernel(shape)) {
-    const ActivationKind kind = epilogue.activation.kind;
-    common_.channels = s_.in_c;
-    common_.padded_channels = padded(s_.in_c);
-    common_.row_stride = s_.dilation_h * s_.in_w * s_.in_c;
-    common_.in_w = s_.in_w;
-    common_.kernel_w = s_.kernel_w, common_.stride_w = s_.stride_w, common_.dilation_w = s_.dilation_w;
-    common_.bias = epilogue.bias;
-    common_.clamp = kind == ActivationKind::kRelu || kind == ActivationKind::kClip;
-    common_.low = kind == ActivationKind::kClip ? epilogue.activation.a : 0;
-    common_.high = kind == ActivationKind::kClip ? epilogue.activation.b : HUGE_VALF;
-    finish_ = kind != ActivationKind::kNone && !common_.clamp;
-  }
-
-  // Rows [first, last) of the output, counted through the images.
-  void work(int64_t first, int64_t last) const {
-    const int64_t block = channel_block(s_);
-    for (int64_t c = 0; c < s_.in_c; c += block) {
-      for (int64_t row = first; row < last; ++row)
-        work_row(row / s_.out_h, row % s_.out_h, c, std::min(c + block, s_.in_c));
-    }
-  }
-
- private:
-  void work_row(int64_t image, int64_t row, int64_t first_channel, int64_t last_channel) const {
-    DepthwiseTile tile = common_;
-    tile.first_channel = first_channel;
-    tile.last_channel = last_channel;
-    const int64_t top = row * s_.stride_h - s_.pad_top;
-    const int64_t first = top >= 0 ? 0 : std::min(s_.kernel_h, ceil_div(-top, s_.dilation_h));
-    const int64_t last = std::clamp<int64_t>(ceil_div(s_.in_h - top, s_.dilation_h), first, s_.kernel_h);
-    tile.rows = last - first;
-    tile.weights = packed_ + first * s_.kernel_w * tile.padded_channels;
-    tile.row = x_ + (image * s_.in_h + top + first * s_.dilation_h) * s_.in_w * s_.in_c;
-    const int64_t reach = (kTilePixels - 1) * s_.stride_w + s_.kernel_w;
-    for (int64_t x = 0; x < s_.out_w; x += kTilePixels) {
-      tile.left = x * s_.stride_w - s_.pad_left;
-      const bool inside = tile.left >= 0 && tile.left + reach <= s_.in_w;
-      tile.pixels = std::min<int64_t>(kTilePixels, s_.out_w - x);
-      const int64_t out = ((image * s_.out_h + row) * s_.out_w + x) * s_.in_c;
-      tile.out = y_ + out;
-      tile.addend = epilogue_.addend == nullptr ? nullptr : epilogue_.addend + out;
-      (kernel_ == nullptr ? &depthwise_any_tile : inside ? kernel_->inside : kernel_->edge)(tile);
-      if (finish_) finish(tile);
-    }
-  }
-
-  // Activations too large to repeat in every kernel, while the tile is still in the first-level cache.
-  void finish(const DepthwiseTile& t) const {
-    with_activation(FloatTag(), epilogue_.activation, [&](auto activation) HWY_ATTR {
-      for (int64_t pixel = 0; pixel < t.pixels; ++pixel) {
-        float* out = t.out + pixel * t.channels;
-        for (int64_t c = t.first_channel; c < t.last_channel; c += kFloatLanes)
-          store_lanes(activation(load_lanes(out + c, t.last_channel - c)), out + c, t.last_channel - c);
-      }
-    });
-  }
-
-  const ConvShape& s_;
-  const float* x_;
-  const float* packed_;
-  float* y_;
-  const ConvEpilogue& epilogue_;
-  const DepthwiseKernel* kernel_;
-  DepthwiseTile common_;
-  bool finish_ = false;
-};
-
-}  // namespace
-
-size_t DepthwisePackedBytes(const ConvShape& s) {
-  const int64_t taps = checked_mul(s.kernel_h, s.kernel_w);
-  return static_cast<size_t>(round_up(checked_mul(checked_mul(taps, padded(s.in_c)), sizeof(float)), 64));
-}
-
-void DepthwisePack(const ConvShape& s, const ConvWeights& w, float* packed) {
-  const int64_t width = padded(s.in_c);
-  const char* data = static_cast<const char*>(w.data);
-  for (int64_t kh = 0; kh < s.kernel_h; ++kh) {
-    for (int64_t kw = 0; kw < s.kernel_w; ++kw, packed += width) {
-      for (int64_t c = 0; c < s.in_c; ++c) {
-        float value;
-        std::memcpy(&value, data + (c * w.out_stride + kh * w.row_stride + kw * w.column_stride) * 4,
-                    sizeof value);
-        packed[c] = w.scale == nullptr ? value : value * w.scale[c];
-      }
-      std::fill(packed + s.in_c, packed + width, 0.0f);
-    }
-  }
-}
-
-void DepthwiseRun(const ConvShape& s, const float* x, const float* packed, float* y,
-                  const ConvEpilogue& epilogue, int threads) {
-  const Depthwise job(s, x, packed, y, epilogue);
-  const int64_t rows = s.batch * s.out_h;
-  const int64_t workers = std::min<int64_t>(threads, rows);
-  parallel_for(threads, workers,
-               [&](int64_t worker) { job.work(rows * worker / workers, rows * (worker + 1) / workers); });
-}
-
-}  // namespace plimsoll::kernels::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace plimsoll::kernels {
-HWY_EXPORT(DepthwisePackedBytes);
-HWY_EXPORT(DepthwisePack);
-HWY_EXPORT(DepthwiseRun);
 
+template <class T>
 size_t depthwise_packed_bytes(const ConvShape& shape) {
-  return HWY_DYNAMIC_DISPATCH(DepthwisePackedBytes)(shape);
+  return depthwise_functions<T>().packed_bytes(shape);
 }
 
-void depthwise_pack(const ConvShape& shape, const ConvWeights& weights, void* packed) {
-  HWY_DYNAMIC_DISPATCH(DepthwisePack)(shape, weights, static_cast<float*>(packed));
+template <class T>
+void depthwise_pack(const ConvShape& shape, const ConvWeights<T>& weights, void* packed) {
+  depthwise_functions<T>().pack(shape, weights, static_cast<LaneOf<T>*>(packed));
 }
 
-void depthwise(const ConvShape& shape, const float* x, const void* packed, float* y,
-               const ConvEpilogue& epilogue, int threads) {
+template <class T>
+void depthwise_as(const ConvShape& shape, const T* x, const void* packed, T* y,
+                  const ConvEpilogue<T>& epilogue, int threads) {
   if (shape.batch == 0 || shape.out_h == 0 || shape.out_w == 0 || shape.in_c == 0) return;
-  HWY_DYNAMIC_DISPATCH(DepthwiseRun)(shape, x, static_cast<const float*>(packed), y, epilogue, threads);
+  depthwise_functions<T>().run(shape, x, static_cast<const LaneOf<T>*>(packed), y, epilogue, threads);
 }
+
+#define PLIMSOLL_DEPTHWISE(T)                                                      \
+  template size_t depthwise_packed_bytes<T>(const ConvShape&);                     \
+  template void depthwise_pack<T>(const ConvShape&, const ConvWeights<T>&, void*); \
+  template void depthwise_as<T>(const ConvShape&, const T*, const void*, T*, const ConvEpilogue<T>&, int)
+PLIMSOLL_DEPTHWISE(float);
+PLIMSOLL_DEPTHWISE(double);
+PLIMSOLL_DEPTHWISE(Float16);
+PLIMSOLL_DEPTHWISE(BFloat16);
+#undef PLIMSOLL_DEPTHWISE
 
 }  // namespace plimsoll::kernels
-#endif  // HWY_ONCE

@@ -4,10 +4,12 @@
 #include <cstdint>
 
 #include "kernels/activation.h"
+#include "kernels/storage.h"
 
-// Single-precision matrix product with the right operand packed ahead of time:
+// Matrix product with the right operand packed ahead of time:
 //   C = activation(alpha * A * B + bias + beta * addend)
-// Nothing here allocates, owns memory or throws; every buffer is the caller's. Strides count elements.
+// for float, double, Float16 and BFloat16, which are computed in float and rounded once. Nothing here
+// allocates, owns memory or throws; every buffer is the caller's. Strides count elements.
 //
 // Numerics: every element of the product is one chain of fused multiply-adds over k in ascending order
 // (multiply then add below AVX2), so the result depends neither on `threads` nor on m, n or blocking.
@@ -24,8 +26,9 @@ struct GemmShape {
   int64_t n = 0;
 };
 
+template <class T = float>
 struct GemmLeft {
-  const float* data = nullptr;
+  const T* data = nullptr;
   int64_t row_stride = 0;
   int64_t col_stride = 1;
 };
@@ -37,15 +40,17 @@ struct GemmRight {
   int64_t col_stride = 1;
 };
 
+template <class T = float>
 struct GemmOutput {
-  float* data = nullptr;
+  T* data = nullptr;
   int64_t row_stride = 0;
 };
 
+template <class T = float>
 struct GemmEpilogue {
   float alpha = 1;
-  const float* bias = nullptr;    // n values, one per column, or null
-  const float* addend = nullptr;  // m x n, or null; is the output itself (same stride) or apart from it
+  const T* bias = nullptr;    // n values, one per column, or null
+  const T* addend = nullptr;  // m x n, or null; is the output itself (same stride) or apart from it
   int64_t addend_stride = 0;
   float beta = 1;
   bool addend_last = false;  // activation(alpha * A * B + bias) + beta * addend
@@ -53,26 +58,43 @@ struct GemmEpilogue {
 };
 
 // Columns per panel: differs between instruction sets, so it names the packed format.
+template <class T = float>
 int packed_b_format();
 
 // Bytes of B[k x n] packed; a multiple of 64 and 0 when k or n is 0.
+template <class T = float>
 size_t packed_b_bytes(int64_t k, int64_t n);
 
 // Packs into `dst`, packed_b_bytes(k, n) bytes aligned to kGemmAlignment.
+template <class T = float>
 void pack_b(int64_t k, int64_t n, GemmRight b, void* dst, int threads = 1);
 
-// Scratch of gemm_packed: 0 unless A's columns are strided, when blocks of its rows are copied there.
+// Scratch of gemm_packed: 0 unless A's columns are strided or 16 bits wide, when blocks of its rows are
+// copied there.
+template <class T = float>
 size_t gemm_scratch_bytes(GemmShape shape, int64_t a_row_stride, int64_t a_col_stride, int threads);
 // A bound of it for every m, n and stride.
+template <class T = float>
 size_t gemm_most_scratch_bytes(int64_t k, int threads);
 
 // `scratch` is aligned to kGemmAlignment; null if its size is 0. C may not overlap A or packed B.
-void gemm_packed(GemmShape shape, GemmLeft a, const void* packed_b, GemmOutput c,
-                 const GemmEpilogue& epilogue, void* scratch, int threads);
+template <class T>
+void gemm_packed_as(GemmShape shape, GemmLeft<T> a, const void* packed_b, GemmOutput<T> c,
+                    const GemmEpilogue<T>& epilogue, void* scratch, int threads);
+inline void gemm_packed(GemmShape shape, GemmLeft<> a, const void* packed_b, GemmOutput<> c,
+                        const GemmEpilogue<>& epilogue, void* scratch, int threads) {
+  gemm_packed_as<float>(shape, a, packed_b, c, epilogue, scratch, threads);
+}
 
 // Both operands at run time: the scratch also holds B while it is packed.
+template <class T = float>
 size_t gemm_dynamic_scratch_bytes(GemmShape shape, int64_t a_row_stride, int64_t a_col_stride, int threads);
-void gemm(GemmShape shape, GemmLeft a, GemmRight b, GemmOutput c, const GemmEpilogue& epilogue, void* scratch,
-          int threads);
+template <class T>
+void gemm_as(GemmShape shape, GemmLeft<T> a, GemmRight b, GemmOutput<T> c, const GemmEpilogue<T>& epilogue,
+             void* scratch, int threads);
+inline void gemm(GemmShape shape, GemmLeft<> a, GemmRight b, GemmOutput<> c, const GemmEpilogue<>& epilogue,
+                 void* scratch, int threads) {
+  gemm_as<float>(shape, a, b, c, epilogue, scratch, threads);
+}
 
 }  // namespace plimsoll::kernels

@@ -18,41 +18,45 @@ namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-inline constexpr int64_t kLanes = kFloatLanes;
-
-// The first `count` lanes in memory. Masked accesses never touch what lies behind; SSE4 has none, so it goes
-// through the stack.
+// The first `count` lanes in memory, kept as W or as a 16-bit type.
+template <class W>
 struct Lanes {
+  using D = TagOf<W>;
+  using V = VecOf<W>;
+
   explicit Lanes(int64_t n)
-      : count(std::min(n, kLanes)), mask(hn::FirstN(FloatTag(), static_cast<size_t>(n))) {}
+      : count(static_cast<size_t>(std::min(n, kLanesOf<W>))), mask(hn::FirstN(D(), static_cast<size_t>(n))) {}
 
-  HWY_INLINE FloatVec load(const float* p) const {
+  template <class T>
+  HWY_INLINE V load(const T* p) const {
 #if HWY_TARGET <= HWY_AVX2
-    return hn::MaskedLoad(mask, FloatTag(), p);
-#else
-    HWY_ALIGN float lanes[kLanes] = {};
-    for (int64_t i = 0; i < count; ++i) lanes[i] = p[i];
-    return hn::Load(FloatTag(), lanes);
+    if constexpr (std::is_same_v<T, W>) return hn::MaskedLoad(mask, D(), p);
 #endif
+    return load_first(D(), p, count);
   }
 
-  HWY_INLINE void store(FloatVec v, float* p) const {
+  template <class T>
+  HWY_INLINE void store(V v, T* p) const {
 #if HWY_TARGET <= HWY_AVX2
-    hn::BlendedStore(v, mask, FloatTag(), p);
-#else
-    HWY_ALIGN float lanes[kLanes];
-    hn::Store(v, FloatTag(), lanes);
-    for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
+    if constexpr (std::is_same_v<T, W>) return hn::BlendedStore(v, mask, D(), p);
 #endif
+    store_first(D(), v, p, count);
   }
 
-  int64_t count;
-  hn::Mask<FloatTag> mask;
+  size_t count;
+  hn::Mask<D> mask;
 };
 
+template <class W>
 struct AllLanes {
-  HWY_INLINE FloatVec load(const float* p) const { return hn::LoadU(FloatTag(), p); }
-  HWY_INLINE void store(FloatVec v, float* p) const { hn::StoreU(v, FloatTag(), p); }
+  template <class T>
+  HWY_INLINE VecOf<W> load(const T* p) const {
+    return load_all(TagOf<W>(), p);
+  }
+  template <class T>
+  HWY_INLINE void store(VecOf<W> v, T* p) const {
+    store_all(TagOf<W>(), v, p);
+  }
 };
 
 }  // namespace

@@ -21,18 +21,22 @@ namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-inline constexpr int64_t kPanel = 2 * kLanes;
+template <class T>
+inline constexpr int64_t kPanelOf = 2 * kLanesOf<T>;
 
+template <class T>
 HWY_INLINE int64_t panel_count(int64_t n) {
-  return (n + kPanel - 1) / kPanel;
+  return (n + kPanelOf<T> - 1) / kPanelOf<T>;
 }
 
+template <class T>
 HWY_INLINE int64_t panel_width(int64_t n, int64_t panel) {
-  return n - panel * kPanel <= kLanes ? kLanes : kPanel;
+  return n - panel * kPanelOf<T> <= kLanesOf<T> ? kLanesOf<T> : kPanelOf<T>;
 }
 
-HWY_INLINE float load_any(const float* p) {
-  float value;
+template <class T>
+HWY_INLINE T load_any(const T* p) {
+  T value;
   std::memcpy(&value, static_cast<const void*>(p), sizeof value);
   return value;
 }
@@ -49,7 +53,7 @@ HWY_INLINE hn::Vec<D> load_quads(D d, const float* p, int64_t stride) {
   }
 }
 
-// kLanes columns of 4 consecutive k each, transposed to 4 rows of kLanes.
+// kFloatLanes columns of 4 consecutive k each, transposed to 4 rows of kFloatLanes.
 HWY_INLINE void transpose_quads(const float* src, int64_t col_stride, float* dst, int64_t dst_stride) {
   const FloatTag d;
   const hn::Repartition<double, FloatTag> d2;
@@ -66,8 +70,42 @@ HWY_INLINE void transpose_quads(const float* src, int64_t col_stride, float* dst
   hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d2, high01, high23)), d, dst + 3 * dst_stride);
 }
 
-HWY_INLINE void pack_columns(int64_t k0, int64_t k1, int64_t col0, int64_t col1, const float* b,
-                             int64_t row_stride, int64_t col_stride, float* dst, int64_t width) {
+// 4 columns of 4 consecutive k each, of 16 bits, transposed to 4 rows.
+HWY_INLINE void transpose_shorts(const uint16_t* src, int64_t col_stride, uint16_t* dst, int64_t dst_stride) {
+  const hn::FixedTag<uint16_t, 4> quad;
+  const hn::FixedTag<uint16_t, 8> d;
+  const hn::FixedTag<uint32_t, 4> d2;
+  const auto load = [=](int64_t column) HWY_ATTR {
+    return hn::ZeroExtendVector(d, hn::LoadU(quad, src + column * col_stride));
+  };
+  const auto low = hn::BitCast(d2, hn::InterleaveLower(d, load(0), load(1)));
+  const auto high = hn::BitCast(d2, hn::InterleaveLower(d, load(2), load(3)));
+  const auto first = hn::BitCast(d, hn::InterleaveLower(d2, low, high));
+  const auto last = hn::BitCast(d, hn::InterleaveUpper(d2, low, high));
+  hn::StoreU(hn::LowerHalf(quad, first), quad, dst);
+  hn::StoreU(hn::UpperHalf(quad, first), quad, dst + dst_stride);
+  hn::StoreU(hn::LowerHalf(quad, last), quad, dst + 2 * dst_stride);
+  hn::StoreU(hn::UpperHalf(quad, last), quad, dst + 3 * dst_stride);
+}
+
+// A vector of columns, 4 consecutive k each, to 4 rows.
+template <class T>
+HWY_INLINE void transpose_columns(const T* src, int64_t col_stride, T* dst, int64_t dst_stride) {
+  if constexpr (std::is_same_v<T, float>) {
+    transpose_quads(src, col_stride, dst, dst_stride);
+  } else if constexpr (kIsHalf<T>) {
+    for (int64_t col = 0; col < kLanesOf<T>; col += 4)
+      transpose_shorts(bits_of(src + col * col_stride), col_stride, bits_of(dst + col), dst_stride);
+  } else {
+    for (int64_t col = 0; col < kLanesOf<T>; ++col) {
+      for (int64_t k = 0; k < 4; ++k) dst[k * dst_stride + col] = load_any(src + col * col_stride + k);
+    }
+  }
+}
+
+template <class T>
+HWY_INLINE void pack_columns(int64_t k0, int64_t k1, int64_t col0, int64_t col1, const T* b,
+                             int64_t row_stride, int64_t col_stride, T* dst, int64_t width) {
   for (int64_t k = k0; k < k1; ++k) {
     for (int64_t col = col0; col < col1; ++col) {
       dst[k * width + col] = load_any(b + k * row_stride + col * col_stride);
@@ -76,24 +114,25 @@ HWY_INLINE void pack_columns(int64_t k0, int64_t k1, int64_t col0, int64_t col1,
 }
 
 // `b` points at the panel's first column; `cols` of the panel's `width` columns exist.
-HWY_INLINE void pack_panel(int64_t k, int64_t cols, int64_t width, const float* b, int64_t row_stride,
-                           int64_t col_stride, float* dst) {
-  const FloatTag d;
-  if (cols < width) std::memset(dst, 0, static_cast<size_t>(k * width) * sizeof(float));
+template <class T>
+HWY_INLINE void pack_panel(int64_t k, int64_t cols, int64_t width, const T* b, int64_t row_stride,
+                           int64_t col_stride, T* dst) {
+  constexpr int64_t kLanes = kLanesOf<T>;
+  if (cols < width) std::memset(static_cast<void*>(dst), 0, static_cast<size_t>(k * width) * sizeof(T));
   int64_t done_cols = 0;
   if (col_stride == 1) {
     for (; done_cols + kLanes <= cols; done_cols += kLanes) {
-      const float* from = b + done_cols;
-      for (int64_t row = 0; row < k; ++row) {
-        hn::Store(hn::LoadU(d, from + row * row_stride), d, dst + row * width + done_cols);
-      }
+      const T* from = b + done_cols;
+      for (int64_t row = 0; row < k; ++row)
+        std::memcpy(static_cast<void*>(dst + row * width + done_cols),
+                    static_cast<const void*>(from + row * row_stride), kLanes * sizeof(T));
     }
   } else if (row_stride == 1) {
     const int64_t quads = k & ~int64_t{3};
     for (; done_cols + kLanes <= cols; done_cols += kLanes) {
-      const float* from = b + done_cols * col_stride;
+      const T* from = b + done_cols * col_stride;
       for (int64_t row = 0; row < quads; row += 4) {
-        transpose_quads(from + row, col_stride, dst + row * width + done_cols, width);
+        transpose_columns(from + row, col_stride, dst + row * width + done_cols, width);
       }
     }
     pack_columns(quads, k, 0, done_cols, b, row_stride, col_stride, dst, width);
@@ -101,33 +140,54 @@ HWY_INLINE void pack_panel(int64_t k, int64_t cols, int64_t width, const float* 
   pack_columns(0, k, done_cols, cols, b, row_stride, col_stride, dst, width);
 }
 
-// Copies a block of A so that its rows are contiguous and `dst_stride` apart.
-HWY_INLINE void copy_rows(int64_t rows, int64_t k, const GemmLeft& a, float* dst, int64_t dst_stride) {
+// A vector's worth of A's rows, from one of its columns, widened.
+template <class T>
+HWY_INLINE void copy_column(const T* from, int64_t rows, LaneOf<T>* dst, int64_t dst_stride) {
+  HWY_ALIGN LaneOf<T> lanes[kLanesOf<T>];
+  hn::Store(load_lanes(from, rows), TagOf<T>(), lanes);
+  for (int64_t i = 0; i < rows; ++i) dst[i * dst_stride] = lanes[i];
+}
+
+// Copies a block of A so that its rows are contiguous and `dst_stride` apart, in what is computed in.
+template <class T>
+HWY_INLINE void copy_rows(int64_t rows, int64_t k, const GemmLeft<T>& a, LaneOf<T>* dst, int64_t dst_stride) {
+  constexpr int64_t kLanes = kLanesOf<T>;
   if (k == 0) return;
   if (a.col_stride == 1) {
     for (int64_t row = 0; row < rows; ++row) {
-      std::memcpy(dst + row * dst_stride, a.data + row * a.row_stride,
-                  static_cast<size_t>(k) * sizeof(float));
+      const T* from = a.data + row * a.row_stride;
+      LaneOf<T>* to = dst + row * dst_stride;
+      for (int64_t col = 0; col < k; col += kLanes)
+        store_lanes(load_lanes(from + col, k - col), to + col, k - col);
     }
     return;
   }
   int64_t done = 0;
-  if (a.row_stride == 1) {  // A is transposed: the same transposition, with the roles of rows and k swapped.
-    for (; done + 4 <= rows; done += 4) {
-      int64_t col = 0;
-      for (; col + kLanes <= k; col += kLanes) {
-        transpose_quads(a.data + done + col * a.col_stride, a.col_stride, dst + done * dst_stride + col,
-                        dst_stride);
+  if (a.row_stride == 1) {                     // A is transposed
+    if constexpr (std::is_same_v<T, float>) {  // the same transposition, the roles of rows and k swapped
+      for (; done + 4 <= rows; done += 4) {
+        int64_t col = 0;
+        for (; col + kLanes <= k; col += kLanes) {
+          transpose_quads(a.data + done + col * a.col_stride, a.col_stride, dst + done * dst_stride + col,
+                          dst_stride);
+        }
+        for (; col < k; ++col) {
+          for (int64_t i = 0; i < 4; ++i)
+            dst[(done + i) * dst_stride + col] = a.data[done + i + col * a.col_stride];
+        }
       }
-      for (; col < k; ++col) {
-        for (int64_t i = 0; i < 4; ++i)
-          dst[(done + i) * dst_stride + col] = a.data[done + i + col * a.col_stride];
+    } else {
+      for (; done < rows; done += kLanes) {
+        for (int64_t col = 0; col < k; ++col)
+          copy_column(a.data + done + col * a.col_stride, std::min(kLanes, rows - done),
+                      dst + done * dst_stride + col, dst_stride);
       }
     }
   }
   for (; done < rows; ++done) {
-    const float* from = a.data + done * a.row_stride;
-    for (int64_t col = 0; col < k; ++col) dst[done * dst_stride + col] = from[col * a.col_stride];
+    const T* from = a.data + done * a.row_stride;
+    for (int64_t col = 0; col < k; ++col)
+      copy_column(from + col * a.col_stride, 1, dst + done * dst_stride + col, dst_stride);
   }
 }
 

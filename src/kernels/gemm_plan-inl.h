@@ -22,11 +22,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
 // A panel of B, kBlockK x kPanel, stays in the nearest cache that holds it while the rows of a block of A,
-// kBlockFloats at most, pass by. Measured; machines without AVX-512 have smaller caches.
-inline constexpr int64_t kBlockK = kLanes == 16 ? 768 : 384;
-inline constexpr int64_t kBlockFloats = (kLanes == 16 ? 128 : 64) * 1024;
+// kBlockElements at most, pass by. Measured; machines without AVX-512 have smaller caches.
+template <class T>
+inline constexpr int64_t kBlockK = (kHas32Registers ? 768 : 384) * 4 /
+                                   static_cast<int64_t>(sizeof(LaneOf<T>));
+// Rows of 16 bits are copied for every block, and B's panels are half as large: less is better.
+template <class T>
+inline constexpr int64_t kBlockElements = (kHas32Registers ? 128 : 64) * 1024 /
+                                          (kIsHalf<T> ? 4 : static_cast<int64_t>(sizeof(T) / 4));
 // A smaller B stays in the second-level cache as a whole: then short blocks of rows keep A and C near.
-inline constexpr int64_t kSmallRight = 64 * 1024;
+template <class T>
+inline constexpr int64_t kSmallRight = 256 * 1024 / static_cast<int64_t>(sizeof(T));
 inline constexpr int64_t kShortBlock = 4 * kMaxRows;
 // Below this many multiply-adds a second thread costs more than it saves.
 inline constexpr int64_t kSerialWork = 256 * 1024;
@@ -41,18 +47,21 @@ struct Blocking {
 };
 
 // Rows of A in a block of `k` columns, at most.
+template <class T>
 inline int64_t most_rows(int64_t k) {
-  return std::max(kBlockFloats / k, kShortBlock);
+  return std::max(kBlockElements<T> / k, kIsHalf<T> ? 2 * kMaxRows : kShortBlock);
 }
 
-inline int64_t copied_row_floats(int64_t k) {
+inline int64_t copied_row_elements(int64_t k) {
   return (k + 15) / 16 * 16 + 16;
 }
 
+// Partial sums of a product whose k is cut lie in C: 16 bits cannot hold them.
+template <class T>
 inline Blocking choose_blocking(GemmShape shape, int64_t a_col_stride, bool whole_k, int threads) {
   Blocking cut;
   const int64_t tiles = (shape.m + kMaxRows - 1) / kMaxRows;
-  const int64_t panels = panel_count(shape.n);
+  const int64_t panels = panel_count<T>(shape.n);
   if (threads > 1 && shape.m * shape.n * std::max<int64_t>(shape.k, 1) > kSerialWork) {
     int64_t best = std::numeric_limits<int64_t>::max();
     for (int n_tasks = threads; n_tasks >= 1; --n_tasks) {
@@ -66,45 +75,53 @@ inline Blocking choose_blocking(GemmShape shape, int64_t a_col_stride, bool whol
     }
   }
   const int64_t rows = (shape.m + cut.tasks_m - 1) / cut.tasks_m;
-  const int64_t blocks_k = (shape.k + kBlockK - 1) / kBlockK;
-  cut.k = whole_k || rows <= kMaxRows || blocks_k <= 1 ? shape.k : (shape.k + blocks_k - 1) / blocks_k;
-  cut.k = std::max<int64_t>(cut.k, 1);
-  const bool small = cut.k * shape.n <= kSmallRight;
-  const int64_t fit = small ? kShortBlock : most_rows(cut.k);
+  const int64_t blocks_k = (shape.k + kBlockK<T> - 1) / kBlockK<T>;
+  const bool whole = kIsHalf<T> || whole_k || rows <= kMaxRows || blocks_k <= 1;
+  cut.k = std::max<int64_t>(whole ? shape.k : (shape.k + blocks_k - 1) / blocks_k, 1);
+  const bool small = cut.k * shape.n <= kSmallRight<T>;
+  const int64_t fit =
+      std::min(most_rows<T>(cut.k), small ? kShortBlock : std::numeric_limits<int64_t>::max());
   const int64_t blocks_m = (rows + fit - 1) / fit;
   cut.rows = blocks_m <= 1 ? rows : (rows + blocks_m - 1) / blocks_m;
-  if (a_col_stride != 1) cut.copy_stride = copied_row_floats(cut.k);
+  if (kIsHalf<T> || a_col_stride != 1) cut.copy_stride = copied_row_elements(cut.k);
   return cut;
 }
 
+template <class T>
 struct Job {
   GemmShape shape;
-  GemmLeft a;
-  const float* b = nullptr;
-  GemmOutput c;
-  GemmEpilogue epilogue;  // what remains for finish_tile
-  const float* start = nullptr;
+  GemmLeft<T> a;
+  const T* b = nullptr;
+  GemmOutput<T> c;
+  GemmEpilogue<T> epilogue;  // what remains for finish_tile
+  const T* start = nullptr;
   int64_t start_stride = 0;
-  const float* start_bias = nullptr;
+  const T* start_bias = nullptr;
   bool clamp = false;
   float low = 0;
   float high = 0;
   bool finish = false;
-  bool detour = false;  // results pass through the stack because the addend lies in C
+  bool detour = false;  // results pass through the stack: the addend lies in C, or they are not yet to round
   Blocking cut;
 };
 
-// Moves into the tiles what they can do in registers.
-inline Job plan_job(GemmShape shape, const GemmLeft& a, const void* b, const GemmOutput& c,
-                    const GemmEpilogue& epilogue, int threads) {
-  Job job;
+// Moves into the tiles what they can do in registers, unless their results are yet to be rounded.
+template <class T>
+inline Job<T> plan_job(GemmShape shape, const GemmLeft<T>& a, const void* b, const GemmOutput<T>& c,
+                       const GemmEpilogue<T>& epilogue, int threads) {
+  Job<T> job;
   job.shape = shape;
   job.a = a;
-  job.b = static_cast<const float*>(b);
+  job.b = static_cast<const T*>(b);
   job.c = c;
   job.epilogue = epilogue;
-  GemmEpilogue& e = job.epilogue;
+  GemmEpilogue<T>& e = job.epilogue;
   if (e.beta == 0) e.addend = nullptr;
+  if (kIsHalf<T>) {  // finish_tile does it all, and rounds
+    job.finish = job.detour = true;
+    job.cut = choose_blocking<T>(shape, a.col_stride, true, threads);
+    return job;
+  }
   if (e.alpha == 1) job.start_bias = std::exchange(e.bias, nullptr);
   if (e.alpha == 1 && e.beta == 1 && !e.addend_last && e.addend != nullptr) {
     job.start = std::exchange(e.addend, nullptr);
@@ -120,7 +137,7 @@ inline Job plan_job(GemmShape shape, const GemmLeft& a, const void* b, const Gem
     job.finish = !plain || kind != ActivationKind::kNone;
   }
   job.detour = e.addend == c.data && e.addend != nullptr;
-  job.cut = choose_blocking(shape, a.col_stride, job.detour, threads);
+  job.cut = choose_blocking<T>(shape, a.col_stride, job.detour, threads);
   return job;
 }
 

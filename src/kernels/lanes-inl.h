@@ -1,4 +1,4 @@
-// Float vectors and their incomplete ends, once per target. Internal linkage: include freely.
+// Vectors of at most 64 bytes and their incomplete ends, once per target. Internal linkage: include freely.
 #if defined(PLIMSOLL_KERNELS_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_KERNELS_LANES_INL_H_
 #undef PLIMSOLL_KERNELS_LANES_INL_H_
@@ -9,43 +9,38 @@
 #include <hwy/highway.h>
 
 #include <cstdint>
-#include <cstring>
+
+#include "kernels/storage-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-using FloatTag = hn::CappedTag<float, 16>;
-using FloatVec = hn::Vec<FloatTag>;
+// What elements of type T are computed in.
+template <class T>
+using TagOf = hn::CappedTag<LaneOf<T>, 64 / sizeof(LaneOf<T>)>;
+template <class T>
+using VecOf = hn::Vec<TagOf<T>>;
+using FloatTag = TagOf<float>;
+using FloatVec = VecOf<float>;
 
 namespace {
 
-constexpr int64_t kFloatLanes = static_cast<int64_t>(hn::MaxLanes(FloatTag()));
+template <class T>
+constexpr int64_t kLanesOf = static_cast<int64_t>(hn::MaxLanes(TagOf<T>()));
+constexpr int64_t kFloatLanes = kLanesOf<float>;
 
-// The first `count` lanes, the others zero; never touches memory behind them. SSE4 has no masked
-// accesses, so it goes through the stack.
-HWY_INLINE HWY_MAYBE_UNUSED FloatVec load_lanes(const float* p, int64_t count) {
-  const FloatTag d;
-  if (count >= kFloatLanes) return hn::LoadU(d, p);
-#if HWY_TARGET <= HWY_AVX2
-  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, p);
-#else
-  HWY_ALIGN float lanes[kFloatLanes] = {};
-  std::memcpy(lanes, p, static_cast<size_t>(count) * sizeof(float));
-  return hn::Load(d, lanes);
-#endif
+// The first `count` lanes, the others zero; never touches memory behind them.
+template <class T>
+HWY_INLINE VecOf<T> load_lanes(const T* p, int64_t count) {
+  if (count >= kLanesOf<T>) return load_all(TagOf<T>(), p);
+  return load_first(TagOf<T>(), p, static_cast<size_t>(count));
 }
 
-HWY_INLINE HWY_MAYBE_UNUSED void store_lanes(FloatVec v, float* p, int64_t count) {
-  const FloatTag d;
-  if (count >= kFloatLanes) return hn::StoreU(v, d, p);
-#if HWY_TARGET <= HWY_AVX2
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, p);
-#else
-  HWY_ALIGN float lanes[kFloatLanes];
-  hn::Store(v, d, lanes);
-  std::memcpy(p, lanes, static_cast<size_t>(count) * sizeof(float));
-#endif
+template <class T>
+HWY_INLINE void store_lanes(VecOf<T> v, T* p, int64_t count) {
+  if (count >= kLanesOf<T>) return store_all(TagOf<T>(), v, p);
+  store_first(TagOf<T>(), v, p, static_cast<size_t>(count));
 }
 
 }  // namespace

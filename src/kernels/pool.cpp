@@ -18,46 +18,67 @@ namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace {
 
 // Inputs of one output pixel: `rows` x `columns` of them, at constant distances.
+template <class T>
 struct Taps {
-  const float* first;
+  const T* first;
   int64_t rows, columns;
   int64_t row_stride, column_stride;
 };
 
+// The lowest finite number.
+template <class T>
+LaneOf<T> lowest() {
+  if (std::is_same_v<T, Float16>) return -65504.0f;
+  if (std::is_same_v<T, BFloat16>) return -0x1.fep127f;
+  return std::numeric_limits<LaneOf<T>>::lowest();
+}
+
 struct Max {
-  static FloatVec start() { return hn::Set(FloatTag(), std::numeric_limits<float>::lowest()); }
-  static FloatVec join(FloatVec a, FloatVec b) { return hn::Max(a, b); }
+  template <class T>
+  static VecOf<T> start() {
+    return hn::Set(TagOf<T>(), lowest<T>());
+  }
+  template <class V>
+  static V join(V a, V b) {
+    return hn::Max(a, b);
+  }
 };
 struct Sum {
-  static FloatVec start() { return hn::Zero(FloatTag()); }
-  static FloatVec join(FloatVec a, FloatVec b) { return hn::Add(a, b); }
+  template <class T>
+  static VecOf<T> start() {
+    return hn::Zero(TagOf<T>());
+  }
+  template <class V>
+  static V join(V a, V b) {
+    return hn::Add(a, b);
+  }
 };
 
-template <class Join, int kVecs>
-HWY_INLINE void pool_vectors(const Taps& t, int64_t c, int64_t lanes, FloatVec factor, float* y) {
-  FloatVec acc[kVecs];
+template <class Join, int kVecs, class T>
+HWY_INLINE void pool_vectors(const Taps<T>& t, int64_t c, int64_t lanes, VecOf<T> factor, T* y) {
+  VecOf<T> acc[kVecs];
   HWY_UNROLL(4)
-  for (int v = 0; v < kVecs; ++v) acc[v] = Join::start();
+  for (int v = 0; v < kVecs; ++v) acc[v] = Join::template start<T>();
   for (int64_t row = 0; row < t.rows; ++row) {
-    const float* x = t.first + row * t.row_stride + c;
+    const T* x = t.first + row * t.row_stride + c;
     for (int64_t column = 0; column < t.columns; ++column, x += t.column_stride) {
       HWY_UNROLL(4)
       for (int v = 0; v < kVecs; ++v)
-        acc[v] = Join::join(acc[v], load_lanes(x + v * kFloatLanes, kVecs > 1 ? kFloatLanes : lanes));
+        acc[v] = Join::join(acc[v], load_lanes(x + v * kLanesOf<T>, kVecs > 1 ? kLanesOf<T> : lanes));
     }
   }
   HWY_UNROLL(4)
   for (int v = 0; v < kVecs; ++v)
-    store_lanes(hn::Mul(acc[v], factor), y + c + v * kFloatLanes, kVecs > 1 ? kFloatLanes : lanes);
+    store_lanes(hn::Mul(acc[v], factor), y + c + v * kLanesOf<T>, kVecs > 1 ? kLanesOf<T> : lanes);
 }
 
-template <class Join>
-HWY_INLINE void pool_pixel(const Taps& t, int64_t channels, float factor, float* y) {
-  const FloatVec f = hn::Set(FloatTag(), factor);
+template <class Join, class T>
+HWY_INLINE void pool_pixel(const Taps<T>& t, int64_t channels, LaneOf<T> factor, T* y) {
+  const VecOf<T> f = hn::Set(TagOf<T>(), factor);
   int64_t c = 0;
-  for (; c + 4 * kFloatLanes <= channels; c += 4 * kFloatLanes)
-    pool_vectors<Join, 4>(t, c, kFloatLanes, f, y);
-  for (; c < channels; c += kFloatLanes) pool_vectors<Join, 1>(t, c, channels - c, f, y);
+  for (; c + 4 * kLanesOf<T> <= channels; c += 4 * kLanesOf<T>)
+    pool_vectors<Join, 4>(t, c, kLanesOf<T>, f, y);
+  for (; c < channels; c += kLanesOf<T>) pool_vectors<Join, 1>(t, c, channels - c, f, y);
 }
 
 struct Range {
@@ -71,36 +92,55 @@ Range inside(int64_t start, int64_t kernel, int64_t dilation, int64_t size) {
   return {first, std::max(first, last)};
 }
 
-template <class Join>
-void pool(const PoolShape& s, bool average, bool count_padding, const float* x, float* y, int threads) {
+template <class Join, class T>
+void pool(const PoolShape& s, bool average, bool count_padding, const T* x, T* y, int threads) {
+  using W = LaneOf<T>;
   parallel_for(threads, s.batch * s.out_h, [&](int64_t task) {
     const int64_t image = task / s.out_h;
     const int64_t top = task % s.out_h * s.stride_h - s.pad_top;
     const Range rows = inside(top, s.kernel_h, s.dilation_h, s.in_h);
     const int64_t padded_rows = inside(top, s.kernel_h, s.dilation_h, s.in_h + s.pad_bottom).last;
-    float* out = y + task * s.out_w * s.channels;
+    T* out = y + task * s.out_w * s.channels;
     for (int64_t column = 0; column < s.out_w; ++column, out += s.channels) {
       const int64_t left = column * s.stride_w - s.pad_left;
       const Range columns = inside(left, s.kernel_w, s.dilation_w, s.in_w);
       const int64_t padded_columns = inside(left, s.kernel_w, s.dilation_w, s.in_w + s.pad_right).last;
-      Taps t{x, rows.last - rows.first, columns.last - columns.first, s.dilation_h * s.in_w * s.channels,
-             s.dilation_w * s.channels};
+      Taps<T> t{x, rows.last - rows.first, columns.last - columns.first, s.dilation_h * s.in_w * s.channels,
+                s.dilation_w * s.channels};
       const int64_t count = count_padding ? padded_rows * padded_columns : t.rows * t.columns;
       if (t.rows > 0 && t.columns > 0)
         t.first = x + ((image * s.in_h + top + rows.first * s.dilation_h) * s.in_w + left +
                        columns.first * s.dilation_w) *
                           s.channels;
-      pool_pixel<Join>(t, s.channels, average && count > 0 ? 1.0f / static_cast<float>(count) : 1.0f, out);
+      pool_pixel<Join>(t, s.channels, average && count > 0 ? W{1} / static_cast<W>(count) : W{1}, out);
     }
   });
 }
 
 }  // namespace
 
-void PoolMax(const PoolShape& s, const float* x, float* y, int threads) {
+void max_of_f32(const PoolShape& s, const float* x, float* y, int threads) {
   pool<Max>(s, false, false, x, y, threads);
 }
-void PoolAverage(const PoolShape& s, bool count_padding, const float* x, float* y, int threads) {
+void average_of_f32(const PoolShape& s, bool count_padding, const float* x, float* y, int threads) {
+  pool<Sum>(s, true, count_padding, x, y, threads);
+}
+void max_of_f64(const PoolShape& s, const double* x, double* y, int threads) {
+  pool<Max>(s, false, false, x, y, threads);
+}
+void average_of_f64(const PoolShape& s, bool count_padding, const double* x, double* y, int threads) {
+  pool<Sum>(s, true, count_padding, x, y, threads);
+}
+void max_of_f16(const PoolShape& s, const Float16* x, Float16* y, int threads) {
+  pool<Max>(s, false, false, x, y, threads);
+}
+void average_of_f16(const PoolShape& s, bool count_padding, const Float16* x, Float16* y, int threads) {
+  pool<Sum>(s, true, count_padding, x, y, threads);
+}
+void max_of_bf16(const PoolShape& s, const BFloat16* x, BFloat16* y, int threads) {
+  pool<Max>(s, false, false, x, y, threads);
+}
+void average_of_bf16(const PoolShape& s, bool count_padding, const BFloat16* x, BFloat16* y, int threads) {
   pool<Sum>(s, true, count_padding, x, y, threads);
 }
 
@@ -109,35 +149,38 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace plimsoll::kernels {
-HWY_EXPORT(PoolMax);
-HWY_EXPORT(PoolAverage);
-
-namespace {
-
-PoolShape whole_image(int64_t batch, int64_t pixels, int64_t channels) {
-  PoolShape s;
-  s.batch = batch, s.channels = channels;
-  s.in_w = s.kernel_w = pixels;
-  return s;
-}
-
-}  // namespace
+HWY_EXPORT(max_of_f32);
+HWY_EXPORT(average_of_f32);
+HWY_EXPORT(max_of_f64);
+HWY_EXPORT(average_of_f64);
+HWY_EXPORT(max_of_f16);
+HWY_EXPORT(average_of_f16);
+HWY_EXPORT(max_of_bf16);
+HWY_EXPORT(average_of_bf16);
 
 void max_pool(const PoolShape& shape, const float* x, float* y, int threads) {
-  HWY_DYNAMIC_DISPATCH(PoolMax)(shape, x, y, threads);
+  HWY_DYNAMIC_DISPATCH(max_of_f32)(shape, x, y, threads);
 }
-
 void average_pool(const PoolShape& shape, bool count_padding, const float* x, float* y, int threads) {
-  HWY_DYNAMIC_DISPATCH(PoolAverage)(shape, count_padding, x, y, threads);
+  HWY_DYNAMIC_DISPATCH(average_of_f32)(shape, count_padding, x, y, threads);
 }
-
-void global_max_pool(int64_t batch, int64_t pixels, int64_t channels, const float* x, float* y, int threads) {
-  max_pool(whole_image(batch, pixels, channels), x, y, threads);
+void max_pool(const PoolShape& shape, const double* x, double* y, int threads) {
+  HWY_DYNAMIC_DISPATCH(max_of_f64)(shape, x, y, threads);
 }
-
-void global_average_pool(int64_t batch, int64_t pixels, int64_t channels, const float* x, float* y,
-                         int threads) {
-  average_pool(whole_image(batch, pixels, channels), false, x, y, threads);
+void average_pool(const PoolShape& shape, bool count_padding, const double* x, double* y, int threads) {
+  HWY_DYNAMIC_DISPATCH(average_of_f64)(shape, count_padding, x, y, threads);
+}
+void max_pool(const PoolShape& shape, const Float16* x, Float16* y, int threads) {
+  HWY_DYNAMIC_DISPATCH(max_of_f16)(shape, x, y, threads);
+}
+void average_pool(const PoolShape& shape, bool count_padding, const Float16* x, Float16* y, int threads) {
+  HWY_DYNAMIC_DISPATCH(average_of_f16)(shape, count_padding, x, y, threads);
+}
+void max_pool(const PoolShape& shape, const BFloat16* x, BFloat16* y, int threads) {
+  HWY_DYNAMIC_DISPATCH(max_of_bf16)(shape, x, y, threads);
+}
+void average_pool(const PoolShape& shape, bool count_padding, const BFloat16* x, BFloat16* y, int threads) {
+  HWY_DYNAMIC_DISPATCH(average_of_bf16)(shape, count_padding, x, y, threads);
 }
 
 }  // namespace plimsoll::kernels

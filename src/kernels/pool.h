@@ -1,7 +1,10 @@
-// Pooling over channels-last (NHWC) float tensors. Nothing here allocates or throws.
+// Pooling over channels-last (NHWC) tensors of floats; those of 16 bits are rounded once. Nothing here
+// allocates or throws.
 #pragma once
 
 #include <cstdint>
+
+#include "kernels/storage.h"
 
 namespace plimsoll::kernels {
 
@@ -15,14 +18,23 @@ struct PoolShape {
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
 };
 
-// A window without an element inside the image gives the lowest float, an average of none gives zero.
+// A window without an element inside the image gives the lowest finite number, an average of none gives zero.
 void max_pool(const PoolShape& shape, const float* x, float* y, int threads);
+void max_pool(const PoolShape& shape, const double* x, double* y, int threads);
+void max_pool(const PoolShape& shape, const Float16* x, Float16* y, int threads);
+void max_pool(const PoolShape& shape, const BFloat16* x, BFloat16* y, int threads);
 // Divides by the number of elements inside the image, or, with count_padding, inside the padded image.
 void average_pool(const PoolShape& shape, bool count_padding, const float* x, float* y, int threads);
+void average_pool(const PoolShape& shape, bool count_padding, const double* x, double* y, int threads);
+void average_pool(const PoolShape& shape, bool count_padding, const Float16* x, Float16* y, int threads);
+void average_pool(const PoolShape& shape, bool count_padding, const BFloat16* x, BFloat16* y, int threads);
 
-// Over all `pixels` of each image: (batch, pixels, channels) -> (batch, channels).
-void global_max_pool(int64_t batch, int64_t pixels, int64_t channels, const float* x, float* y, int threads);
-void global_average_pool(int64_t batch, int64_t pixels, int64_t channels, const float* x, float* y,
-                         int threads);
+// All `pixels` of each image: (batch, pixels, channels) -> (batch, channels).
+inline PoolShape whole_image(int64_t batch, int64_t pixels, int64_t channels) {
+  PoolShape s;
+  s.batch = batch, s.channels = channels;
+  s.in_w = s.kernel_w = pixels;
+  return s;
+}
 
 }  // namespace plimsoll::kernels

@@ -12,32 +12,50 @@
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
+namespace {
 
 // The instructions return the second operand on NaN, so that a NaN that has come in must be kept.
 struct Max {
-  HWY_INLINE V operator()(V sum, V v) const { return hn::IfThenElse(hn::IsNaN(sum), sum, hn::Max(sum, v)); }
+  template <class V>
+  HWY_INLINE V operator()(V sum, V v) const {
+    return hn::IfThenElse(hn::IsNaN(sum), sum, hn::Max(sum, v));
+  }
 };
 struct Min {
-  HWY_INLINE V operator()(V sum, V v) const { return hn::IfThenElse(hn::IsNaN(sum), sum, hn::Min(sum, v)); }
+  template <class V>
+  HWY_INLINE V operator()(V sum, V v) const {
+    return hn::IfThenElse(hn::IsNaN(sum), sum, hn::Min(sum, v));
+  }
 };
 struct Product {
-  HWY_INLINE V operator()(V sum, V v) const { return hn::Mul(sum, v); }
+  template <class V>
+  HWY_INLINE V operator()(V sum, V v) const {
+    return hn::Mul(sum, v);
+  }
 };
 struct Sum {
-  HWY_INLINE V operator()(V sum, V v) const { return hn::Add(sum, v); }
+  template <class V>
+  HWY_INLINE V operator()(V sum, V v) const {
+    return hn::Add(sum, v);
+  }
 };
 struct SumSquare {
-  HWY_INLINE V operator()(V sum, V v) const { return hn::MulAdd(v, v, sum); }
+  template <class V>
+  HWY_INLINE V operator()(V sum, V v) const {
+    return hn::MulAdd(v, v, sum);
+  }
 };
 struct SumAbs {
-  HWY_INLINE V operator()(V sum, V v) const { return hn::Add(sum, hn::Abs(v)); }
+  template <class V>
+  HWY_INLINE V operator()(V sum, V v) const {
+    return hn::Add(sum, hn::Abs(v));
+  }
 };
 
-template <class F>
-HWY_INLINE float fold_row(const float* x, size_t count, float identity, F f) {
-  const D d;
+template <class W, class F>
+HWY_INLINE W fold_row(const W* x, size_t count, W identity, F f) {
+  const hn::ScalableTag<W> d;
+  using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
   V s0 = hn::Set(d, identity), s1 = s0;
   size_t i = 0;
@@ -51,45 +69,47 @@ HWY_INLINE float fold_row(const float* x, size_t count, float identity, F f) {
         hn::IfThenElse(hn::FirstN(d, count - i), load_tail(d, x + i, count - i), hn::Set(d, identity));
     s1 = f(s1, tail);
   }
-  HWY_ALIGN float lane[HWY_MAX_BYTES / sizeof(float)];
+  HWY_ALIGN W lane[HWY_MAX_BYTES / sizeof(W)];
   hn::Store(f(s0, s1), d, lane);
   V result = hn::Set(d, lane[0]);
   for (size_t k = 1; k < lanes; ++k) result = f(result, hn::Set(d, lane[k]));
   return hn::GetLane(result);
 }
 
-HWY_NOINLINE void reduce_rows(ReduceKind kind, const float* x, int64_t rows, int64_t cols, float* y) {
-  const D d;
+template <class W>
+HWY_INLINE void reduce_rows(ReduceKind kind, const W* x, int64_t rows, int64_t cols, W* y) {
+  const hn::ScalableTag<W> d;
+  using V = hn::Vec<decltype(d)>;
+  const W identity = reduce_identity(kind);
   const auto n = static_cast<size_t>(cols);
   for (int64_t r = 0; r < rows; ++r, x += cols) {
     switch (kind) {
       case ReduceKind::kSum:
-        y[r] = static_cast<float>(row_sum(d, x, n, [](V v) HWY_ATTR { return v; }));
+        y[r] = static_cast<W>(row_sum(d, x, n, [](V v) HWY_ATTR { return v; }));
         break;
       case ReduceKind::kSumSquare:
-        y[r] = static_cast<float>(row_sum(d, x, n, [](V v) HWY_ATTR { return hn::Mul(v, v); }));
+        y[r] = static_cast<W>(row_sum(d, x, n, [](V v) HWY_ATTR { return hn::Mul(v, v); }));
         break;
       case ReduceKind::kSumAbs:
-        y[r] = static_cast<float>(row_sum(d, x, n, [](V v) HWY_ATTR { return hn::Abs(v); }));
+        y[r] = static_cast<W>(row_sum(d, x, n, [](V v) HWY_ATTR { return hn::Abs(v); }));
         break;
       case ReduceKind::kMax:
-        y[r] = fold_row(x, n, reduce_identity(kind), Max());
+        y[r] = fold_row(x, n, identity, Max());
         break;
       case ReduceKind::kMin:
-        y[r] = fold_row(x, n, reduce_identity(kind), Min());
+        y[r] = fold_row(x, n, identity, Min());
         break;
       case ReduceKind::kProduct:
-        y[r] = fold_row(x, n, reduce_identity(kind), Product());
+        y[r] = fold_row(x, n, identity, Product());
         break;
     }
   }
 }
 
 // `f` takes an element into a group, `join` a group into the whole.
-template <class F, class Join>
-HWY_INLINE V fold_column(const float* x, size_t rows, size_t stride, V identity, size_t width, F f,
-                         Join join) {
-  const D d;
+template <class W, class V, class F, class Join>
+HWY_INLINE V fold_column(const W* x, size_t rows, size_t stride, V identity, size_t width, F f, Join join) {
+  const hn::ScalableTag<W> d;
   constexpr size_t kGroup = 64;
   V total = identity;
   for (size_t start = 0; start < rows; start += kGroup) {
@@ -106,10 +126,9 @@ HWY_INLINE V fold_column(const float* x, size_t rows, size_t stride, V identity,
 }
 
 // Four columns of vectors side by side, so that a row is read a cache line or more at a time.
-template <class F, class Join>
-HWY_INLINE void fold_wide_column(const float* x, size_t rows, size_t stride, V identity, float* y, F f,
-                                 Join join) {
-  const D d;
+template <class W, class V, class F, class Join>
+HWY_INLINE void fold_wide_column(const W* x, size_t rows, size_t stride, V identity, W* y, F f, Join join) {
+  const hn::ScalableTag<W> d;
   const size_t lanes = hn::Lanes(d);
   constexpr size_t kGroup = 64;
   V t0 = identity, t1 = identity, t2 = identity, t3 = identity;
@@ -117,7 +136,7 @@ HWY_INLINE void fold_wide_column(const float* x, size_t rows, size_t stride, V i
     const size_t end = start + kGroup < rows ? start + kGroup : rows;
     V g0 = identity, g1 = identity, g2 = identity, g3 = identity;
     for (size_t r = start; r < end; ++r) {
-      const float* row = x + r * stride;
+      const W* row = x + r * stride;
       g0 = f(g0, hn::LoadU(d, row));
       g1 = f(g1, hn::LoadU(d, row + lanes));
       g2 = f(g2, hn::LoadU(d, row + 2 * lanes));
@@ -134,10 +153,11 @@ HWY_INLINE void fold_wide_column(const float* x, size_t rows, size_t stride, V i
   hn::StoreU(t3, d, y + 3 * lanes);
 }
 
-template <class F, class Join>
-HWY_INLINE void fold_columns(const float* x, int64_t rows, int64_t cols, int64_t stride, float* y,
-                             float first, F f, Join join) {
-  const D d;
+template <class W, class F, class Join>
+HWY_INLINE void fold_columns(const W* x, int64_t rows, int64_t cols, int64_t stride, W* y, W first, F f,
+                             Join join) {
+  const hn::ScalableTag<W> d;
+  using V = hn::Vec<decltype(d)>;
   const V identity = hn::Set(d, first);
   const size_t lanes = hn::Lanes(d);
   const auto count = static_cast<size_t>(cols);
@@ -153,9 +173,10 @@ HWY_INLINE void fold_columns(const float* x, int64_t rows, int64_t cols, int64_t
   }
 }
 
-HWY_NOINLINE void reduce_columns(ReduceKind kind, const float* x, int64_t rows, int64_t cols, int64_t stride,
-                                 float* y) {
-  const float first = reduce_identity(kind);
+template <class W>
+HWY_INLINE void reduce_columns(ReduceKind kind, const W* x, int64_t rows, int64_t cols, int64_t stride,
+                               W* y) {
+  const W first = reduce_identity(kind);
   switch (kind) {
     case ReduceKind::kSum:
       return fold_columns(x, rows, cols, stride, y, first, Sum(), Sum());
@@ -172,14 +193,33 @@ HWY_NOINLINE void reduce_columns(ReduceKind kind, const float* x, int64_t rows, 
   }
 }
 
+}  // namespace
+
+HWY_NOINLINE void rows_of_f32(ReduceKind kind, const float* x, int64_t rows, int64_t cols, float* y) {
+  reduce_rows(kind, x, rows, cols, y);
+}
+HWY_NOINLINE void columns_of_f32(ReduceKind kind, const float* x, int64_t rows, int64_t cols, int64_t stride,
+                                 float* y) {
+  reduce_columns(kind, x, rows, cols, stride, y);
+}
+HWY_NOINLINE void rows_of_f64(ReduceKind kind, const double* x, int64_t rows, int64_t cols, double* y) {
+  reduce_rows(kind, x, rows, cols, y);
+}
+HWY_NOINLINE void columns_of_f64(ReduceKind kind, const double* x, int64_t rows, int64_t cols, int64_t stride,
+                                 double* y) {
+  reduce_columns(kind, x, rows, cols, stride, y);
+}
+
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace plimsoll::kernels {
 
-HWY_EXPORT(reduce_rows);
-HWY_EXPORT(reduce_columns);
+HWY_EXPORT(rows_of_f32);
+HWY_EXPORT(rows_of_f64);
+HWY_EXPORT(columns_of_f32);
+HWY_EXPORT(columns_of_f64);
 
 float reduce_identity(ReduceKind kind) {
   switch (kind) {
@@ -195,12 +235,21 @@ float reduce_identity(ReduceKind kind) {
 }
 
 void reduce_rows_f32(ReduceKind kind, const float* x, int64_t rows, int64_t cols, float* y) {
-  HWY_DYNAMIC_DISPATCH(reduce_rows)(kind, x, rows, cols, y);
+  HWY_DYNAMIC_DISPATCH(rows_of_f32)(kind, x, rows, cols, y);
 }
 
 void reduce_columns_f32(ReduceKind kind, const float* x, int64_t rows, int64_t cols, int64_t stride,
                         float* y) {
-  HWY_DYNAMIC_DISPATCH(reduce_columns)(kind, x, rows, cols, stride, y);
+  HWY_DYNAMIC_DISPATCH(columns_of_f32)(kind, x, rows, cols, stride, y);
+}
+
+void reduce_rows_f64(ReduceKind kind, const double* x, int64_t rows, int64_t cols, double* y) {
+  HWY_DYNAMIC_DISPATCH(rows_of_f64)(kind, x, rows, cols, y);
+}
+
+void reduce_columns_f64(ReduceKind kind, const double* x, int64_t rows, int64_t cols, int64_t stride,
+                        double* y) {
+  HWY_DYNAMIC_DISPATCH(columns_of_f64)(kind, x, rows, cols, stride, y);
 }
 
 }  // namespace plimsoll::kernels

@@ -10,36 +10,59 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/storage-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace {
 
 // out[i] = a * x[i] + b * y[i], for i < count.
-void blend(const float* x, float a, const float* y, float b, float* out, int64_t count) {
-  const hn::ScalableTag<float> d;
+template <class T, class W>
+void blend(const T* x, W a, const T* y, W b, W* out, int64_t count) {
+  const hn::ScalableTag<W> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto va = hn::Set(d, a), vb = hn::Set(d, b);
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes)
-    hn::StoreU(hn::MulAdd(hn::LoadU(d, y + i), vb, hn::Mul(hn::LoadU(d, x + i), va)), d, out + i);
-  for (; i < count; ++i) out[i] = a * x[i] + b * y[i];
+    hn::StoreU(hn::MulAdd(load_all(d, y + i), vb, hn::Mul(load_all(d, x + i), va)), d, out + i);
+  for (; i < count; ++i) out[i] = a * static_cast<W>(x[i]) + b * static_cast<W>(y[i]);
+}
+
+// out[i] += a * x[i], for i < count.
+template <class T, class W>
+void add_scaled(const T* x, W a, W* out, int64_t count) {
+  const hn::ScalableTag<W> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto va = hn::Set(d, a);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    hn::StoreU(hn::MulAdd(load_all(d, x + i), va, hn::LoadU(d, out + i)), d, out + i);
+  for (; i < count; ++i) out[i] += a * static_cast<W>(x[i]);
 }
 
 // out[i] = sum over taps of weight[t * stride] * in[index[t * stride] * pitch + i].
-void blend_taps(const float* in, int64_t pitch, int64_t taps, const int32_t* index, const float* weight,
-                int64_t stride, float* out, int64_t count) {
-  if (taps == 1) return blend(in + index[0] * pitch, weight[0], in + index[0] * pitch, 0.0f, out, count);
-  blend(in + index[0] * pitch, weight[0], in + index[stride] * pitch, weight[stride], out, count);
-  for (int64_t t = 2; t < taps; ++t)
-    blend(out, 1.0f, in + index[t * stride] * pitch, weight[t * stride], out, count);
+template <class T, class W>
+void blend_taps(const T* in, int64_t pitch, int64_t taps, const int32_t* index, const float* weight,
+                int64_t stride, W* out, int64_t count) {
+  if (taps == 1)
+    return blend<T, W>(in + index[0] * pitch, weight[0], in + index[0] * pitch, 0.0f, out, count);
+  blend<T, W>(in + index[0] * pitch, weight[0], in + index[stride] * pitch, weight[stride], out, count);
+  for (int64_t t = 2; t < taps; ++t) {
+    const T* from = in + index[t * stride] * pitch;
+    if constexpr (std::is_same_v<T, W>) {
+      blend<T, W>(out, 1.0f, from, weight[t * stride], out, count);
+    } else {
+      add_scaled(from, weight[t * stride], out, count);
+    }
+  }
 }
 
 // A row of single elements: every lane has its own taps.
-void blend_row(const float* in, const ResizeAxis& axis, float* out) {
+void blend_lanes(const float* in, const ResizeAxis& axis, float* out, int64_t& i) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
   for (; i + lanes <= axis.out; i += lanes) {
     auto sum = hn::Zero(d);
     for (int64_t t = 0; t < axis.taps; ++t) {
@@ -48,39 +71,73 @@ void blend_row(const float* in, const ResizeAxis& axis, float* out) {
     }
     hn::StoreU(sum, d, out + i);
   }
+}
+
+template <class W>
+void blend_row(const W* in, const ResizeAxis& axis, W* out) {
+  int64_t i = 0;
+  if constexpr (std::is_same_v<W, float>) blend_lanes(in, axis, out, i);
   for (; i < axis.out; ++i) {
-    float sum = 0;
+    W sum = 0;
     for (int64_t t = 0; t < axis.taps; ++t)
       sum += in[axis.index[t * axis.out + i]] * axis.weight[t * axis.out + i];
     out[i] = sum;
   }
 }
 
-// Output rows [first, last) of outer * rows.out.
-void resize_band(const ResizeShape& s, const float* in, float* out, float* blended, int64_t first,
-                 int64_t last) {
+template <class W>
+void resize_columns(const ResizeShape& s, const W* row, W* out) {
+  for (int64_t m = 0; m < s.middle; ++m) {
+    const W* from = row + m * s.columns.in * s.inner;
+    W* to = out + m * s.columns.out * s.inner;
+    if (s.inner == 1) {
+      blend_row(from, s.columns, to);
+      continue;
+    }
+    for (int64_t x = 0; x < s.columns.out; ++x)
+      blend_taps<W, W>(from, s.inner, s.columns.taps, s.columns.index + x, s.columns.weight + x,
+                       s.columns.out, to + x * s.inner, s.inner);
+  }
+}
+
+// Output rows [first, last) of outer * rows.out. `wide` holds a blended row, and in 16 bits a finished one
+// behind it.
+template <class T>
+void resize_band(const ResizeShape& s, const T* in, T* out, LaneOf<T>* wide, int64_t first, int64_t last) {
   const int64_t in_row = s.middle * s.columns.in * s.inner, out_row = s.middle * s.columns.out * s.inner;
   for (int64_t r = first; r < last; ++r) {
-    const float* image = in + r / s.rows.out * s.rows.in * in_row;
+    const T* image = in + r / s.rows.out * s.rows.in * in_row;
     const int64_t y = r % s.rows.out;
-    const float* row = image;
-    if (s.rows.index != nullptr) {
-      blend_taps(image, in_row, s.rows.taps, s.rows.index + y, s.rows.weight + y, s.rows.out, blended,
-                 in_row);
-      row = blended;
-    }
-    for (int64_t m = 0; m < s.middle; ++m) {
-      const float* from = row + m * s.columns.in * s.inner;
-      float* to = out + r * out_row + m * s.columns.out * s.inner;
-      if (s.inner == 1) {
-        blend_row(from, s.columns, to);
-        continue;
-      }
-      for (int64_t x = 0; x < s.columns.out; ++x)
-        blend_taps(from, s.inner, s.columns.taps, s.columns.index + x, s.columns.weight + x, s.columns.out,
-                   to + x * s.inner, s.inner);
+    if (s.rows.index != nullptr)
+      blend_taps(image, in_row, s.rows.taps, s.rows.index + y, s.rows.weight + y, s.rows.out, wide, in_row);
+    T* to = out + r * out_row;
+    if constexpr (kIsHalf<T>) {
+      if (s.rows.index == nullptr) widen(image, wide, in_row);
+      resize_columns(s, wide, wide + in_row);
+      narrow(wide + in_row, to, out_row);
+    } else {
+      resize_columns<T>(s, s.rows.index != nullptr ? wide : image, to);
     }
   }
+}
+
+}  // namespace
+
+void band_of_f32(const ResizeShape& s, const float* in, float* out, LaneOf<float>* wide, int64_t first,
+                 int64_t last) {
+  resize_band(s, in, out, wide, first, last);
+}
+void band_of_f64(const ResizeShape& s, const double* in, double* out, LaneOf<double>* wide, int64_t first,
+                 int64_t last) {
+  resize_band(s, in, out, wide, first, last);
+}
+void band_of_f16(const ResizeShape& s, const Float16* in, Float16* out, LaneOf<Float16>* wide, int64_t first,
+                 int64_t last) {
+  resize_band(s, in, out, wide, first, last);
+}
+void band_of_bf16(const ResizeShape& s, const BFloat16* in, BFloat16* out, LaneOf<BFloat16>* wide,
+                  int64_t first, int64_t last) {
+  resize_band(s, in, out, wide, first, last);
 }
 
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
@@ -90,7 +147,10 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll::kernels {
 namespace {
 
-HWY_EXPORT(resize_band);
+HWY_EXPORT(band_of_f32);
+HWY_EXPORT(band_of_f64);
+HWY_EXPORT(band_of_f16);
+HWY_EXPORT(band_of_bf16);
 
 template <typename T>
 void nearest_row(const ResizeShape& s, const T* row, T* out) {
@@ -139,14 +199,40 @@ struct Bytes16 {
 
 }  // namespace
 
-int64_t resize_scratch_floats(int64_t middle, int64_t columns_in, int64_t inner, int threads) {
-  return middle * columns_in * inner * threads;
+namespace {
+
+template <typename T, typename F>
+void resize_rows(const ResizeShape& s, LaneOf<T>* scratch, int threads, F&& band_function) {
+  const int64_t wide = s.middle * s.inner * (s.columns.in + (kIsHalf<T> ? s.columns.out : 0));
+  for_each_band(s, threads, [&](int64_t band, int64_t first, int64_t last) {
+    band_function(scratch + band * wide, first, last);
+  });
 }
 
-void resize_linear(const ResizeShape& shape, const float* in, float* out, float* scratch, int threads) {
-  const int64_t row = resize_scratch_floats(shape.middle, shape.columns.in, shape.inner, 1);
-  for_each_band(shape, threads, [&](int64_t band, int64_t first, int64_t last) {
-    HWY_DYNAMIC_DISPATCH(resize_band)(shape, in, out, scratch + band * row, first, last);
+}  // namespace
+
+void resize_linear(const ResizeShape& shape, const float* in, float* out, LaneOf<float>* scratch,
+                   int threads) {
+  resize_rows<float>(shape, scratch, threads, [&](LaneOf<float>* wide, int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(band_of_f32)(shape, in, out, wide, first, last);
+  });
+}
+void resize_linear(const ResizeShape& shape, const double* in, double* out, LaneOf<double>* scratch,
+                   int threads) {
+  resize_rows<double>(shape, scratch, threads, [&](LaneOf<double>* wide, int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(band_of_f64)(shape, in, out, wide, first, last);
+  });
+}
+void resize_linear(const ResizeShape& shape, const Float16* in, Float16* out, LaneOf<Float16>* scratch,
+                   int threads) {
+  resize_rows<Float16>(shape, scratch, threads, [&](LaneOf<Float16>* wide, int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(band_of_f16)(shape, in, out, wide, first, last);
+  });
+}
+void resize_linear(const ResizeShape& shape, const BFloat16* in, BFloat16* out, LaneOf<BFloat16>* scratch,
+                   int threads) {
+  resize_rows<BFloat16>(shape, scratch, threads, [&](LaneOf<BFloat16>* wide, int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(band_of_bf16)(shape, in, out, wide, first, last);
   });
 }
 

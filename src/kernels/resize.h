@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/storage.h"
+
 namespace plimsoll::kernels {
 
 // Position i of the output is the sum over taps t of weight[t * out + i] * input[index[t * out + i]].
@@ -25,8 +27,12 @@ struct ResizeShape {
   int64_t inner = 1;
 };
 
-int64_t resize_scratch_floats(int64_t middle, int64_t columns_in, int64_t inner, int threads);
+// Scratch of each thread: an input row of middle * columns.in * inner elements, as they are computed in, if
+// rows are blended or elements have 16 bits; in 16 bits an output row besides. Weights are of floats.
 void resize_linear(const ResizeShape& shape, const float* in, float* out, float* scratch, int threads);
+void resize_linear(const ResizeShape& shape, const double* in, double* out, double* scratch, int threads);
+void resize_linear(const ResizeShape& shape, const Float16* in, Float16* out, float* scratch, int threads);
+void resize_linear(const ResizeShape& shape, const BFloat16* in, BFloat16* out, float* scratch, int threads);
 // One tap per position; elements of `width` bytes.
 void resize_nearest(const ResizeShape& shape, const std::byte* in, std::byte* out, size_t width, int threads);
 

@@ -1,4 +1,4 @@
-// Sums along a row of floats, once per target: include inside a foreach_target translation unit.
+// Sums along a row, once per target: include inside a foreach_target translation unit.
 #if defined(PLIMSOLL_KERNELS_ROW_SUM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_KERNELS_ROW_SUM_INL_H_
 #undef PLIMSOLL_KERNELS_ROW_SUM_INL_H_
@@ -15,7 +15,7 @@ namespace plimsoll::kernels::HWY_NAMESPACE {
 
 // The sum of f(v) over the row: four accumulators per block of 1024, blocks added in double.
 template <class D, class F>
-HWY_INLINE double row_sum(D d, const float* x, size_t count, F f) {
+HWY_INLINE double row_sum(D d, const hn::TFromD<D>* x, size_t count, F f) {
   using V = hn::Vec<D>;
   constexpr size_t kBlock = 1024;
   const size_t lanes = hn::Lanes(d);

@@ -13,13 +13,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
+namespace {
 
-HWY_INLINE float row_max(const float* x, size_t count) {
-  const D d;
+template <class W>
+using TagFor = hn::ScalableTag<W>;
+template <class W>
+using VecFor = hn::Vec<TagFor<W>>;
+
+template <class W>
+HWY_INLINE W row_max(const W* x, size_t count) {
+  const TagFor<W> d;
+  using V = VecFor<W>;
   const size_t lanes = hn::Lanes(d);
-  V m0 = hn::Set(d, -std::numeric_limits<float>::infinity()), m1 = m0;
+  V m0 = hn::Set(d, -std::numeric_limits<W>::infinity()), m1 = m0;
   size_t i = 0;
   for (; i + 2 * lanes <= count; i += 2 * lanes) {
     m0 = hn::Max(m0, hn::LoadU(d, x + i));
@@ -32,8 +38,10 @@ HWY_INLINE float row_max(const float* x, size_t count) {
 }
 
 // y = exp(x - shift); returns the sum.
-HWY_INLINE float exp_row(const float* x, float* y, size_t count, float shift) {
-  const D d;
+template <class W>
+HWY_INLINE W exp_row(const W* x, W* y, size_t count, W shift) {
+  const TagFor<W> d;
+  using V = VecFor<W>;
   const size_t lanes = hn::Lanes(d);
   const V vshift = hn::Set(d, shift);
   V s0 = hn::Zero(d), s1 = hn::Zero(d);
@@ -56,8 +64,10 @@ HWY_INLINE float exp_row(const float* x, float* y, size_t count, float shift) {
 }
 
 // y = x * a + b
-HWY_INLINE void affine_row(const float* x, float* y, size_t count, float a, float b) {
-  const D d;
+template <class W>
+HWY_INLINE void affine_row(const W* x, W* y, size_t count, W a, W b) {
+  const TagFor<W> d;
+  using V = VecFor<W>;
   const size_t lanes = hn::Lanes(d);
   const V va = hn::Set(d, a), vb = hn::Set(d, b);
   size_t i = 0;
@@ -65,27 +75,30 @@ HWY_INLINE void affine_row(const float* x, float* y, size_t count, float a, floa
   if (i < count) store_tail(d, hn::MulAdd(load_tail(d, x + i, count - i), va, vb), y + i, count - i);
 }
 
-HWY_NOINLINE void softmax_rows(bool logarithm, const float* x, float* y, int64_t rows, int64_t cols) {
-  const D d;
+template <class W>
+HWY_INLINE void softmax_rows(bool logarithm, const W* x, W* y, int64_t rows, int64_t cols) {
+  const TagFor<W> d;
+  using V = VecFor<W>;
   const auto n = static_cast<size_t>(cols);
   for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
-    const float largest = row_max(x, n);
+    const W largest = row_max(x, n);
     if (logarithm) {
       const V shift = hn::Set(d, largest);
       const double sum = row_sum(d, x, n, [=](V v) HWY_ATTR { return v_exp(d, hn::Sub(v, shift)); });
-      affine_row(x, y, n, 1.0f, -(largest + static_cast<float>(std::log(sum))));
+      affine_row(x, y, n, W{1}, -(largest + static_cast<W>(std::log(sum))));
     } else {
-      const float sum = exp_row(x, y, n, largest);
-      affine_row(y, y, n, 1.0f / sum, 0.0f);
+      const W sum = exp_row(x, y, n, largest);
+      affine_row(y, y, n, W{1} / sum, W{0});
     }
   }
 }
 
 // One vector of columns; the last one may be narrower.
-template <bool kLogarithm>
-HWY_INLINE void softmax_column(const float* x, float* y, int64_t rows, size_t width, int64_t stride) {
-  const D d;
-  V largest = hn::Set(d, -std::numeric_limits<float>::infinity());
+template <bool kLogarithm, class W>
+HWY_INLINE void softmax_column(const W* x, W* y, int64_t rows, size_t width, int64_t stride) {
+  const TagFor<W> d;
+  using V = VecFor<W>;
+  V largest = hn::Set(d, -std::numeric_limits<W>::infinity());
   for (int64_t r = 0; r < rows; ++r) largest = hn::Max(largest, load_tail(d, x + r * stride, width));
   V sum = hn::Zero(d);
   for (int64_t r = 0; r < rows; ++r) {
@@ -100,9 +113,10 @@ HWY_INLINE void softmax_column(const float* x, float* y, int64_t rows, size_t wi
   }
 }
 
-HWY_NOINLINE void softmax_columns(bool logarithm, const float* x, float* y, int64_t rows, int64_t cols,
-                                  int64_t stride) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+template <class W>
+HWY_INLINE void softmax_columns(bool logarithm, const W* x, W* y, int64_t rows, int64_t cols,
+                                int64_t stride) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(TagFor<W>()));
   for (int64_t c = 0; c < cols; c += lanes) {
     const auto width = static_cast<size_t>(cols - c < lanes ? cols - c : lanes);
     if (logarithm) {
@@ -113,22 +127,48 @@ HWY_NOINLINE void softmax_columns(bool logarithm, const float* x, float* y, int6
   }
 }
 
+}  // namespace
+
+HWY_NOINLINE void rows_of_f32(bool logarithm, const float* x, float* y, int64_t rows, int64_t cols) {
+  softmax_rows(logarithm, x, y, rows, cols);
+}
+HWY_NOINLINE void columns_of_f32(bool logarithm, const float* x, float* y, int64_t rows, int64_t cols,
+                                 int64_t stride) {
+  softmax_columns(logarithm, x, y, rows, cols, stride);
+}
+HWY_NOINLINE void rows_of_f64(bool logarithm, const double* x, double* y, int64_t rows, int64_t cols) {
+  softmax_rows(logarithm, x, y, rows, cols);
+}
+HWY_NOINLINE void columns_of_f64(bool logarithm, const double* x, double* y, int64_t rows, int64_t cols,
+                                 int64_t stride) {
+  softmax_columns(logarithm, x, y, rows, cols, stride);
+}
+
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace plimsoll::kernels {
 
-HWY_EXPORT(softmax_rows);
-HWY_EXPORT(softmax_columns);
+HWY_EXPORT(rows_of_f32);
+HWY_EXPORT(columns_of_f32);
+HWY_EXPORT(rows_of_f64);
+HWY_EXPORT(columns_of_f64);
 
 void softmax_rows_f32(bool logarithm, const float* x, float* y, int64_t rows, int64_t cols) {
-  HWY_DYNAMIC_DISPATCH(softmax_rows)(logarithm, x, y, rows, cols);
+  HWY_DYNAMIC_DISPATCH(rows_of_f32)(logarithm, x, y, rows, cols);
 }
-
 void softmax_columns_f32(bool logarithm, const float* x, float* y, int64_t rows, int64_t cols,
                          int64_t stride) {
-  HWY_DYNAMIC_DISPATCH(softmax_columns)(logarithm, x, y, rows, cols, stride);
+  HWY_DYNAMIC_DISPATCH(columns_of_f32)(logarithm, x, y, rows, cols, stride);
+}
+
+void softmax_rows_f64(bool logarithm, const double* x, double* y, int64_t rows, int64_t cols) {
+  HWY_DYNAMIC_DISPATCH(rows_of_f64)(logarithm, x, y, rows, cols);
+}
+void softmax_columns_f64(bool logarithm, const double* x, double* y, int64_t rows, int64_t cols,
+                         int64_t stride) {
+  HWY_DYNAMIC_DISPATCH(columns_of_f64)(logarithm, x, y, rows, cols, stride);
 }
 
 }  // namespace plimsoll::kernels

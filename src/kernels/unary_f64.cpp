@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/unary.h"
+#include "kernels/unary_vectors_f64.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -111,6 +112,7 @@ double apply(const Unary& f, double x) {
 }  // namespace
 
 void unary_f64(const Unary& f, const double* x, double* y, int64_t count) {
+  if (map_vectors_f64(f, x, y, count)) return;
   for (int64_t i = 0; i < count; ++i) y[i] = apply(f, x[i]);
 }
 

@@ -1,5 +1,5 @@
-// Elementary functions on Highway vectors of float, once per target: include inside a foreach_target
-// translation unit. Errors are measured against double libm by tests/kernels/unary_test.cpp.
+// Elementary functions on Highway vectors of float and double, once per target: include inside a
+// foreach_target translation unit. Errors are measured against double libm by tests/kernels/unary_test.cpp.
 #if defined(PLIMSOLL_KERNELS_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_KERNELS_VECTOR_MATH_INL_H_
 #undef PLIMSOLL_KERNELS_VECTOR_MATH_INL_H_
@@ -12,51 +12,26 @@
 
 #include <limits>
 
+#include "kernels/storage-inl.h"
+#include "kernels/vector_math_f64-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // ---- the end of a row: fewer elements than lanes -------------------------------------------------
 
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V load_tail(D d, const float* from, size_t count) {
-#if HWY_TARGET <= HWY_AVX2
-  return hn::MaskedLoad(hn::FirstN(d, count), d, from);
-#else
-  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)] = {};
-  for (size_t i = 0; i < count; ++i) lanes[i] = from[i];
-  return hn::Load(d, lanes);
-#endif
+template <class D, class T>
+HWY_INLINE hn::Vec<D> load_tail(D d, const T* from, size_t count) {
+  return load_first(d, from, count);
 }
 
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE void store_tail(D d, V value, float* to, size_t count) {
-#if HWY_TARGET <= HWY_AVX2
-  hn::BlendedStore(value, hn::FirstN(d, count), d, to);
-#else
-  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
-  hn::Store(value, d, lanes);
-  for (size_t i = 0; i < count; ++i) to[i] = lanes[i];
-#endif
+template <class D, class T>
+HWY_INLINE void store_tail(D d, hn::Vec<D> value, T* to, size_t count) {
+  store_first(d, value, to, count);
 }
 
 // ---- functions -------------------------------------------------------------------------------------
-
-// first * x^k + ... + last
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V polynomial(D, V, V sum) {
-  return sum;
-}
-template <class D, class V = hn::Vec<D>, class... Rest>
-HWY_INLINE V polynomial(D d, V x, V sum, float next, Rest... rest) {
-  return polynomial(d, x, hn::MulAdd(sum, x, hn::Set(d, next)), rest...);
-}
-
-// x86's min and max return the second operand on NaN: the value goes second so that NaN passes.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V v_clamp(D d, V x, float low, float high) {
-  return hn::Min(hn::Set(d, high), hn::Max(hn::Set(d, low), x));
-}
 
 template <class D, class VI>
 HWY_INLINE hn::Vec<D> power_of_two(D d, VI exponent) {
@@ -79,23 +54,31 @@ HWY_INLINE V reduced_expm1(D d, V x, V& n) {
 // From 0 over the subnormals to infinity.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_exp(D d, V x) {
-  const hn::RebindToSigned<D> di;
-  V n;
-  const V p = reduced_expm1(d, v_clamp(d, x, -104.0f, 89.0f), n);
-  const auto exponent = hn::ConvertTo(di, n);
-  const auto half = hn::ShiftRight<1>(exponent);
-  const V scale = power_of_two(d, half);
-  return hn::Mul(hn::MulAdd(p, scale, scale), power_of_two(d, hn::Sub(exponent, half)));
+  if constexpr (kIsDouble<D>) {
+    return exp_f64(d, x);
+  } else {
+    const hn::RebindToSigned<D> di;
+    V n;
+    const V p = reduced_expm1(d, v_clamp(d, x, -104.0f, 89.0f), n);
+    const auto exponent = hn::ConvertTo(di, n);
+    const auto half = hn::ShiftRight<1>(exponent);
+    const V scale = power_of_two(d, half);
+    return hn::Mul(hn::MulAdd(p, scale, scale), power_of_two(d, hn::Sub(exponent, half)));
+  }
 }
 
 // For x in [-80, 80] (the caller clamps).
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_expm1(D d, V x) {
-  const hn::RebindToSigned<D> di;
-  V n;
-  const V p = reduced_expm1(d, x, n);
-  const V scale = power_of_two(d, hn::ConvertTo(di, n));
-  return hn::MulAdd(p, scale, hn::Sub(scale, hn::Set(d, 1.0f)));
+  if constexpr (kIsDouble<D>) {
+    return expm1_f64(d, x);
+  } else {
+    const hn::RebindToSigned<D> di;
+    V n;
+    const V p = reduced_expm1(d, x, n);
+    const V scale = power_of_two(d, hn::ConvertTo(di, n));
+    return hn::MulAdd(p, scale, hn::Sub(scale, hn::Set(d, 1.0f)));
+  }
 }
 
 // p / q for moderate q. A division of 16 lanes takes as long as 16 multiplications: one Newton step on the
@@ -103,14 +86,15 @@ HWY_INLINE V v_expm1(D d, V x) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V quotient(D d, V p, V q) {
 #if HWY_TARGET == HWY_AVX3
-  V r = hn::ApproximateReciprocal(q);
-  r = hn::MulAdd(r, hn::NegMulAdd(q, r, hn::Set(d, 1.0f)), r);
-  const V x = hn::Mul(p, r);
-  return hn::MulAdd(r, hn::NegMulAdd(q, x, p), x);
-#else
+  if constexpr (!kIsDouble<D>) {
+    V r = hn::ApproximateReciprocal(q);
+    r = hn::MulAdd(r, hn::NegMulAdd(q, r, hn::Set(d, 1.0f)), r);
+    const V x = hn::Mul(p, r);
+    return hn::MulAdd(r, hn::NegMulAdd(q, x, p), x);
+  }
+#endif
   (void)d;
   return hn::Div(p, q);
-#endif
 }
 
 // Through e^-|x|, so that the divisor stays between 1 and 2 and both ends are exact.
@@ -123,7 +107,8 @@ HWY_INLINE V v_sigmoid(D d, V x) {
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_tanh(D d, V x) {
-  const V magnitude = hn::Min(hn::Set(d, 9.02f), hn::Abs(x));  // the rest rounds to 1; NaN passes
+  const V magnitude =
+      hn::Min(hn::Set(d, kIsDouble<D> ? 20 : 9.02f), hn::Abs(x));  // the rest rounds to 1; NaN passes
   const V t = v_expm1(d, hn::Add(magnitude, magnitude));
   return hn::CopySign(quotient(d, t, hn::Add(t, hn::Set(d, 2.0f))), x);
 }
@@ -131,15 +116,19 @@ HWY_INLINE V v_tanh(D d, V x) {
 // A rational function fitted on [0, 3.93], above which erf rounds to 1.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_erf(D d, V x) {
-  const V one = hn::Set(d, 1.0f);
-  const V limit = hn::Set(d, 3.93f);
-  const V s = hn::Mul(x, x);
-  const V p = polynomial(d, s, hn::Set(d, -1.49004385e-8f), 5.03410660e-6f, 3.91574494e-4f, 3.83311075e-3f,
-                         5.44354533e-2f, 1.83842283e-1f, 1.12837918f);
-  const V q = polynomial(d, s, hn::Set(d, 6.64254965e-5f), 1.32034609e-3f, 1.54704336e-2f, 1.13660589e-1f,
-                         4.96259634e-1f, 1.0f);
-  const V y = quotient(d, hn::Mul(x, p), q);
-  return hn::IfThenElse(hn::Gt(hn::Abs(x), limit), hn::CopySign(one, x), y);
+  if constexpr (kIsDouble<D>) {
+    return erf_f64(d, x);
+  } else {
+    const V one = hn::Set(d, 1.0f);
+    const V limit = hn::Set(d, 3.93f);
+    const V s = hn::Mul(x, x);
+    const V p = polynomial(d, s, hn::Set(d, -1.49004385e-8f), 5.03410660e-6f, 3.91574494e-4f, 3.83311075e-3f,
+                           5.44354533e-2f, 1.83842283e-1f, 1.12837918f);
+    const V q = polynomial(d, s, hn::Set(d, 6.64254965e-5f), 1.32034609e-3f, 1.54704336e-2f, 1.13660589e-1f,
+                           4.96259634e-1f, 1.0f);
+    const V y = quotient(d, hn::Mul(x, p), q);
+    return hn::IfThenElse(hn::Gt(hn::Abs(x), limit), hn::CopySign(one, x), y);
+  }
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -162,21 +151,23 @@ HWY_INLINE V v_softplus(D d, V x) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_gelu(D d, V x) {
   const V half = hn::Mul(x, hn::Set(d, 0.5f));
-  return hn::MulAdd(half, v_erf(d, hn::Mul(x, hn::Set(d, 0.707106781f))), half);
+  return hn::MulAdd(
+      half, v_erf(d, hn::Mul(x, hn::Set(d, static_cast<hn::TFromD<D>>(0.70710678118654752440)))), half);
 }
 
 // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_gelu_tanh(D d, V x) {
   const V half = hn::Mul(x, hn::Set(d, 0.5f));
-  const V factor = polynomial(d, hn::Mul(x, x), hn::Set(d, 0.0356774081f), 0.797884561f);
+  const V factor = polynomial(d, hn::Mul(x, x), hn::Set(d, static_cast<hn::TFromD<D>>(0.035677408136300125)),
+                              static_cast<hn::TFromD<D>>(0.79788456080286535588));
   return hn::MulAdd(half, v_tanh(d, hn::Mul(x, factor)), half);
 }
 
 // x < 0 ? a (e^x - 1) : x
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_elu(D d, V x, V a) {
-  const V below = hn::Mul(a, v_expm1(d, v_clamp(d, x, -80.0f, 0.0f)));
+  const V below = hn::Mul(a, v_expm1(d, v_clamp(d, x, kIsDouble<D> ? -700.0f : -80.0f, 0.0f)));
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x);
 }
 

@@ -47,10 +47,10 @@ void run(const RunContext& c) {
   const Window w = pool_window(c);
   const bool count_padding = c.attrs<PoolAttrs>().count_padding;
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
-  if (is_plane_pool(x, w))
-    return kernels::average_pool(plane_shape(w), count_padding, x.as<float>(), y.as<float>(), c.threads);
   visit_float(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if (is_plane_pool(x, w))
+      return kernels::average_pool(plane_shape(w), count_padding, x.as<T>(), y.as<T>(), c.threads);
     average_pool_any<T>(w, count_padding, x.as<T>(), y.as<T>());
   });
 }

@@ -67,8 +67,8 @@ void alias(AliasContext& c) {
 
 // A factor and a term per channel, in double for double.
 const void* select(SelectContext& c) {
-  const Dim number = c.type(0) == ElementType::kDouble ? sizeof(double) : sizeof(float);
-  c.scratch(product(c.dims(1)) * Dim(2) * number);
+  const int64_t width = c.type(0) == ElementType::kDouble ? sizeof(double) : sizeof(float);
+  c.scratch(product(c.dims(1)) * Dim(2 * width));
   return nullptr;
 }
 
@@ -140,56 +140,60 @@ Statistics train(const RunContext& c, const Layout& s, int64_t channel) {
   return batch;
 }
 
-void apply_f32(const RunContext& c, const Layout& s, const float* a, const float* b) {
-  const float* x = c.inputs[0].as<float>();
-  float* y = c.outputs[0].as<float>();
+// A row of channels, each with its factor and term.
+template <typename T, typename W>
+void affine_rows(const T* x, T* y, int64_t rows, int64_t channels, const W* a, const W* b) {
+  if constexpr (std::is_same_v<T, float>) {
+    kernels::affine_rows_f32(x, y, rows, channels, a, b);
+  } else if constexpr (std::is_same_v<T, double>) {
+    kernels::affine_rows_f64(x, y, rows, channels, a, b);
+  } else {
+    for (int64_t row = 0; row < rows; ++row) {
+      for_each_block(x + row * channels, channels, [&](float* wide, int64_t start, int64_t size) {
+        kernels::affine_rows_f32(wide, wide, 1, size, a + start, b + start);
+        kernels::narrow(wide, y + row * channels + start, size);
+      });
+    }
+  }
+}
+
+template <typename T, typename W>
+void apply(const RunContext& c, const Layout& s, const W* a, const W* b) {
+  const T* x = c.inputs[0].as<T>();
+  T* y = c.outputs[0].as<T>();
   const int threads = s.outer * s.channels * s.inner < 32768 ? 1 : c.threads;
   if (s.inner > 1) {
     return kernels::parallel_for(threads, s.outer * s.channels, [&](int64_t i) {
-      const int64_t channel = i % s.channels;
-      kernels::affine_f32(x + i * s.inner, y + i * s.inner, s.inner, a[channel], b[channel]);
+      const auto channel = static_cast<size_t>(i % s.channels);
+      affine_run(x + i * s.inner, y + i * s.inner, s.inner, 0, double{a[channel]}, double{b[channel]});
     });
   }
   const int64_t rows = std::max<int64_t>(1, 16384 / s.channels);
   kernels::parallel_for(threads, (s.outer + rows - 1) / rows, [&](int64_t task) {
     const int64_t start = task * rows * s.channels;
-    kernels::affine_rows_f32(x + start, y + start, std::min(rows, s.outer - task * rows), s.channels, a, b);
+    affine_rows(x + start, y + start, std::min(rows, s.outer - task * rows), s.channels, a, b);
   });
 }
 
 template <typename T>
-void apply(const RunContext& c, const Layout& s, const ComputeType<T>* a, const ComputeType<T>* b) {
-  const T* x = c.inputs[0].as<T>();
-  T* y = c.outputs[0].as<T>();
-  for (int64_t row = 0; row < s.outer * s.channels; ++row, x += s.inner, y += s.inner) {
-    const ComputeType<T> factor = a[row % s.channels], term = b[row % s.channels];
-    for (int64_t i = 0; i < s.inner; ++i) y[i] = T(load_element(x[i]) * factor + term);
-  }
-}
-
-template <typename T>
-void normalize(const RunContext& c, const Layout& s) {
+void normalize(const RunContext& c) {
+  using W = kernels::LaneOf<T>;
+  const Layout s = layout_of(c);
   const BatchNormAttrs& attributes = c.attrs<BatchNormAttrs>();
-  auto* a = c.scratch_as<ComputeType<T>>(0);
-  auto* b = a + s.channels;
+  W* a = reinterpret_cast<W*>(c.scratch);
+  W* b = a + s.channels;
   for (int64_t i = 0; i < s.channels; ++i) {
     const Statistics statistics =
         attributes.trains ? train(c, s, i) : Statistics{read(c.inputs[3], i), read(c.inputs[4], i)};
     const double factor = read(c.inputs[1], i) / std::sqrt(statistics.variance + double{attributes.epsilon});
-    a[i] = static_cast<ComputeType<T>>(factor);
-    b[i] = static_cast<ComputeType<T>>(read(c.inputs[2], i) - statistics.mean * factor);
+    a[i] = static_cast<W>(factor);
+    b[i] = static_cast<W>(read(c.inputs[2], i) - statistics.mean * factor);
   }
-  if (s.outer * s.channels * s.inner == 0) return;
-  if constexpr (std::is_same_v<T, float>) {
-    apply_f32(c, s, a, b);
-  } else {
-    apply<T>(c, s, a, b);
-  }
+  if (s.outer * s.channels * s.inner > 0) apply<T, W>(c, s, a, b);
 }
 
 void run(const RunContext& c) {
-  const Layout s = layout_of(c);
-  visit_float(c.inputs[0].type, [&](auto tag) { normalize<typename decltype(tag)::type>(c, s); });
+  visit_float(c.inputs[0].type, [&](auto tag) { normalize<typename decltype(tag)::type>(c); });
 }
 
 }  // namespace

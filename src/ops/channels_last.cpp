@@ -11,7 +11,8 @@ namespace {
 constexpr int64_t kBlock = 16;
 
 // (rows, columns) -> (columns, rows), one band of kBlock rows.
-void transpose_band(int64_t first, int64_t rows, int64_t columns, const float* from, float* to) {
+template <typename T>
+void transpose_band(int64_t first, int64_t rows, int64_t columns, const T* from, T* to) {
   const int64_t last = std::min(first + kBlock, rows);
   for (int64_t c0 = 0; c0 < columns; c0 += kBlock) {
     const int64_t c1 = std::min(c0 + kBlock, columns);
@@ -21,7 +22,8 @@ void transpose_band(int64_t first, int64_t rows, int64_t columns, const float* f
   }
 }
 
-void transpose(int64_t batch, int64_t rows, int64_t columns, const float* from, float* to, int threads) {
+template <typename T>
+void transpose(int64_t batch, int64_t rows, int64_t columns, const T* from, T* to, int threads) {
   if (rows == 0 || columns == 0) return;
   const int64_t bands = ceil_div(rows, kBlock);
   kernels::parallel_for(threads, batch * bands, [&](int64_t task) {
@@ -32,14 +34,19 @@ void transpose(int64_t batch, int64_t rows, int64_t columns, const float* from, 
 
 }  // namespace
 
-void to_channels_last(int64_t batch, int64_t channels, int64_t pixels, const float* from, float* to,
+void transpose_images(int64_t batch, int64_t rows, int64_t columns, const uint16_t* from, uint16_t* to,
                       int threads) {
-  transpose(batch, channels, pixels, from, to, threads);
+  transpose(batch, rows, columns, from, to, threads);
 }
 
-void to_channels_first(int64_t batch, int64_t channels, int64_t pixels, const float* from, float* to,
-                       int threads) {
-  transpose(batch, pixels, channels, from, to, threads);
+void transpose_images(int64_t batch, int64_t rows, int64_t columns, const uint32_t* from, uint32_t* to,
+                      int threads) {
+  transpose(batch, rows, columns, from, to, threads);
+}
+
+void transpose_images(int64_t batch, int64_t rows, int64_t columns, const uint64_t* from, uint64_t* to,
+                      int threads) {
+  transpose(batch, rows, columns, from, to, threads);
 }
 
 }  // namespace plimsoll

@@ -53,7 +53,7 @@ void clip(const RunContext& c) {
   }
   if (c.has_input(1)) low = load_element(*c.inputs[1].as<T>());
   if (c.has_input(2)) high = load_element(*c.inputs[2].as<T>());
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<Number, float>) {
     run_unary(c, {kernels::UnaryKind::kClip, low, high});
   } else {
     map_elements<T, T>(c, [low, high](Number x) {

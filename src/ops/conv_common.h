@@ -17,9 +17,9 @@ struct ConvAttrs {
 inline constexpr size_t kConvX = 0, kConvW = 1, kConvBias = 2, kConvAddend = 3, kConvScale = 4;
 
 enum class ConvKernel : uint8_t {
-  kReference,  // by the definition: any float type, any rank
-  kDense,      // f32; groups of any number of channels
-  kDepthwise,  // f32; as many groups as channels
+  kReference,  // by the definition: any rank
+  kDense,      // groups of any number of channels
+  kDepthwise,  // as many groups as channels
 };
 
 // A convolution of rank 3 is a sum of plane convolutions over its depth; one of rank 1 is a plane of
@@ -28,12 +28,14 @@ struct ConvChoice {
   ConvKernel kernel = ConvKernel::kReference;
   bool packed = false;        // W comes in the kernel's format; otherwise it is packed into scratch
   bool channels_last = true;  // otherwise X and Y are copied
+  bool widened = false;       // 16-bit planes that add up: all is copied to float, and computed in it
   kernels::ConvShape shape;   // of one plane
   int64_t depth = 1;          // kernel planes
   int64_t plane_bytes = 0;    // packed weights of one of them
   int64_t in_pixels = 0, out_pixels = 0;
   const Window* window = nullptr;                             // of the reference, and where there is depth
   int64_t packed_at = 0, x_at = 0, y_at = 0, working_at = 0;  // offsets in scratch
+  int64_t wide_at = 0;                                        // the other operands, widened
 };
 
 void read_conv(AttrContext& c, ConvAttrs& attrs);
@@ -46,7 +48,8 @@ void run_conv(const RunContext& c);
 Cost cost_conv(const NodeContext& c);
 
 // Writes W, times one factor per output channel if `scale` is not null, in the kernel's format.
-void pack_conv_weights(const ConvChoice& choice, const void* raw, const float* scale, std::byte* destination);
+template <typename T>
+void pack_conv_weights(const ConvChoice& choice, const void* raw, const T* scale, std::byte* destination);
 
 // The dimensions, where they are all constants.
 std::optional<std::vector<int64_t>> constant_dims(const Facts& facts);

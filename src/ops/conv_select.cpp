@@ -11,7 +11,7 @@ namespace {
 using kernels::ConvShape;
 
 ConvKernel kernel_of(ElementType type, int64_t groups, std::span<const int64_t> w) {
-  if (type != ElementType::kFloat || w.size() - 2 > 3) return ConvKernel::kReference;
+  if (!is_float(type) || w.size() - 2 > 3) return ConvKernel::kReference;
   return groups > 1 && w[1] == 1 && w[0] == groups ? ConvKernel::kDepthwise : ConvKernel::kDense;
 }
 
@@ -20,7 +20,8 @@ struct Behind {
   int64_t bottom = 0, right = 0;
 };
 
-// What weights and attributes alone tell of the plane convolution.
+// What weights and attributes alone tell of the plane convolution, which is computed on elements of type T.
+template <typename T>
 Behind read_weights(const ConvAttrs& a, std::span<const int64_t> w, ConvChoice& choice) {
   const size_t rank = w.size() - 2, last = rank - 1;
   ConvShape& s = choice.shape;
@@ -47,23 +48,24 @@ Behind read_weights(const ConvAttrs& a, std::span<const int64_t> w, ConvChoice& 
     behind.bottom = std::max<int64_t>(behind.bottom, 1);
   }
   choice.plane_bytes =
-      static_cast<int64_t>(choice.kernel == ConvKernel::kDepthwise ? kernels::depthwise_packed_bytes(s)
-                                                                   : kernels::conv_packed_bytes(s));
+      static_cast<int64_t>(choice.kernel == ConvKernel::kDepthwise ? kernels::depthwise_packed_bytes<T>(s)
+                                                                   : kernels::conv_packed_bytes<T>(s));
   return behind;
 }
 
 PackFormat format_of(const SelectContext& c, const ConvChoice& choice) {
   PackFormat format{choice.kernel == ConvKernel::kDepthwise ? "depthwise" : "conv",
-                    {kernels::packed_b_format(), choice.shape.groups}};
+                    {kernels::packed_b_format(), choice.shape.groups, choice.widened}};
   if (c.has_input(kConvScale)) format.also_reads = c.node().inputs[kConvScale];
   return format;
 }
 
+template <typename T>
 Dim working_bytes(const ConvAttrs& a, const ConvChoice& choice, Behind behind, std::span<const Dim> x,
                   std::span<const Dim> y, int threads) {
   const ConvShape& s = choice.shape;
   if (choice.kernel == ConvKernel::kDepthwise) return 0;
-  const kernels::ConvScratch need = kernels::conv_scratch(s, behind.bottom, behind.right);
+  const kernels::ConvScratch need = kernels::conv_scratch<T>(s, behind.bottom, behind.right);
   const bool plain = s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 &&
                      s.pad_top == 0 && s.pad_left == 0 && behind.bottom == 0 && behind.right == 0;
   Dim rows = 1;
@@ -71,7 +73,10 @@ Dim working_bytes(const ConvAttrs& a, const ConvChoice& choice, Behind behind, s
     const size_t axis = spatial_axis(a.window, x.size() - 4);
     rows = min(x[axis], (y[axis] - 1) * s.stride_h + (s.kernel_h - 1) * s.dilation_h + 1);
   }
-  return min(Dim(need.limit_bytes), rows * need.bytes_per_row + need.base_bytes) * threads;
+  const Dim columns = plain ? product(x) : x[spatial_axis(a.window, x.size() - 3)];
+  const Dim row = columns * need.bytes_per_pixel + need.bytes_per_row;
+  return min(Dim(need.limit_bytes), rows * row + need.base_bytes) * threads +
+         kernels::conv_product_scratch_bytes<T>(s, threads);
 }
 
 void set_sizes(const Window& w, ConvChoice& choice) {
@@ -92,55 +97,120 @@ std::optional<std::vector<int64_t>> constant_dims(const Facts& facts) {
   return dims;
 }
 
+namespace {
+
+// The type that the kernels see.
+template <typename F>
+void visit_computed(const ConvChoice& choice, ElementType type, F&& f) {
+  if (choice.widened) return f(TypeTag<float>{});
+  visit_float(type, f);
+}
+
+// W as it comes, and what else is copied to float, in elements.
+Dim widened_elements(const SelectContext& c) {
+  Dim sum = 0;
+  for (size_t i : {kConvW, kConvBias, kConvScale}) {
+    if (c.has_input(i)) sum = sum + ceil_div(product(c.dims(i)), Dim(16)) * Dim(16);
+  }
+  return sum;
+}
+
+template <typename T>
+void select_planes(SelectContext& c, std::span<const int64_t> w, ConvChoice& choice) {
+  const auto& a = c.attrs<ConvAttrs>();
+  const Behind behind = read_weights<T>(a, w, choice);
+  const int64_t packed_bytes = checked_mul(choice.depth, choice.plane_bytes);
+  choice.packed = c.pack(kConvW, format_of(c, choice), packed_bytes);
+  if (!c.ranked(kConvX) || !c.output(0).type.ranked) return;
+  const std::span<const Dim> x = c.dims(kConvX), y = c.output(0).type.dims;
+  if (!choice.packed) choice.packed_at = c.scratch(packed_bytes);
+  if (!choice.channels_last || choice.widened) {
+    choice.x_at = c.scratch(product(x) * int64_t{sizeof(T)});
+    choice.y_at = c.scratch(product(y) * int64_t{sizeof(T)});
+  }
+  if (choice.widened) choice.wide_at = c.scratch(widened_elements(c) * int64_t{sizeof(T)});
+  Dim working = working_bytes<T>(a, choice, behind, x, y, c.threads);
+  if (c.is_concrete()) {
+    const Window window =
+        make_window(a.window, *constant_dims(c.input(kConvX)), *constant_dims(c.output(0)), w.subspan(2));
+    set_sizes(window, choice);
+    if (window.rank == 3) choice.window = c.make<Window>(window);
+    if (window.rank < 3 && choice.kernel == ConvKernel::kDense)
+      working = static_cast<int64_t>(kernels::conv_scratch_bytes<T>(choice.shape, c.threads));
+  }
+  choice.working_at = c.scratch(working);
+}
+
+}  // namespace
+
 const void* select_conv(SelectContext& c) {
   const auto& a = c.attrs<ConvAttrs>();
   auto* choice = c.make<ConvChoice>();
   const auto w = constant_dims(c.input(kConvW));
   if (!w) return choice;
-  choice->kernel = kernel_of(c.type(kConvW), a.groups, *w);
+  const ElementType type = c.type(kConvW);
+  choice->kernel = kernel_of(type, a.groups, *w);
   choice->channels_last = a.window.channels_last;
+  choice->widened = w->size() == 5 && element_bits(type) == 16 && choice->kernel != ConvKernel::kReference;
   if (choice->kernel != ConvKernel::kReference) {
-    const Behind behind = read_weights(a, *w, *choice);
-    const int64_t packed_bytes = checked_mul(choice->depth, choice->plane_bytes);
-    choice->packed = c.pack(kConvW, format_of(c, *choice), packed_bytes);
-    if (!c.ranked(kConvX) || !c.output(0).type.ranked) return choice;
-    const std::span<const Dim> x = c.dims(kConvX), y = c.output(0).type.dims;
-    if (!choice->packed) choice->packed_at = c.scratch(packed_bytes);
-    if (!choice->channels_last) {
-      choice->x_at = c.scratch(product(x) * int64_t{sizeof(float)});
-      choice->y_at = c.scratch(product(y) * int64_t{sizeof(float)});
-    }
-    choice->working_at = c.scratch(working_bytes(a, *choice, behind, x, y, c.threads));
+    visit_computed(*choice, type,
+                   [&](auto tag) { select_planes<typename decltype(tag)::type>(c, *w, *choice); });
+  } else if (c.is_concrete()) {
+    choice->window =
+        c.make<Window>(make_window(a.window, *constant_dims(c.input(kConvX)), *constant_dims(c.output(0)),
+                                   std::span<const int64_t>(*w).subspan(2)));
   }
-  if (!c.is_concrete()) return choice;
-  const Window window = make_window(a.window, *constant_dims(c.input(kConvX)), *constant_dims(c.output(0)),
-                                    std::span<const int64_t>(*w).subspan(2));
-  set_sizes(window, *choice);
-  if (choice->kernel == ConvKernel::kReference || window.rank == 3) choice->window = c.make<Window>(window);
   return choice;
 }
 
-void pack_conv_weights(const ConvChoice& choice, const void* raw, const float* scale,
-                       std::byte* destination) {
+template <typename T>
+void pack_conv_weights(const ConvChoice& choice, const void* raw, const T* scale, std::byte* destination) {
   const ConvShape& s = choice.shape;
-  kernels::ConvWeights weights = kernels::oihw_weights(s, raw, scale);
+  kernels::ConvWeights<T> weights = kernels::oihw_weights<T>(s, raw, scale);
   weights.in_stride *= choice.depth;
   weights.out_stride *= choice.depth;
-  const auto pack = choice.kernel == ConvKernel::kDepthwise ? kernels::depthwise_pack : kernels::conv_pack;
+  const auto pack =
+      choice.kernel == ConvKernel::kDepthwise ? kernels::depthwise_pack<T> : kernels::conv_pack<T>;
   for (int64_t plane = 0; plane < choice.depth; ++plane) {
-    weights.data = static_cast<const char*>(raw) + plane * s.kernel_h * s.kernel_w * 4;
+    weights.data = static_cast<const char*>(raw) + plane * s.kernel_h * s.kernel_w * int64_t{sizeof(T)};
     pack(s, weights, destination + plane * choice.plane_bytes);
   }
 }
+template void pack_conv_weights<float>(const ConvChoice&, const void*, const float*, std::byte*);
+template void pack_conv_weights<double>(const ConvChoice&, const void*, const double*, std::byte*);
+template void pack_conv_weights<Float16>(const ConvChoice&, const void*, const Float16*, std::byte*);
+template void pack_conv_weights<BFloat16>(const ConvChoice&, const void*, const BFloat16*, std::byte*);
+
+namespace {
+
+// A weight's elements, aligned, as T; none if it is absent.
+template <typename T>
+std::vector<T> aligned_copy(const TensorView* view) {
+  if (view == nullptr || view->elements() == 0) return {};
+  std::vector<T> copy(static_cast<size_t>(view->elements()));
+  if (view->type == element_type_of<T>()) {
+    std::memcpy(static_cast<void*>(copy.data()), view->data, copy.size() * sizeof(T));
+  } else if constexpr (std::is_same_v<T, float>) {
+    visit_float(view->type, [&](auto tag) {
+      using Half = typename decltype(tag)::type;
+      const std::vector<Half> raw = aligned_copy<Half>(view);
+      if constexpr (kernels::kIsHalf<Half>) kernels::widen(raw.data(), copy.data(), view->elements());
+    });
+  }
+  return copy;
+}
+
+}  // namespace
 
 void pack_conv(const PackContext& c) {
-  std::vector<float> scale;  // aligned
-  if (const TensorView* s = c.constant(kConvScale)) {
-    scale.resize(static_cast<size_t>(s->elements()));
-    if (!scale.empty()) std::memcpy(scale.data(), s->data, scale.size() * sizeof(float));
-  }
-  pack_conv_weights(c.choice<ConvChoice>(), c.raw.data, scale.empty() ? nullptr : scale.data(),
-                    c.destination);
+  const auto& choice = c.choice<ConvChoice>();
+  visit_computed(choice, c.raw.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const std::vector<T> scale = aligned_copy<T>(c.constant(kConvScale));
+    const std::vector<T> wide = choice.widened ? aligned_copy<T>(&c.raw) : std::vector<T>();
+    pack_conv_weights<T>(choice, choice.widened ? static_cast<const void*>(wide.data()) : c.raw.data,
+                         scale.empty() ? nullptr : scale.data(), c.destination);
+  });
 }
 
 }  // namespace plimsoll

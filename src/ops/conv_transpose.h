@@ -18,8 +18,8 @@ struct TransposeAttrs {
 };
 
 enum class TransposeKernel : uint8_t {
-  kReference,  // by the definition: any float type, any rank
-  kPhases,     // f32, up to two dimensions
+  kReference,  // by the definition: any rank
+  kPhases,     // up to two dimensions
 };
 
 // What weights and attributes alone tell, dimensions as height and width. A kernel as wide as its stride
@@ -60,8 +60,8 @@ PhaseTaps phase_taps(int64_t remainder, int64_t kernel, int64_t stride, int64_t 
 kernels::ConvShape phase_shape(const TransposePlan& p, const PhaseTaps& h, const PhaseTaps& w);
 
 // Calls f(remainder_h, remainder_w, taps_h, taps_w, offset of its packed weights); returns the bytes of them
-// all.
-template <typename F>
+// all, for elements of type T.
+template <typename T, typename F>
 int64_t for_each_phase(const TransposePlan& p, F&& f) {
   int64_t offset = 0;
   for (int64_t h = 0; h < p.stride[0]; ++h) {
@@ -72,11 +72,12 @@ int64_t for_each_phase(const TransposePlan& p, F&& f) {
       f(h, w, taps_h, taps_w, offset);
       if (taps_h.count > 0 && taps_w.count > 0)
         offset = checked_add(
-            offset, static_cast<int64_t>(kernels::conv_packed_bytes(phase_shape(p, taps_h, taps_w))));
+            offset, static_cast<int64_t>(kernels::conv_packed_bytes<T>(phase_shape(p, taps_h, taps_w))));
     }
   }
   return offset;
 }
+template <typename T>
 void pack_phases(const TransposePlan& p, const void* raw, std::byte* destination);
 
 }  // namespace plimsoll

@@ -7,12 +7,13 @@
 namespace plimsoll {
 namespace {
 
+template <typename T>
 struct TransposeJob {
   const TransposeChoice& choice;
-  const float* x = nullptr;
+  const T* x = nullptr;
   const std::byte* packed = nullptr;
-  const float* bias = nullptr;
-  float* y = nullptr;
+  const T* bias = nullptr;
+  T* y = nullptr;
   std::byte* working = nullptr;
   int threads = 1;
 };
@@ -34,7 +35,8 @@ PhaseOutputs phase_outputs(const TransposeChoice& choice, int i, int64_t remaind
   return o;
 }
 
-void run_phase(const TransposeJob& job, int64_t remainder_h, int64_t remainder_w, const PhaseTaps& taps_h,
+template <typename T>
+void run_phase(const TransposeJob<T>& job, int64_t remainder_h, int64_t remainder_w, const PhaseTaps& taps_h,
                const PhaseTaps& taps_w, int64_t offset) {
   const TransposeChoice& choice = job.choice;
   const TransposePlan& p = choice.plan;
@@ -50,35 +52,36 @@ void run_phase(const TransposeJob& job, int64_t remainder_h, int64_t remainder_w
   s.out_pixel_stride = p.stride[1] * p.out_c;
   s.out_row_stride = p.stride[0] * choice.out[1] * p.out_c;
   s.out_image_stride = choice.out[0] * choice.out[1] * p.out_c;
-  float* y = job.y + (h.first * choice.out[1] + w.first) * p.out_c;
-  kernels::conv(s, job.x, job.packed + offset, y, {job.bias, nullptr, {}}, job.working, job.threads);
+  T* y = job.y + (h.first * choice.out[1] + w.first) * p.out_c;
+  kernels::conv_as<T>(s, job.x, job.packed + offset, y, {job.bias, nullptr, {}}, job.working, job.threads);
 }
 
+template <typename T>
 void run_fast(const RunContext& c, const TransposeChoice& choice) {
   const TransposePlan& p = choice.plan;
-  TransposeJob job{choice, c.inputs[0].as<float>(), c.inputs[1].data};
-  job.y = c.outputs[0].as<float>(), job.threads = c.threads;
-  job.bias = c.has_input(2) ? c.inputs[2].as<float>() : nullptr;
+  TransposeJob<T> job{choice, c.inputs[0].as<T>(), c.inputs[1].data};
+  job.y = c.outputs[0].as<T>(), job.threads = c.threads;
+  job.bias = c.has_input(2) ? c.inputs[2].as<T>() : nullptr;
   job.working = c.scratch + choice.working_at;
   if (p.side_by_side && job.bias != nullptr) {
-    float* wide = c.scratch_as<float>(choice.bias_at);
+    T* wide = c.scratch_as<T>(choice.bias_at);
     for (int64_t i = 0; i < p.stride[1]; ++i) std::copy_n(job.bias, p.out_c, wide + i * p.out_c);
     job.bias = wide;
   }
   if (!choice.packed) {
-    pack_phases(p, job.packed, c.scratch + choice.packed_at);
+    pack_phases<T>(p, job.packed, c.scratch + choice.packed_at);
     job.packed = c.scratch + choice.packed_at;
   }
   if (!choice.channels_last) {
-    float* copy = c.scratch_as<float>(choice.x_at);
+    T* copy = c.scratch_as<T>(choice.x_at);
     to_channels_last(choice.batch, p.in_c, choice.in[0] * choice.in[1], job.x, copy, c.threads);
     job.x = copy;
-    job.y = c.scratch_as<float>(choice.y_at);
+    job.y = c.scratch_as<T>(choice.y_at);
   }
-  for_each_phase(p, [&](int64_t h, int64_t v, const PhaseTaps& taps_h, const PhaseTaps& taps_w,
-                        int64_t offset) { run_phase(job, h, v, taps_h, taps_w, offset); });
+  for_each_phase<T>(p, [&](int64_t h, int64_t v, const PhaseTaps& taps_h, const PhaseTaps& taps_w,
+                           int64_t offset) { run_phase(job, h, v, taps_h, taps_w, offset); });
   if (!choice.channels_last)
-    to_channels_first(choice.batch, p.out_c, choice.out[0] * choice.out[1], job.y, c.outputs[0].as<float>(),
+    to_channels_first(choice.batch, p.out_c, choice.out[0] * choice.out[1], job.y, c.outputs[0].as<T>(),
                       c.threads);
 }
 
@@ -87,10 +90,10 @@ void run_fast(const RunContext& c, const TransposeChoice& choice) {
 void run_conv_transpose(const RunContext& c) {
   if (c.outputs[0].elements() == 0) return;
   const auto& choice = c.choice<TransposeChoice>();
-  if (choice.kernel == TransposeKernel::kPhases) return run_fast(c, choice);
   const int64_t groups = c.attrs<TransposeAttrs>().groups;
   visit_float(c.inputs[0].type, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if (choice.kernel == TransposeKernel::kPhases) return run_fast<T>(c, choice);
     ConvOperands<T> o;
     o.x = c.inputs[0].as<T>(), o.w = c.inputs[1].as<T>(), o.y = c.outputs[0].as<T>();
     o.bias = c.has_input(2) ? c.inputs[2].as<T>() : nullptr;

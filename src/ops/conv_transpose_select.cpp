@@ -29,29 +29,35 @@ kernels::ConvShape phase_shape(const TransposePlan& p, const PhaseTaps& h, const
   return s;
 }
 
+template <typename T>
 void pack_phases(const TransposePlan& p, const void* raw, std::byte* destination) {
   const int64_t plane = p.kernel[0] * p.kernel[1], out_c = p.out_c / p.groups;
-  for_each_phase(p, [&](int64_t, int64_t, const PhaseTaps& h, const PhaseTaps& w, int64_t offset) {
+  for_each_phase<T>(p, [&](int64_t, int64_t, const PhaseTaps& h, const PhaseTaps& w, int64_t offset) {
     if (h.count == 0 || w.count == 0) return;
     const int64_t last = (h.first + (h.count - 1) * h.step) * p.kernel[1] + w.first + (w.count - 1) * w.step;
-    kernels::ConvWeights weights;
-    weights.data = static_cast<const char*>(raw) + last * 4;
+    kernels::ConvWeights<T> weights;
+    weights.data = static_cast<const char*>(raw) + last * int64_t{sizeof(T)};
     weights.in_stride = out_c * plane;
     weights.out_stride = plane;
     weights.row_stride = -h.step * p.kernel[1];
     weights.column_stride = -w.step;
     weights.block = out_c;
     weights.block_stride = p.side_by_side ? 1 : p.in_c / p.groups * weights.in_stride;
-    kernels::conv_pack(phase_shape(p, h, w), weights, destination + offset);
+    kernels::conv_pack<T>(phase_shape(p, h, w), weights, destination + offset);
   });
 }
+
+template void pack_phases<float>(const TransposePlan&, const void*, std::byte*);
+template void pack_phases<double>(const TransposePlan&, const void*, std::byte*);
+template void pack_phases<Float16>(const TransposePlan&, const void*, std::byte*);
+template void pack_phases<BFloat16>(const TransposePlan&, const void*, std::byte*);
 
 namespace {
 
 constexpr int64_t kMaxPhases = 4096;
 
 bool is_fast(const TransposeAttrs& a, ElementType type, size_t spatial) {
-  if (type != ElementType::kFloat || spatial > 2) return false;
+  if (!is_float(type) || spatial > 2) return false;
   int64_t phases = 1;
   for (size_t i = 0; i < spatial; ++i) phases = checked_mul(phases, a.window.stride(i));
   return phases <= kMaxPhases;
@@ -73,6 +79,7 @@ TransposePlan make_plan(const TransposeAttrs& a, std::span<const int64_t> w) {
 }
 
 // A bound for every phase and every image: see run_phase.
+template <typename T>
 kernels::ConvScratch scratch_bound(const TransposeAttrs& a, const TransposePlan& p) {
   kernels::ConvShape s;
   s.in_c = p.in_c, s.groups = p.groups, s.out_c = p.out_c;
@@ -89,7 +96,7 @@ kernels::ConvScratch scratch_bound(const TransposeAttrs& a, const TransposePlan&
     for (int64_t value : a.output_shape) shape = std::max(shape, value);
     behind[i] = (extra + extent + shape) / p.stride[i] + 1;
   }
-  return kernels::conv_scratch(s, behind[0], behind[1]);
+  return kernels::conv_scratch<T>(s, behind[0], behind[1]);
 }
 
 // How much is cut off before the first output.
@@ -113,23 +120,28 @@ void set_sizes(const Window& w, TransposeChoice& choice) {
   }
 }
 
+template <typename T>
 void select_phases(SelectContext& c, std::span<const int64_t> w, TransposeChoice& choice) {
   const auto& a = c.attrs<TransposeAttrs>();
   choice.plan = make_plan(a, w);
   const TransposePlan& plan = choice.plan;
-  const int64_t packed_bytes = for_each_phase(plan, [](auto&&...) {});
+  const int64_t packed_bytes = for_each_phase<T>(plan, [](auto&&...) {});
   choice.packed = c.pack(1, format_of(plan), packed_bytes);
   if (!c.ranked(0) || !c.output(0).type.ranked) return;
-  const kernels::ConvScratch need = scratch_bound(a, plan);
+  const kernels::ConvScratch need = scratch_bound<T>(a, plan);
   const Dim rows = c.rank(0) == 4 ? c.dims(0)[spatial_axis(a.window, 0)] : Dim(1);
-  if (plan.side_by_side) choice.bias_at = c.scratch(plan.out_c * plan.stride[1] * int64_t{sizeof(float)});
+  if (plan.side_by_side) choice.bias_at = c.scratch(plan.out_c * plan.stride[1] * int64_t{sizeof(T)});
   if (!choice.packed) choice.packed_at = c.scratch(packed_bytes);
   if (!choice.channels_last) {
-    choice.x_at = c.scratch(product(c.dims(0)) * int64_t{sizeof(float)});
-    choice.y_at = c.scratch(product(c.output(0).type.dims) * int64_t{sizeof(float)});
+    choice.x_at = c.scratch(product(c.dims(0)) * int64_t{sizeof(T)});
+    choice.y_at = c.scratch(product(c.output(0).type.dims) * int64_t{sizeof(T)});
   }
-  choice.working_at =
-      c.scratch(min(Dim(need.limit_bytes), rows * need.bytes_per_row + need.base_bytes) * c.threads);
+  const Dim columns = c.dims(0)[spatial_axis(a.window, c.rank(0) - 3)];
+  const Dim row = columns * need.bytes_per_pixel + need.bytes_per_row;
+  kernels::ConvShape pointwise;
+  pointwise.in_c = plan.in_c, pointwise.groups = plan.groups;
+  choice.working_at = c.scratch(min(Dim(need.limit_bytes), rows * row + need.base_bytes) * c.threads +
+                                kernels::conv_product_scratch_bytes<T>(pointwise, c.threads));
 }
 
 }  // namespace
@@ -142,7 +154,7 @@ const void* select_conv_transpose(SelectContext& c) {
   choice->channels_last = a.window.channels_last;
   if (is_fast(a, c.type(1), w->size() - 2)) {
     choice->kernel = TransposeKernel::kPhases;
-    select_phases(c, *w, *choice);
+    visit_float(c.type(1), [&](auto tag) { select_phases<typename decltype(tag)::type>(c, *w, *choice); });
   }
   if (!c.is_concrete()) return choice;
   Window window = make_window(a.window, *constant_dims(c.input(0)), *constant_dims(c.output(0)),
@@ -158,7 +170,9 @@ const void* select_conv_transpose(SelectContext& c) {
 }
 
 void pack_conv_transpose(const PackContext& c) {
-  pack_phases(c.choice<TransposeChoice>().plan, c.raw.data, c.destination);
+  visit_float(c.raw.type, [&](auto tag) {
+    pack_phases<typename decltype(tag)::type>(c.choice<TransposeChoice>().plan, c.raw.data, c.destination);
+  });
 }
 
 }  // namespace plimsoll

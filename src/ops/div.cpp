@@ -29,15 +29,10 @@ T divide_integers(T a, T b) {
 }
 
 void run(const RunContext& c) {
-  if (c.inputs[0].type == ElementType::kFloat) return run_binary_f32(c, kernels::BinaryKind::kDiv);
-  visit_numeric(c.inputs[0].type, [&](auto tag) {
+  if (is_float(c.inputs[0].type)) return run_float_binary(c, kernels::BinaryKind::kDiv);
+  visit_integer(c.inputs[0].type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    run_binary<T, T>(c, [](auto a, auto b) {
-      if constexpr (std::is_integral_v<T>)
-        return divide_integers<T>(a, b);
-      else
-        return a / b;
-    });
+    run_binary<T, T>(c, [](auto a, auto b) { return divide_integers<T>(a, b); });
   });
 }
 

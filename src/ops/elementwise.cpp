@@ -43,13 +43,13 @@ namespace {
 
 template <typename Half>
 void unary_half(const kernels::Unary& f, const Half* x, Half* y, int64_t count) {
-  constexpr int64_t kBuffer = 512;
+  constexpr int64_t kBuffer = 1024;
   float buffer[kBuffer];
   for (int64_t start = 0; start < count; start += kBuffer) {
     const int64_t n = std::min(kBuffer, count - start);
-    for (int64_t i = 0; i < n; ++i) buffer[i] = static_cast<float>(x[start + i]);
+    kernels::widen(x + start, buffer, n);
     kernels::unary_f32(f, buffer, buffer, n);
-    for (int64_t i = 0; i < n; ++i) y[start + i] = Half(buffer[i]);
+    kernels::narrow(buffer, y + start, n);
   }
 }
 
@@ -177,12 +177,14 @@ kernels::Broadcast broadcast_of(const RunContext& c) {
   return {c.outputs[0].dims, {c.inputs[0].dims, std::span<const int64_t>(b, rank)}};
 }
 
-void run_binary_f32(const RunContext& c, kernels::BinaryKind kind) {
-  const float* a = c.inputs[0].as<float>();
-  const float* b = c.inputs[1].as<float>();
-  float* y = c.outputs[0].as<float>();
-  broadcast_of(c).for_each(
-      c.threads, [&](const kernels::BroadcastBlock& block) { kernels::binary_f32(kind, block, a, b, y); });
+void run_float_binary(const RunContext& c, kernels::BinaryKind kind) {
+  const kernels::Broadcast plan = broadcast_of(c);
+  visit_float(c.inputs[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    plan.for_each(c.threads, [&](const kernels::BroadcastBlock& block) {
+      kernels::binary(kind, block, c.inputs[0].as<T>(), c.inputs[1].as<T>(), c.outputs[0].as<T>());
+    });
+  });
 }
 
 // ---- value propagation ------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 
 #include "graph/op_def.h"
 #include "kernels/binary.h"
+#include "kernels/storage.h"
 #include "kernels/unary.h"
 #include "ops/layout.h"
 #include "ops/region.h"
@@ -24,6 +25,15 @@ using ComputeType = std::conditional_t<std::is_same_v<T, Float16> || std::is_sam
 template <typename T>
 ComputeType<T> load_element(T value) {
   return static_cast<ComputeType<T>>(value);
+}
+
+// Float16 without branches, so that loops over it become vectors; the results are those of its conversions.
+// Exponent and fraction, moved to where a float has them, are the number times 2^-112.
+inline float load_element(Float16 value) {
+  const uint32_t sign = static_cast<uint32_t>(value.bits & 0x8000) << 16;
+  const uint32_t shifted = static_cast<uint32_t>(value.bits & 0x7fff) << 13;
+  const uint32_t finite = std::bit_cast<uint32_t>(std::bit_cast<float>(shifted) * 0x1p112f);
+  return std::bit_cast<float>((shifted >= 0x0f800000 ? shifted | 0x7f800000 : finite) | sign);
 }
 
 // Where integers wrap: an unsigned type that does not promote to a signed one.
@@ -139,7 +149,23 @@ bool fits(Dim value, ElementType type);
 int known_equal(Dim a, Dim b);
 
 kernels::Broadcast broadcast_of(const RunContext& c);
-void run_binary_f32(const RunContext& c, kernels::BinaryKind kind);
+// Any float type.
+void run_float_binary(const RunContext& c, kernels::BinaryKind kind);
+
+// A row of 16-bit operands, widened in blocks; a stride of 0 repeats an operand.
+template <typename Half, typename Y, typename F>
+void half_row(const Half* a, int64_t a_stride, const Half* b, int64_t b_stride, Y* y, int64_t count, F f) {
+  constexpr int64_t kBlock = 512;
+  float wide_a[kBlock], wide_b[kBlock];
+  std::fill(wide_a, wide_a + kBlock, load_element(*a));
+  std::fill(wide_b, wide_b + kBlock, load_element(*b));
+  for (int64_t start = 0; start < count; start += kBlock) {
+    const int64_t size = std::min(kBlock, count - start);
+    if (a_stride != 0) kernels::widen(a + start, wide_a, size);
+    if (b_stride != 0) kernels::widen(b + start, wide_b, size);
+    for (int64_t i = 0; i < size; ++i) y[start + i] = static_cast<Y>(f(wide_a[i], wide_b[i]));
+  }
+}
 
 template <typename A, typename B, typename Y, typename F>
 void broadcast_loop(const kernels::Broadcast& plan, int threads, const A* a, const B* b, Y* y, F f) {
@@ -148,9 +174,13 @@ void broadcast_loop(const kernels::Broadcast& plan, int threads, const A* a, con
       const A* row_a = a + s.offset[0] + r * s.row_stride[0];
       const B* row_b = b + s.offset[1] + r * s.row_stride[1];
       Y* row_y = y + s.output + r * s.output_row;
-      for (int64_t i = 0; i < s.cols; ++i)
-        row_y[i] = static_cast<Y>(
-            f(load_element(row_a[i * s.col_stride[0]]), load_element(row_b[i * s.col_stride[1]])));
+      if constexpr (kernels::kIsHalf<A> && std::is_same_v<A, B> && !kernels::kIsHalf<Y>) {
+        half_row(row_a, s.col_stride[0], row_b, s.col_stride[1], row_y, s.cols, f);
+      } else {
+        for (int64_t i = 0; i < s.cols; ++i)
+          row_y[i] = static_cast<Y>(
+              f(load_element(row_a[i * s.col_stride[0]]), load_element(row_b[i * s.col_stride[1]])));
+      }
     }
   });
 }

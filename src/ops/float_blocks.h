@@ -4,23 +4,20 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/storage.h"
 #include "tensor/tensor.h"
 
 namespace plimsoll {
 
 // What a float type computes in.
 template <typename T>
-using WideType = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
-// Float16 goes through loops that the compiler vectorizes; the results are those of its conversions.
-void widen_half(const Float16* from, float* to, int64_t count);
-void narrow_half(const float* from, Float16* to, int64_t count);
+using WideType = kernels::LaneOf<T>;
 
 template <typename T, typename W>
 void widen(const T* from, W* to, int64_t count) {
-  if constexpr (std::is_same_v<T, Float16> && std::is_same_v<W, float>) {
-    widen_half(from, to, count);
-  } else if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
+  if constexpr (kernels::kIsHalf<T> && std::is_same_v<W, float>) {
+    kernels::widen(from, to, count);
+  } else if constexpr (kernels::kIsHalf<T>) {
     for (int64_t i = 0; i < count; ++i) to[i] = static_cast<W>(static_cast<float>(from[i]));
   } else {
     for (int64_t i = 0; i < count; ++i) to[i] = static_cast<W>(from[i]);
@@ -29,9 +26,9 @@ void widen(const T* from, W* to, int64_t count) {
 
 template <typename W, typename T>
 void narrow(const W* from, T* to, int64_t count) {
-  if constexpr (std::is_same_v<T, Float16> && std::is_same_v<W, float>) {
-    narrow_half(from, to, count);
-  } else if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
+  if constexpr (kernels::kIsHalf<T> && std::is_same_v<W, float>) {
+    kernels::narrow(from, to, count);
+  } else if constexpr (kernels::kIsHalf<T>) {
     for (int64_t i = 0; i < count; ++i) to[i] = T(static_cast<float>(from[i]));
   } else {
     for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(from[i]);

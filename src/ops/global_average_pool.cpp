@@ -7,11 +7,11 @@ namespace {
 void run(const RunContext& c) {
   const GlobalPool p = global_pool(c);
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
-  if (x.type == ElementType::kFloat && p.channels_last)
-    return kernels::global_average_pool(p.batch, p.pixels, p.channels, x.as<float>(), y.as<float>(),
-                                        c.threads);
   visit_float(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if (p.channels_last)
+      return kernels::average_pool(kernels::whole_image(p.batch, p.pixels, p.channels), false, x.as<T>(),
+                                   y.as<T>(), c.threads);
     using A = PoolAccumulator<T>;
     reduce_channels<T, A>(
         p, 0, x.as<T>(), y.as<T>(), c.threads, [](A a, A b) { return a + b; },

@@ -9,10 +9,11 @@ namespace {
 void run(const RunContext& c) {
   const GlobalPool p = global_pool(c);
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
-  if (x.type == ElementType::kFloat && p.channels_last)
-    return kernels::global_max_pool(p.batch, p.pixels, p.channels, x.as<float>(), y.as<float>(), c.threads);
   visit_float(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if (p.channels_last)
+      return kernels::max_pool(kernels::whole_image(p.batch, p.pixels, p.channels), x.as<T>(), y.as<T>(),
+                               c.threads);
     using A = PoolAccumulator<T>;
     reduce_channels<T, A>(
         p, std::numeric_limits<A>::lowest(), x.as<T>(), y.as<T>(), c.threads,

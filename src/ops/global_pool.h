@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/parallel.h"
+#include "ops/elementwise.h"
 #include "ops/pool_common.h"
 
 namespace plimsoll {
@@ -30,9 +31,10 @@ void reduce_channels(const GlobalPool& p, A start, const T* x, T* y, int threads
     A chains[4] = {start, start, start, start};
     int64_t k = 0;
     for (; k + 4 <= p.pixels; k += 4) {
-      for (int j = 0; j < 4; ++j) chains[j] = join(chains[j], static_cast<A>(from[(k + j) * step]));
+      for (int j = 0; j < 4; ++j)
+        chains[j] = join(chains[j], static_cast<A>(load_element(from[(k + j) * step])));
     }
-    for (; k < p.pixels; ++k) chains[0] = join(chains[0], static_cast<A>(from[k * step]));
+    for (; k < p.pixels; ++k) chains[0] = join(chains[0], static_cast<A>(load_element(from[k * step])));
     y[i] = static_cast<T>(finish(join(join(chains[0], chains[1]), join(chains[2], chains[3]))));
   });
 }

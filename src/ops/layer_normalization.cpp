@@ -1,7 +1,8 @@
-#include <cmath>
+#include <algorithm>
 
 #include "kernels/normalize.h"
 #include "ops/elementwise.h"
+#include "ops/float_blocks.h"
 
 namespace plimsoll {
 namespace {
@@ -51,66 +52,120 @@ void alias(AliasContext& c) {
   c.overwrite(0);  // a row is read whole before it is written
 }
 
-struct Rows {
-  int64_t rows = 1, cols = 1;
-  float* mean = nullptr;
-  float* inverse = nullptr;
+constexpr int64_t kTaskElements = 8192;
+
+template <typename T>
+bool must_copy(const NodeContext& c, size_t parameter, Dim cols) {
+  return c.has_input(parameter) && (kernels::kIsHalf<T> || !(product(c.dims(parameter)) == cols));
+}
+
+// Scale and bias with an element per column, in what is computed in, where they do not come so; and of 16
+// bits the rows of a task for each thread.
+struct LayerNormChoice {
+  bool copies[2] = {false, false};  // of scale and bias
+  int64_t copy_at[2] = {0, 0};
+  int64_t rows_at = 0;
 };
 
 template <typename T>
-void normalize_row(const RunContext& c, const Rows& s, int64_t row) {
-  const T* x = c.inputs[0].as<T>() + row * s.cols;
-  T* y = c.outputs[0].as<T>() + row * s.cols;
-  const auto at = [](const T* p, int64_t i) { return static_cast<double>(load_element(p[i])); };
-  double sum = 0, squares = 0;
-  for (int64_t i = 0; i < s.cols; ++i) sum += at(x, i);
-  const double mean = sum / static_cast<double>(s.cols);
-  for (int64_t i = 0; i < s.cols; ++i) squares += (at(x, i) - mean) * (at(x, i) - mean);
-  const double inverse =
-      1 / std::sqrt(squares / static_cast<double>(s.cols) + c.attrs<LayerNormAttrs>().epsilon);
-  if (s.mean != nullptr) s.mean[row] = static_cast<float>(mean);
-  if (s.inverse != nullptr) s.inverse[row] = static_cast<float>(inverse);
-  const TensorView none;
-  const TensorView& bias = c.has_input(2) ? c.inputs[2] : none;
-  const int64_t scale_step = c.inputs[1].elements() == 1 ? 0 : 1;
-  const int64_t bias_step = bias && bias.elements() != 1 ? 1 : 0;
-  for (int64_t i = 0; i < s.cols; ++i) {
-    const double shift = bias ? at(bias.as<T>(), i * bias_step) : 0;
-    const double value = (at(x, i) - mean) * inverse * at(c.inputs[1].as<T>(), i * scale_step) + shift;
-    y[i] = T(static_cast<ComputeType<T>>(value));
+void select_copies(SelectContext& c, Dim cols, LayerNormChoice& choice) {
+  const Dim bytes = cols * Dim(int64_t{sizeof(kernels::LaneOf<T>)});
+  for (size_t i = 0; i < 2; ++i) {
+    choice.copies[i] = c.has_input(1 + i) && must_copy<T>(c, 1 + i, cols);
+    if (choice.copies[i]) choice.copy_at[i] = c.scratch(bytes);
   }
+  if (kernels::kIsHalf<T>)
+    choice.rows_at = c.scratch((cols + kTaskElements) * Dim(int64_t{sizeof(float)} * c.threads));
 }
 
-void normalize_f32(const RunContext& c, const Rows& s, int64_t start, int64_t count) {
-  const auto moment = [&](float* base) { return base == nullptr ? nullptr : base + start; };
-  const float* bias = c.has_input(2) ? c.inputs[2].as<float>() : nullptr;
-  kernels::layer_norm_f32(c.inputs[0].as<float>() + start * s.cols, c.inputs[1].as<float>(), bias,
-                          c.outputs[0].as<float>() + start * s.cols, count, s.cols,
-                          c.attrs<LayerNormAttrs>().epsilon, moment(s.mean), moment(s.inverse));
+const void* select(SelectContext& c) {
+  auto* choice = c.make<LayerNormChoice>();
+  if (!c.ranked(0) || !c.ranked(1) || (c.has_input(2) && !c.ranked(2))) return choice;
+  const int64_t axis = c.attrs<LayerNormAttrs>().axis;
+  const auto first = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(c.rank(0)) : axis);
+  const Dim cols = product(c.dims(0).subspan(first));
+  visit_float(c.type(0), [&](auto tag) { select_copies<typename decltype(tag)::type>(c, cols, *choice); });
+  return choice;
 }
+
+void layer_norm(const float* x, const float* scale, const float* bias, float* y, int64_t rows, int64_t cols,
+                float epsilon, float* mean, float* inverse) {
+  kernels::layer_norm_f32(x, scale, bias, y, rows, cols, epsilon, mean, inverse);
+}
+void layer_norm(const double* x, const double* scale, const double* bias, double* y, int64_t rows,
+                int64_t cols, float epsilon, float* mean, float* inverse) {
+  kernels::layer_norm_f64(x, scale, bias, y, rows, cols, epsilon, mean, inverse);
+}
+
+template <typename T>
+class LayerNorm {
+ public:
+  using W = kernels::LaneOf<T>;
+  LayerNorm(const RunContext& c, int64_t rows, int64_t cols)
+      : c_(c), choice_(c.choice<LayerNormChoice>()), rows_(rows), cols_(cols) {
+    scale_ = parameter(0);
+    bias_ = parameter(1);
+  }
+
+  void run() const {
+    const int64_t rows = std::max<int64_t>(1, kTaskElements / std::max<int64_t>(1, cols_));
+    const int64_t tasks = (rows_ + rows - 1) / rows;
+    const int threads = rows_ * cols_ < 2 * kTaskElements ? 1 : c_.threads;
+    const int64_t workers = std::min<int64_t>(threads, tasks);
+    kernels::parallel_for(threads, workers, [&](int64_t worker) {
+      for (int64_t task = tasks * worker / workers; task < tasks * (worker + 1) / workers; ++task)
+        normalize(task * rows, std::min(rows, rows_ - task * rows), worker);
+    });
+  }
+
+ private:
+  const W* parameter(size_t i) const {
+    if (!c_.has_input(1 + i)) return nullptr;
+    const TensorView& view = c_.inputs[1 + i];
+    if (choice_.copies[i]) {
+      W* to = c_.scratch_as<W>(choice_.copy_at[i]);
+      widen(view.as<T>(), to, view.elements());
+      if (view.elements() == 1) std::fill(to + 1, to + cols_, to[0]);
+      return to;
+    }
+    if constexpr (!kernels::kIsHalf<T>) return view.as<T>();
+    return nullptr;
+  }
+
+  void normalize(int64_t start, int64_t count, int64_t worker) const {
+    const T* x = c_.inputs[0].as<T>() + start * cols_;
+    T* y = c_.outputs[0].as<T>() + start * cols_;
+    const auto moment = [&](size_t i) {
+      return c_.has_output(i) ? c_.outputs[i].template as<float>() + start : nullptr;
+    };
+    const float epsilon = c_.attrs<LayerNormAttrs>().epsilon;
+    if constexpr (kernels::kIsHalf<T>) {
+      float* wide = c_.scratch_as<float>(choice_.rows_at) + worker * (cols_ + kTaskElements);
+      kernels::widen(x, wide, count * cols_);
+      layer_norm(wide, scale_, bias_, wide, count, cols_, epsilon, moment(1), moment(2));
+      kernels::narrow(wide, y, count * cols_);
+    } else {
+      layer_norm(x, scale_, bias_, y, count, cols_, epsilon, moment(1), moment(2));
+    }
+  }
+
+  const RunContext& c_;
+  const LayerNormChoice& choice_;
+  int64_t rows_, cols_;
+  const W* scale_ = nullptr;
+  const W* bias_ = nullptr;
+};
 
 void run(const RunContext& c) {
-  constexpr int64_t kTaskElements = 8192;
   const std::span<const int64_t> dims = c.inputs[0].dims;
   const int64_t rank = static_cast<int64_t>(dims.size());
   const int64_t axis = c.attrs<LayerNormAttrs>().axis;
-  Rows s;
+  int64_t rows = 1, cols = 1;
   for (int64_t i = 0; i < rank; ++i)
-    (i < (axis < 0 ? axis + rank : axis) ? s.rows : s.cols) *= dims[static_cast<size_t>(i)];
-  if (c.has_output(1)) s.mean = c.outputs[1].as<float>();
-  if (c.has_output(2)) s.inverse = c.outputs[2].as<float>();
-  const bool whole =
-      c.inputs[1].elements() == s.cols && (!c.has_input(2) || c.inputs[2].elements() == s.cols);
-  const int64_t rows = std::max<int64_t>(1, kTaskElements / std::max<int64_t>(1, s.cols));
-  const int threads = s.rows * s.cols < 2 * kTaskElements ? 1 : c.threads;
-  kernels::parallel_for(threads, (s.rows + rows - 1) / rows, [&](int64_t task) {
-    const int64_t start = task * rows;
-    const int64_t count = std::min(rows, s.rows - start);
-    if (c.inputs[0].type == ElementType::kFloat && whole) return normalize_f32(c, s, start, count);
-    visit_float(c.inputs[0].type, [&](auto tag) {
-      for (int64_t r = 0; r < count; ++r) normalize_row<typename decltype(tag)::type>(c, s, start + r);
-    });
-  });
+    (i < (axis < 0 ? axis + rank : axis) ? rows : cols) *= dims[static_cast<size_t>(i)];
+  if (rows == 0) return;
+  visit_float(c.inputs[0].type,
+              [&](auto tag) { LayerNorm<typename decltype(tag)::type>(c, rows, cols).run(); });
 }
 
 Cost cost(const NodeContext& c) {
@@ -132,6 +187,7 @@ extern const OpDef op_layer_normalization = {
     .attrs = attrs,
     .infer = infer,
     .alias = alias,
+    .select = select,
     .run = run,
     .cost = cost,
     .region = region,

@@ -48,14 +48,14 @@ void layout_broadcasting(LayoutContext& c) {
 }
 
 void layout_windowed(LayoutContext& c) {
-  if (c.type(0) != ElementType::kFloat || is_channels_last(c)) return;
+  if (!is_float(c.type(0)) || is_channels_last(c)) return;
   if (c.is_used(1)) return;  // indices count in ONNX's order
   c.moved({0});
   set_channels_last(c);
 }
 
 void layout_global_pool(LayoutContext& c) {
-  if (c.type(0) != ElementType::kFloat || is_channels_last(c)) return;
+  if (!is_float(c.type(0)) || is_channels_last(c)) return;
   c.either({0});
   set_channels_last(c);
 }

@@ -14,6 +14,7 @@ extern const OpDef op_log_softmax = {
     .attrs = softmax_attrs,
     .infer = infer_softmax,
     .alias = alias_softmax,
+    .select = select_softmax,
     .run = run,
     .cost = cost_softmax,
     .layout = layout_softmax,

@@ -28,8 +28,8 @@ struct MatMulGeometry {
 };
 
 enum class MatMulKernel : uint8_t {
-  kReference,  // any type, by the definition
-  kGemm,       // f32
+  kReference,  // integers, by the definition
+  kGemm,       // floats
 };
 
 struct MatMulChoice {

@@ -1,6 +1,5 @@
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
-#include "ops/activation_attr.h"
 #include "ops/matmul_common.h"
 
 namespace plimsoll {
@@ -30,20 +29,21 @@ BiasStrides bias_strides(const TensorView& bias) {
   return {rows == 1 ? 0 : cols, cols == 1 ? 0 : 1};
 }
 
-void run_float(const RunContext& c, const MatMulAttrs& attrs, const MatMulChoice& choice) {
+template <typename T>
+void run_gemm(const RunContext& c, const MatMulAttrs& attrs, const MatMulChoice& choice) {
   const MatMulGeometry& g = choice.geometry;
   const TensorView& b = c.inputs[kMatMulB];
-  kernels::GemmEpilogue epilogue;
+  kernels::GemmEpilogue<T> epilogue;
   epilogue.alpha = attrs.alpha;
   epilogue.activation = attrs.activation;
-  const float* addend = c.has_input(kMatMulAddend) ? c.inputs[kMatMulAddend].as<float>() : nullptr;
+  const T* addend = c.has_input(kMatMulAddend) ? c.inputs[kMatMulAddend].as<T>() : nullptr;
   if (c.has_input(kMatMulBias)) {
-    const float* bias = c.inputs[kMatMulBias].as<float>();
+    const T* bias = c.inputs[kMatMulBias].as<T>();
     const BiasStrides strides = bias_strides(c.inputs[kMatMulBias]);
     if (strides.row == 0 && (strides.col == 1 || g.n == 1) && attrs.beta == 1) {
       epilogue.bias = bias;
     } else {
-      float* y = c.outputs[0].as<float>();
+      T* y = c.outputs[0].as<T>();
       for (int64_t i = 0; i < g.m; ++i) {
         for (int64_t j = 0; j < g.n; ++j) y[i * g.y_row + j] = bias[i * strides.row + j * strides.col];
       }
@@ -53,15 +53,15 @@ void run_float(const RunContext& c, const MatMulAttrs& attrs, const MatMulChoice
   }
   auto one = [&](int64_t batch, std::byte* scratch, int threads) {
     const Offsets at = offsets_of(g, batch);
-    kernels::GemmEpilogue own = epilogue;
+    kernels::GemmEpilogue<T> own = epilogue;
     if (addend != nullptr) own.addend = addend + at.y, own.addend_stride = g.y_row;
     const kernels::GemmShape shape{g.m, g.k, g.n};
-    const kernels::GemmLeft left{c.inputs[kMatMulA].as<float>() + at.a, g.a_row, g.a_col};
-    const kernels::GemmOutput out{c.outputs[0].as<float>() + at.y, g.y_row};
+    const kernels::GemmLeft<T> left{c.inputs[kMatMulA].as<T>() + at.a, g.a_row, g.a_col};
+    const kernels::GemmOutput<T> out{c.outputs[0].as<T>() + at.y, g.y_row};
     if (choice.packed) {
-      kernels::gemm_packed(shape, left, b.data, out, own, scratch, threads);
+      kernels::gemm_packed_as<T>(shape, left, b.data, out, own, scratch, threads);
     } else {
-      kernels::gemm(shape, left, {b.as<float>() + at.b, g.b_row, g.b_col}, out, own, scratch, threads);
+      kernels::gemm_as<T>(shape, left, {b.as<T>() + at.b, g.b_row, g.b_col}, out, own, scratch, threads);
     }
   };
   if (choice.tasks == 1) {
@@ -74,19 +74,9 @@ void run_float(const RunContext& c, const MatMulAttrs& attrs, const MatMulChoice
   });
 }
 
-// Any other type: sums in double, or in the integer itself with wrap-around.
+// Integers wrap around.
 template <typename T>
 void run_reference(const RunContext& c, const MatMulAttrs& attrs, const MatMulGeometry& g) {
-  using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
-  auto widen = [](T x) {
-    if constexpr (std::is_integral_v<T>) return static_cast<Wide>(x);
-    if constexpr (std::is_same_v<T, double>) return x;
-    if constexpr (!std::is_arithmetic_v<T>) return static_cast<Wide>(static_cast<float>(x));
-  };
-  auto narrow = [](double x) {
-    if constexpr (std::is_arithmetic_v<T>) return static_cast<T>(x);
-    if constexpr (!std::is_arithmetic_v<T>) return T(static_cast<float>(x));
-  };
   for (int64_t batch = 0; batch < g.batches; ++batch) {
     const Offsets at = offsets_of(g, batch);
     const T* a = c.inputs[kMatMulA].as<T>() + at.a;
@@ -94,33 +84,18 @@ void run_reference(const RunContext& c, const MatMulAttrs& attrs, const MatMulGe
     T* y = c.outputs[0].as<T>() + at.y;
     for (int64_t i = 0; i < g.m; ++i) {
       for (int64_t j = 0; j < g.n; ++j) {
-        Wide sum = 0;
+        uint64_t sum = 0;
         for (int64_t k = 0; k < g.k; ++k)
-          sum += widen(a[i * g.a_row + k * g.a_col]) * widen(b[k * g.b_row + j * g.b_col]);
+          sum += static_cast<uint64_t>(a[i * g.a_row + k * g.a_col]) *
+                 static_cast<uint64_t>(b[k * g.b_row + j * g.b_col]);
         const int64_t index = i * g.y_row + j;
-        if constexpr (std::is_integral_v<T>) {
-          if (c.has_input(kMatMulBias)) {
-            const BiasStrides strides = bias_strides(c.inputs[kMatMulBias]);
-            const T bias = c.inputs[kMatMulBias].as<T>()[i * strides.row + j * strides.col];
-            y[index] =
-                static_cast<T>(static_cast<double>(attrs.alpha) * static_cast<double>(static_cast<T>(sum)) +
-                               static_cast<double>(attrs.beta) * static_cast<double>(bias));
-          } else {
-            y[index] = attrs.alpha == 1 ? static_cast<T>(sum)
-                                        : static_cast<T>(static_cast<double>(attrs.alpha) *
-                                                         static_cast<double>(static_cast<T>(sum)));
-          }
+        const double product = static_cast<double>(attrs.alpha) * static_cast<double>(static_cast<T>(sum));
+        if (c.has_input(kMatMulBias)) {
+          const BiasStrides strides = bias_strides(c.inputs[kMatMulBias]);
+          const T bias = c.inputs[kMatMulBias].as<T>()[i * strides.row + j * strides.col];
+          y[index] = static_cast<T>(product + static_cast<double>(attrs.beta) * static_cast<double>(bias));
         } else {
-          double value = static_cast<double>(sum) * static_cast<double>(attrs.alpha);
-          if (c.has_input(kMatMulBias)) {
-            const BiasStrides strides = bias_strides(c.inputs[kMatMulBias]);
-            value += static_cast<double>(attrs.beta) *
-                     widen(c.inputs[kMatMulBias].as<T>()[i * strides.row + j * strides.col]);
-          }
-          if (c.has_input(kMatMulAddend)) value += widen(c.inputs[kMatMulAddend].as<T>()[at.y + index]);
-          if (attrs.activation.kind != kernels::ActivationKind::kNone)
-            value = static_cast<double>(apply_activation(attrs.activation, static_cast<float>(value)));
-          y[index] = narrow(value);
+          y[index] = attrs.alpha == 1 ? static_cast<T>(sum) : static_cast<T>(product);
         }
       }
     }
@@ -133,22 +108,14 @@ void run_matmul(const RunContext& c) {
   const auto& attrs = c.attrs<MatMulAttrs>();
   const auto& choice = c.choice<MatMulChoice>();
   if (c.outputs[0].elements() == 0) return;
-  if (choice.kernel == MatMulKernel::kGemm) return run_float(c, attrs, choice);
-  switch (c.inputs[kMatMulA].type) {
-    case ElementType::kDouble:
-      return run_reference<double>(c, attrs, choice.geometry);
-    case ElementType::kFloat16:
-      return run_reference<Float16>(c, attrs, choice.geometry);
-    case ElementType::kBFloat16:
-      return run_reference<BFloat16>(c, attrs, choice.geometry);
-    case ElementType::kInt32:
-      return run_reference<int32_t>(c, attrs, choice.geometry);
-    case ElementType::kUint32:
-      return run_reference<uint32_t>(c, attrs, choice.geometry);
-    case ElementType::kUint64:
-      return run_reference<uint64_t>(c, attrs, choice.geometry);
-    default:
-      return run_reference<int64_t>(c, attrs, choice.geometry);
+  const ElementType type = c.inputs[kMatMulA].type;
+  if (choice.kernel == MatMulKernel::kGemm) {
+    visit_float(type, [&](auto tag) { run_gemm<typename decltype(tag)::type>(c, attrs, choice); });
+  } else {
+    visit_integer(type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (sizeof(T) >= 4) run_reference<T>(c, attrs, choice.geometry);
+    });
   }
 }
 

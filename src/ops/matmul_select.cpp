@@ -18,20 +18,23 @@ Matrix matrix_of(const NodeContext& c) {
   return is_swapped(c.attrs<MatMulAttrs>()) ? Matrix{cols, rows, 1, cols} : Matrix{rows, cols, cols, 1};
 }
 
+template <typename T>
 bool ask_for_packed(const SelectContext& c) {
   if (!c.input(kMatMulB).is_concrete() || c.rank(kMatMulB) != 2) return false;
   const Matrix b = matrix_of(c);
-  const PackFormat format{"gemm_b", {kernels::packed_b_format(), is_swapped(c.attrs<MatMulAttrs>())}};
-  return c.pack(kMatMulB, format, static_cast<int64_t>(kernels::packed_b_bytes(b.k, b.n)));
+  const PackFormat format{"gemm_b", {kernels::packed_b_format<T>(), is_swapped(c.attrs<MatMulAttrs>())}};
+  return c.pack(kMatMulB, format, static_cast<int64_t>(kernels::packed_b_bytes<T>(b.k, b.n)));
 }
 
 // B as every thread packs it; a bound while its dimensions are not known.
+template <typename T>
 Dim packing_bytes(const SelectContext& c) {
   if (!c.ranked(kMatMulB)) return 0;
   const auto& attrs = c.attrs<MatMulAttrs>();
   const std::vector<Dim> b = seen_dims(c.dims(kMatMulB), attrs.perm_b, attrs.trans_b, false);
-  const Dim panel = kernels::packed_b_format(), columns = ceil_div(b.back(), panel) * panel;
-  return Dim(c.threads) * ceil_div(b[b.size() - 2] * columns, Dim(16)) * Dim(64);
+  const Dim panel = kernels::packed_b_format<T>(), columns = ceil_div(b.back(), panel) * panel;
+  constexpr int64_t kPerLine = 64 / sizeof(T);
+  return Dim(c.threads) * ceil_div(b[b.size() - 2] * columns, Dim(kPerLine)) * Dim(64);
 }
 
 // The columns of A, as the product sees it, do not lie side by side: blocks of its rows are copied.
@@ -40,22 +43,38 @@ bool is_strided(const MatMulAttrs& a, size_t rank) {
   return a.trans_a || moved;
 }
 
-// What the threads copy of A; a bound while its dimensions are not known.
+// What the threads copy of A, widened; a bound while its dimensions are not known.
+template <typename T>
 Dim copying_bytes(const SelectContext& c) {
   const auto& attrs = c.attrs<MatMulAttrs>();
-  if (!c.ranked(kMatMulA) || !is_strided(attrs, c.rank(kMatMulA))) return 0;
+  if (!c.ranked(kMatMulA)) return 0;
+  if (!kernels::kIsHalf<T> && !is_strided(attrs, c.rank(kMatMulA))) return 0;
   const std::vector<Dim> a = seen_dims(c.dims(kMatMulA), attrs.perm_a, attrs.trans_a, true);
   const Dim k = a.back(), rows = product(std::span<const Dim>(a).first(a.size() - 1));
-  const Dim all = (rows + c.threads) * (k + 31) * c.threads * Dim(4);
+  const Dim all = (rows + c.threads) * (k + 31) * c.threads * Dim(int64_t{sizeof(kernels::LaneOf<T>)});
   if (!k.is_constant()) return all;
-  return min(all, Dim(static_cast<int64_t>(kernels::gemm_most_scratch_bytes(k.value(), c.threads))));
+  return min(all, Dim(static_cast<int64_t>(kernels::gemm_most_scratch_bytes<T>(k.value(), c.threads))));
 }
 
+template <typename T>
 int64_t product_scratch(const MatMulGeometry& g, bool packed, int threads) {
   const kernels::GemmShape shape{g.m, g.k, g.n};
-  const size_t bytes = packed ? kernels::gemm_scratch_bytes(shape, g.a_row, g.a_col, threads)
-                              : kernels::gemm_dynamic_scratch_bytes(shape, g.a_row, g.a_col, threads);
+  const size_t bytes = packed ? kernels::gemm_scratch_bytes<T>(shape, g.a_row, g.a_col, threads)
+                              : kernels::gemm_dynamic_scratch_bytes<T>(shape, g.a_row, g.a_col, threads);
   return round_up(static_cast<int64_t>(bytes), SelectContext::kScratchAlignment);
+}
+
+template <typename T>
+void select_gemm(SelectContext& c, bool concrete, MatMulChoice& choice) {
+  choice.packed = ask_for_packed<T>(c);
+  if (!concrete) {
+    c.scratch(choice.packed ? copying_bytes<T>(c) : packing_bytes<T>(c) + copying_bytes<T>(c));
+    return;
+  }
+  const MatMulGeometry& g = choice.geometry;
+  choice.tasks = c.threads > 1 && g.batches >= c.threads ? c.threads : 1;
+  choice.task_scratch = product_scratch<T>(g, choice.packed, choice.tasks > 1 ? 1 : c.threads);
+  c.scratch(checked_mul(choice.task_scratch, choice.tasks));
 }
 
 }  // namespace
@@ -64,23 +83,19 @@ const void* select_matmul(SelectContext& c) {
   auto* choice = c.make<MatMulChoice>();
   const bool concrete = c.input(kMatMulA).is_concrete() && c.input(kMatMulB).is_concrete();
   if (concrete) choice->geometry = make_geometry(c);
-  if (c.type(kMatMulA) != ElementType::kFloat) return choice;
+  if (!is_float(c.type(kMatMulA))) return choice;
   choice->kernel = MatMulKernel::kGemm;
-  choice->packed = ask_for_packed(c);
-  if (!concrete) {
-    c.scratch(choice->packed ? copying_bytes(c) : packing_bytes(c) + copying_bytes(c));
-    return choice;
-  }
-  const MatMulGeometry& g = choice->geometry;
-  choice->tasks = c.threads > 1 && g.batches >= c.threads ? c.threads : 1;
-  choice->task_scratch = product_scratch(g, choice->packed, choice->tasks > 1 ? 1 : c.threads);
-  c.scratch(checked_mul(choice->task_scratch, choice->tasks));
+  visit_float(c.type(kMatMulA),
+              [&](auto tag) { select_gemm<typename decltype(tag)::type>(c, concrete, *choice); });
   return choice;
 }
 
 void pack_matmul(const PackContext& c) {
   const Matrix b = matrix_of(c);
-  kernels::pack_b(b.k, b.n, {c.raw.data, b.row_stride, b.col_stride}, c.destination);
+  visit_float(c.raw.type, [&](auto tag) {
+    kernels::pack_b<typename decltype(tag)::type>(b.k, b.n, {c.raw.data, b.row_stride, b.col_stride},
+                                                  c.destination);
+  });
 }
 
 }  // namespace plimsoll

@@ -60,7 +60,10 @@ void run(const RunContext& c) {
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
   int64_t* indices = c.has_output(1) ? c.outputs[1].as<int64_t>() : nullptr;
   if (indices == nullptr && is_plane_pool(x, w))
-    return kernels::max_pool(plane_shape(w), x.as<float>(), y.as<float>(), c.threads);
+    return visit_float(x.type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      kernels::max_pool(plane_shape(w), x.as<T>(), y.as<T>(), c.threads);
+    });
   const auto any = [&](auto tag) {
     using T = typename decltype(tag)::type;
     max_pool_any<T>(w, c.attrs<PoolAttrs>().column_major, x.as<T>(), y.as<T>(), indices);

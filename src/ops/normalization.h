@@ -5,6 +5,7 @@
 
 #include "graph/op_def.h"
 #include "kernels/normalize.h"
+#include "kernels/reduce.h"
 #include "ops/float_blocks.h"
 
 namespace plimsoll {
@@ -26,10 +27,10 @@ inline void read_stash_type(AttrContext& c) {
     c.reject("attribute 'stash_type': expected a float type, found {}", type);
 }
 
-// Calls f(block of doubles, position, size) over a run of any float type.
+// Calls f(block of floats or doubles, position, size) over a run of any float type.
 template <typename T, typename F>
 void for_each_block(const T* x, int64_t count, F&& f) {
-  constexpr int64_t kBlock = 256;
+  constexpr int64_t kBlock = 1024;
   WideType<T> wide[kBlock];
   for (int64_t start = 0; start < count; start += kBlock) {
     const int64_t size = std::min(kBlock, count - start);
@@ -46,33 +47,40 @@ RunMoments moments_of(const T* x, int64_t count) {
   if constexpr (std::is_same_v<T, float>) {
     const kernels::Moments m = kernels::moments_f32(x, count);
     return {m.mean, m.variance};
+  } else if constexpr (std::is_same_v<T, double>) {
+    const kernels::WideMoments m = kernels::moments_f64(x, count);
+    return {m.mean, m.variance};
+  } else {
+    double sum = 0, squares = 0;
+    float part;
+    for_each_block(x, count, [&](const float* wide, int64_t, int64_t size) {
+      kernels::reduce_rows_f32(kernels::ReduceKind::kSum, wide, 1, size, &part);
+      sum += double{part};
+    });
+    const double mean = sum / static_cast<double>(count);
+    for_each_block(x, count, [&](float* wide, int64_t, int64_t size) {
+      kernels::affine_f32(wide, wide, size, 1, static_cast<float>(-mean));
+      kernels::reduce_rows_f32(kernels::ReduceKind::kSumSquare, wide, 1, size, &part);
+      squares += double{part};
+    });
+    return {mean, squares / static_cast<double>(count)};
   }
-  double sum = 0, squares = 0;
-  for_each_block(x, count, [&](const auto* wide, int64_t, int64_t size) {
-    for (int64_t i = 0; i < size; ++i) sum += static_cast<double>(wide[i]);
-  });
-  const double mean = sum / static_cast<double>(count);
-  for_each_block(x, count, [&](const auto* wide, int64_t, int64_t size) {
-    for (int64_t i = 0; i < size; ++i) {
-      const double distance = static_cast<double>(wide[i]) - mean;
-      squares += distance * distance;
-    }
-  });
-  return {mean, squares / static_cast<double>(count)};
 }
 
 // y = (x - mean) * factor + bias; y may be x.
 template <typename T>
 void affine_run(const T* x, T* y, int64_t count, double mean, double factor, double bias) {
-  if constexpr (std::is_same_v<T, float>)
-    return kernels::affine_f32(x, y, count, static_cast<float>(factor),
-                               static_cast<float>(bias - mean * factor));
-  using W = WideType<T>;
-  const W m = static_cast<W>(mean), a = static_cast<W>(factor), b = static_cast<W>(bias);
-  for_each_block(x, count, [&](W* wide, int64_t start, int64_t size) {
-    for (int64_t i = 0; i < size; ++i) wide[i] = (wide[i] - m) * a + b;
-    narrow(wide, y + start, size);
-  });
+  const double shift = mean == 0 ? bias : bias - mean * factor;
+  if constexpr (std::is_same_v<T, float>) {
+    kernels::affine_f32(x, y, count, static_cast<float>(factor), static_cast<float>(shift));
+  } else if constexpr (std::is_same_v<T, double>) {
+    kernels::affine_f64(x, y, count, factor, shift);
+  } else {
+    for_each_block(x, count, [&](float* wide, int64_t start, int64_t size) {
+      kernels::affine_f32(wide, wide, size, static_cast<float>(factor), static_cast<float>(shift));
+      kernels::narrow(wide, y + start, size);
+    });
+  }
 }
 
 template <typename T>

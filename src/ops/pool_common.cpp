@@ -65,7 +65,7 @@ Window pool_window(const RunContext& c) {
 }
 
 bool is_plane_pool(const TensorView& x, const Window& w) {
-  return x.type == ElementType::kFloat && (w.channels_last || w.channels == 1) && w.rank <= 2;
+  return is_float(x.type) && (w.channels_last || w.channels == 1) && w.rank <= 2;
 }
 
 kernels::PoolShape plane_shape(const Window& w) {

@@ -23,7 +23,7 @@ const void* read_global_pool(AttrContext& c);
 void region_global_pool(RegionContext& c);
 
 Window pool_window(const RunContext& c);
-// Float, channels-last, at most two spatial dimensions: kernels/pool.h takes it.
+// Floats, channels-last, at most two spatial dimensions: kernels/pool.h takes it.
 bool is_plane_pool(const TensorView& x, const Window& w);
 kernels::PoolShape plane_shape(const Window& w);
 

@@ -84,7 +84,7 @@ void widen_row(const TensorView& view, int64_t start, int64_t stride, int64_t co
   if (stride == 0) std::fill_n(to + 1, count - 1, to[0]);
 }
 
-// Of the half types, or with exponents of another type than the base: row by row through the kernel.
+// With exponents of another float type than the base: row by row through the kernel.
 void widened_power(const RunContext& c) {
   constexpr int64_t kRow = 512;
   broadcast_of(c).for_each(c.threads, [&](const kernels::BroadcastBlock& s) {
@@ -97,7 +97,7 @@ void widened_power(const RunContext& c) {
         widen_row(c.inputs[1], s.offset[1] + r * s.row_stride[1] + i * s.col_stride[1], s.col_stride[1],
                   count, exponent);
         const kernels::BroadcastBlock row{1, count, 0, 0, {0, 0, 0}, {0, 0, 0}, {1, 1, 0}};
-        kernels::binary_f32(kernels::BinaryKind::kPow, row, base, exponent, base);
+        kernels::binary(kernels::BinaryKind::kPow, row, base, exponent, base);
         write_floats(c.outputs[0], s.output + r * s.output_row + i, count, base);
       }
     }
@@ -106,8 +106,8 @@ void widened_power(const RunContext& c) {
 
 void run(const RunContext& c) {
   if (run_simple_exponent(c)) return;
-  if (c.inputs[0].type == ElementType::kFloat && c.inputs[1].type == ElementType::kFloat)
-    return run_binary_f32(c, kernels::BinaryKind::kPow);
+  if (is_float(c.inputs[0].type) && c.inputs[0].type == c.inputs[1].type)
+    return run_float_binary(c, kernels::BinaryKind::kPow);
   const bool wide = c.inputs[0].type == ElementType::kDouble || c.inputs[1].type == ElementType::kDouble;
   if (is_float(c.inputs[0].type) && is_float(c.inputs[1].type) && !wide) return widened_power(c);
   const bool exact = is_integer(c.inputs[0].type) && is_integer(c.inputs[1].type);

@@ -16,14 +16,11 @@ void infer(InferContext& c) {
 }
 
 void run(const RunContext& c) {
-  if (c.inputs[0].type == ElementType::kFloat) return run_binary_f32(c, kernels::BinaryKind::kPrelu);
-  visit_numeric(c.inputs[0].type, [&](auto tag) {
+  if (is_float(c.inputs[0].type)) return run_float_binary(c, kernels::BinaryKind::kPrelu);
+  visit_integer(c.inputs[0].type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     run_binary<T, T>(c, [](auto x, auto slope) {
-      if constexpr (std::is_integral_v<T>)
-        return x < 0 ? static_cast<T>(static_cast<WrapType<T>>(x) * static_cast<WrapType<T>>(slope)) : x;
-      else
-        return x < 0 ? x * slope : x;
+      return x < 0 ? static_cast<T>(static_cast<WrapType<T>>(x) * static_cast<WrapType<T>>(slope)) : x;
     });
   });
 }

@@ -329,46 +329,116 @@ int threads_for(const RunContext& c, const Groups& g) {
   return g.outputs * g.elements < 2 * kTaskElements ? 1 : c.threads;
 }
 
+// Takes the result of one part into that of another.
+float join(kernels::ReduceKind kind, float a, float b) {
+  switch (kind) {
+    case kernels::ReduceKind::kMax:
+      return take<float>(Reduction::kMax, a, b);
+    case kernels::ReduceKind::kMin:
+      return take<float>(Reduction::kMin, a, b);
+    case kernels::ReduceKind::kProduct:
+      return a * b;
+    default:
+      return a + b;
+  }
+}
+
+constexpr int64_t kStrip = 64;              // columns, and of 16 bits rows, at a time
+constexpr int64_t kWide = kStrip * kStrip;  // elements of 16 bits that are widened at a time
+
+// sums[r] = reduction of row r.
+void sum_rows(kernels::ReduceKind kind, const float* x, int64_t rows, int64_t cols, float* sums) {
+  kernels::reduce_rows_f32(kind, x, rows, cols, sums);
+}
+void sum_rows(kernels::ReduceKind kind, const double* x, int64_t rows, int64_t cols, double* sums) {
+  kernels::reduce_rows_f64(kind, x, rows, cols, sums);
+}
+template <typename Half>
+void sum_rows(kernels::ReduceKind kind, const Half* x, int64_t rows, int64_t cols, float* sums) {
+  float wide[kWide];
+  const int64_t together = std::max<int64_t>(1, kWide / cols);
+  for (int64_t row = 0; row < rows; row += together) {
+    const int64_t count = std::min(together, rows - row);
+    for (int64_t start = 0; start < cols; start += kWide) {
+      const int64_t size = cols > kWide ? std::min(kWide, cols - start) : cols;
+      float first = 0;
+      kernels::widen(x + row * cols + start, wide, count * size);
+      kernels::reduce_rows_f32(kind, wide, count, size, start == 0 ? sums + row : &first);
+      if (start > 0) sums[row] = join(kind, sums[row], first);
+    }
+  }
+}
+
+// sums[c] = reduction of column c, of at most kStrip.
+void sum_columns(kernels::ReduceKind kind, const float* x, int64_t rows, int64_t cols, int64_t stride,
+                 float* sums) {
+  kernels::reduce_columns_f32(kind, x, rows, cols, stride, sums);
+}
+void sum_columns(kernels::ReduceKind kind, const double* x, int64_t rows, int64_t cols, int64_t stride,
+                 double* sums) {
+  kernels::reduce_columns_f64(kind, x, rows, cols, stride, sums);
+}
+template <typename Half>
+void sum_columns(kernels::ReduceKind kind, const Half* x, int64_t rows, int64_t cols, int64_t stride,
+                 float* sums) {
+  float wide[kWide], part[kStrip];
+  for (int64_t row = 0; row < rows; row += kStrip) {
+    const int64_t count = std::min(kStrip, rows - row);
+    for (int64_t r = 0; r < count; ++r) kernels::widen(x + (row + r) * stride, wide + r * kStrip, cols);
+    kernels::reduce_columns_f32(kind, wide, count, cols, kStrip, row == 0 ? sums : part);
+    for (int64_t i = 0; row > 0 && i < cols; ++i) sums[i] = join(kind, sums[i], part[i]);
+  }
+}
+
+// What is left to do after the sums; it is rounded once.
+template <typename T, typename W>
+void store_sums(Reduction kind, const Groups& g, const W* sums, int64_t count, T* y) {
+  for (int64_t i = 0; i < count; ++i)
+    y[i] = T(finishes(kind) ? static_cast<W>(finish(kind, double{sums[i]}, g.elements)) : sums[i]);
+}
+
+template <typename T>
 void reduce_rows(const RunContext& c, Reduction kind, const Groups& g) {
-  const float* x = c.inputs[0].as<float>();
-  float* y = c.outputs[0].as<float>();
-  const int64_t rows = std::max<int64_t>(1, kTaskElements / g.elements);
+  const T* x = c.inputs[0].as<T>();
+  T* y = c.outputs[0].as<T>();
+  constexpr int64_t kMostRows = 256;
+  const int64_t rows = std::clamp<int64_t>(kTaskElements / g.elements, 1, kMostRows);
   kernels::parallel_for(threads_for(c, g), (g.outputs + rows - 1) / rows, [&](int64_t task) {
+    kernels::LaneOf<T> sums[kMostRows];
     const int64_t start = task * rows;
     const int64_t count = std::min(rows, g.outputs - start);
-    kernels::reduce_rows_f32(kernel_kind(kind), x + start * g.elements, count, g.elements, y + start);
+    sum_rows(kernel_kind(kind), x + start * g.elements, count, g.elements, sums);
+    store_sums(kind, g, sums, count, y + start);
   });
 }
 
 // Strips of columns, of all matrices [reduced, cols].
+template <typename T>
 void reduce_columns(const RunContext& c, Reduction kind, const Groups& g) {
-  constexpr int64_t kStrip = 64;
-  const float* x = c.inputs[0].as<float>();
-  float* y = c.outputs[0].as<float>();
+  const T* x = c.inputs[0].as<T>();
+  T* y = c.outputs[0].as<T>();
   const int64_t cols = g.size[g.count - 1];
   const int64_t strips = (cols + kStrip - 1) / kStrip;
   kernels::parallel_for(threads_for(c, g), g.outputs / cols * strips, [&](int64_t task) {
+    kernels::LaneOf<T> sums[kStrip];
     const int64_t matrix = task / strips;
     const int64_t col = task % strips * kStrip;
-    kernels::reduce_columns_f32(kernel_kind(kind), x + matrix * g.elements * cols + col, g.elements,
-                                std::min(kStrip, cols - col), cols, y + matrix * cols + col);
+    const int64_t count = std::min(kStrip, cols - col);
+    sum_columns(kernel_kind(kind), x + matrix * g.elements * cols + col, g.elements, count, cols, sums);
+    store_sums(kind, g, sums, count, y + matrix * cols + col);
   });
 }
 
 // True if the shape is a batch of matrices reduced along one side.
-bool reduce_f32(const RunContext& c, Reduction kind, const Groups& g) {
+bool reduce_floats(const RunContext& c, Reduction kind, const Groups& g) {
   if (kind == Reduction::kLogSumExp || g.outputs == 0 || g.elements == 0 || g.count == 0) return false;
   const bool rows = g.reduced[g.count - 1] && g.count <= 2;
   const bool columns = !g.reduced[g.count - 1] && g.count >= 2 && g.count <= 3;
   if (!rows && !columns) return false;
-  if (rows) {
-    reduce_rows(c, kind, g);
-  } else {
-    reduce_columns(c, kind, g);
-  }
-  if (!finishes(kind)) return true;
-  float* y = c.outputs[0].as<float>();
-  for (int64_t i = 0; i < g.outputs; ++i) y[i] = static_cast<float>(finish(kind, y[i], g.elements));
+  visit_float(c.inputs[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return rows ? reduce_rows<T>(c, kind, g) : reduce_columns<T>(c, kind, g);
+  });
   return true;
 }
 
@@ -414,7 +484,7 @@ void run_reduce(const RunContext& c, Reduction kind) {
   const Reduced reduced = reduced_dims(attrs, {axes, count}, x.rank());
   if (reduced.none && reduce_nothing(c, kind)) return;
   const Groups g = group_dims(x.dims, reduced);
-  if (x.type == ElementType::kFloat && reduce_f32(c, kind, g)) return;
+  if (is_float(x.type) && reduce_floats(c, kind, g)) return;
   if (x.type == ElementType::kBool && g.elements == 0) {  // the least, or the most, that a bool can be
     std::memset(y.data, kind == Reduction::kMin ? 1 : 0, static_cast<size_t>(y.bytes()));
     return;

@@ -178,8 +178,11 @@ void run_resample(const RunContext& c) {
     case ResampleKernel::kNearest:
       return kernels::resize_nearest(collapsed(r, in.dims), in.data, out.data, width_of(in.type), c.threads);
     case ResampleKernel::kLinear:
-      return kernels::resize_linear(collapsed(r, in.dims), in.as<float>(), out.as<float>(),
-                                    c.scratch_as<float>(choice.rows_at), c.threads);
+      return visit_float(in.type, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        kernels::resize_linear(collapsed(r, in.dims), in.as<T>(), out.as<T>(),
+                               c.scratch_as<kernels::LaneOf<T>>(choice.rows_at), c.threads);
+      });
     case ResampleKernel::kLookUp:
       return copy_nearest(c, r, 0, in.data, out.data);
     case ResampleKernel::kSample:

@@ -61,10 +61,17 @@ std::span<const MovingAxis> moving_axes(SelectContext& c, const std::optional<st
 ResampleKernel kernel_of(const ResampleAttrs& a, ElementType type, size_t moving) {
   const bool fast = moving <= 2 && a.coordinates != Coordinates::kTfCropAndResize;
   if (fast && a.mode == Mode::kNearest) return ResampleKernel::kNearest;
-  if (fast && type == ElementType::kFloat) return ResampleKernel::kLinear;
+  if (fast && is_float(type)) return ResampleKernel::kLinear;
   if (a.mode == Mode::kNearest && (!kNumericTypes.contains(type) || a.extrapolation == 0))
     return ResampleKernel::kLookUp;
   return ResampleKernel::kSample;
+}
+
+// What a thread keeps of rows that lie in the dimensions from `axis` on: see kernels/resize.h.
+Dim row_bytes(const NodeContext& c, size_t axis, size_t moving) {
+  const Dim in = product(c.dims(0).subspan(axis)), out = product(c.output(0).type.dims.subspan(axis));
+  if (element_bits(c.type(0)) == 16) return (in + out) * Dim(int64_t{sizeof(float)});
+  return moving >= 2 ? in * Dim(element_bits(c.type(0)) / 8) : Dim(0);
 }
 
 }  // namespace
@@ -87,12 +94,16 @@ const void* select_resample(SelectContext& c) {
     ++moving;
   }
   choice->taps_at = c.scratch(entries * Dim(8));
-  const bool blends_rows = a.mode != Mode::kNearest && c.type(0) == ElementType::kFloat && moving >= 2;
-  if (blends_rows && a.coordinates != Coordinates::kTfCropAndResize)
-    choice->rows_at = c.scratch(product(in.subspan(first + 1)) * Dim(4 * int64_t{c.threads}));
-  if (!c.is_concrete() || product(out) == Dim(0)) return choice;
-  choice->axes = moving_axes(c, scales);
-  choice->kernel = kernel_of(a, c.type(0), choice->axes.size());
+  const bool concrete = c.is_concrete() && !(product(out) == Dim(0));
+  if (concrete) {
+    choice->axes = moving_axes(c, scales);
+    choice->kernel = kernel_of(a, c.type(0), choice->axes.size());
+    moving = choice->axes.size();
+    if (moving > 0) first = choice->axes[0].axis;
+  }
+  const bool blends = a.mode != Mode::kNearest && is_float(c.type(0)) && moving >= 1;
+  if (blends && a.coordinates != Coordinates::kTfCropAndResize)
+    choice->rows_at = c.scratch(row_bytes(c, first + (moving >= 2 ? 1 : 0), moving) * Dim(c.threads));
   return choice;
 }
 

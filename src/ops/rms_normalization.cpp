@@ -45,16 +45,24 @@ void alias(AliasContext& c) {
 
 template <typename T>
 double sum_of_squares(const T* x, int64_t count) {
-  if constexpr (std::is_same_v<T, float>) {
+  constexpr auto kind = kernels::ReduceKind::kSumSquare;
+  if constexpr (std::is_same_v<T, double>) {
+    double sum;
+    kernels::reduce_rows_f64(kind, x, 1, count, &sum);
+    return sum;
+  } else if constexpr (std::is_same_v<T, float>) {
     float sum;
-    kernels::reduce_rows_f32(kernels::ReduceKind::kSumSquare, x, 1, count, &sum);
+    kernels::reduce_rows_f32(kind, x, 1, count, &sum);
+    return sum;
+  } else {
+    double sum = 0;
+    for_each_block(x, count, [&](const float* wide, int64_t, int64_t size) {
+      float part;
+      kernels::reduce_rows_f32(kind, wide, 1, size, &part);
+      sum += double{part};
+    });
     return sum;
   }
-  double sum = 0;
-  for_each_block(x, count, [&](const auto* wide, int64_t, int64_t size) {
-    for (int64_t i = 0; i < size; ++i) sum += static_cast<double>(wide[i]) * static_cast<double>(wide[i]);
-  });
-  return sum;
 }
 
 // Rows of the last dimension, each with the scale that belongs to it.

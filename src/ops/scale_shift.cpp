@@ -1,6 +1,7 @@
 // ScaleShift(X, scale, shift, Z) = activation(scale * X + shift + Z): what passes make of BatchNormalization,
 // and of Mul and Add by constants per channel. scale and shift have one element, or one per channel: the
-// last dimension of X if `channels_last`, else dimension 1. Z, which may be absent, has the shape of X.
+// last dimension of X if `channels_last`, else dimension 1. Z, which may be absent, has the shape of X. X and
+// Z are floats of 16 or 32 bits, scale and shift of 32.
 #include "kernels/scale_shift.h"
 
 #include <algorithm>
@@ -27,7 +28,8 @@ const void* attrs(AttrContext& c) {
 }
 
 void infer(InferContext& c) {
-  for (size_t i = 0; i < 3; ++i) c.expect_type(i, types(ElementType::kFloat));
+  c.expect_type(0, types(ElementType::kFloat, ElementType::kFloat16, ElementType::kBFloat16));
+  for (size_t i = 1; i < 3; ++i) c.expect_type(i, types(ElementType::kFloat));
   const bool last = c.attrs<Attrs>().channels_last;
   for (size_t i = 1; i < 3; ++i) {
     c.expect_rank(i, 1, 1);
@@ -39,15 +41,15 @@ void infer(InferContext& c) {
                to_string(c.dims(0)), to_string(c.dims(i)));
   }
   if (c.has_input(3)) {
-    c.expect_type(3, types(ElementType::kFloat));
+    c.expect_same_type(0, 3);
     if (c.ranked(0)) c.expect_rank(3, c.rank(0), c.rank(0));
     for (size_t i = 0; c.ranked(0) && c.ranked(3) && i < c.rank(0); ++i) {
       if (c.dims(0)[i].is_constant() && c.dims(3)[i].is_constant() && !(c.dims(0)[i] == c.dims(3)[i]))
         c.reject("input 3: expected shape {}, found {}", to_string(c.dims(0)), to_string(c.dims(3)));
     }
   }
-  if (!c.ranked(0)) return c.set_unranked_output(0, ElementType::kFloat);
-  c.set_output(0, ElementType::kFloat, c.dims(0));
+  if (!c.ranked(0)) return c.set_unranked_output(0, c.type(0));
+  c.set_output(0, c.type(0), c.dims(0));
 }
 
 void alias(AliasContext& c) {
@@ -62,6 +64,7 @@ int64_t size_of(std::span<const int64_t> dims) {
 }
 
 // Rows of channels.
+template <typename T>
 void run_rows(const RunContext& c, kernels::ScaleShiftRows rows, int64_t width) {
   const int64_t total = c.inputs[0].elements();
   if (total == 0) return;
@@ -69,42 +72,44 @@ void run_rows(const RunContext& c, kernels::ScaleShiftRows rows, int64_t width) 
   const int64_t all = total / width;
   const int64_t per_chunk = std::max<int64_t>(1, kChunkElements / width);
   rows.width = width;
-  const float* x = c.inputs[0].as<float>();
-  const float* z = c.has_input(3) ? c.inputs[3].as<float>() : nullptr;
-  float* y = c.outputs[0].as<float>();
+  const T* x = c.inputs[0].as<T>();
+  const T* z = c.has_input(3) ? c.inputs[3].as<T>() : nullptr;
+  T* y = c.outputs[0].as<T>();
   kernels::parallel_for(total > 2 * kChunkElements ? c.threads : 1, (all + per_chunk - 1) / per_chunk,
                         [&](int64_t chunk) {
                           const int64_t first = chunk * per_chunk;
                           const int64_t at = first * width;
                           kernels::ScaleShiftRows part = rows;
                           part.rows = std::min(per_chunk, all - first);
-                          kernels::scale_shift_f32(part, x + at, z == nullptr ? nullptr : z + at, y + at);
+                          kernels::scale_shift(part, x + at, z == nullptr ? nullptr : z + at, y + at);
                         });
 }
 
 // One number serves all: pieces of any length will do.
+template <typename T>
 void run_flat(const RunContext& c, kernels::ScaleShiftRows rows) {
   constexpr int64_t kChunkElements = 16384;
   const int64_t total = c.inputs[0].elements();
-  const float* x = c.inputs[0].as<float>();
-  const float* z = c.has_input(3) ? c.inputs[3].as<float>() : nullptr;
-  float* y = c.outputs[0].as<float>();
+  const T* x = c.inputs[0].as<T>();
+  const T* z = c.has_input(3) ? c.inputs[3].as<T>() : nullptr;
+  T* y = c.outputs[0].as<T>();
   rows.rows = 1;
   kernels::parallel_for(total > 2 * kChunkElements ? c.threads : 1,
                         (total + kChunkElements - 1) / kChunkElements, [&](int64_t chunk) {
                           const int64_t at = chunk * kChunkElements;
                           kernels::ScaleShiftRows part = rows;
                           part.width = std::min(kChunkElements, total - at);
-                          kernels::scale_shift_f32(part, x + at, z == nullptr ? nullptr : z + at, y + at);
+                          kernels::scale_shift(part, x + at, z == nullptr ? nullptr : z + at, y + at);
                         });
 }
 
 // Planes of one channel each.
+template <typename T>
 void run_planes(const RunContext& c, kernels::ScaleShiftRows rows, int64_t channels, int64_t plane) {
   const int64_t planes = plane == 0 ? 0 : c.inputs[0].elements() / plane;
-  const float* x = c.inputs[0].as<float>();
-  const float* z = c.has_input(3) ? c.inputs[3].as<float>() : nullptr;
-  float* y = c.outputs[0].as<float>();
+  const T* x = c.inputs[0].as<T>();
+  const T* z = c.has_input(3) ? c.inputs[3].as<T>() : nullptr;
+  T* y = c.outputs[0].as<T>();
   rows.rows = 1;
   rows.width = plane;
   kernels::parallel_for(planes * plane > 32768 ? c.threads : 1, planes, [&](int64_t i) {
@@ -112,7 +117,7 @@ void run_planes(const RunContext& c, kernels::ScaleShiftRows rows, int64_t chann
     part.scale += rows.scale_varies ? i % channels : 0;
     part.shift += rows.shift_varies ? i % channels : 0;
     part.scale_varies = part.shift_varies = false;
-    kernels::scale_shift_f32(part, x + i * plane, z == nullptr ? nullptr : z + i * plane, y + i * plane);
+    kernels::scale_shift(part, x + i * plane, z == nullptr ? nullptr : z + i * plane, y + i * plane);
   });
 }
 
@@ -125,9 +130,14 @@ void run(const RunContext& c) {
   rows.scale_varies = c.inputs[1].elements() > 1;
   rows.shift_varies = c.inputs[2].elements() > 1;
   rows.activation = a.activation;
-  if (!rows.scale_varies && !rows.shift_varies) return run_flat(c, rows);
-  if (a.channels_last) return run_rows(c, rows, std::max<int64_t>(1, dims.back()));
-  run_planes(c, rows, dims[1], size_of(dims.subspan(2)));
+  visit_float(c.inputs[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (!std::is_same_v<T, double>) {
+      if (!rows.scale_varies && !rows.shift_varies) return run_flat<T>(c, rows);
+      if (a.channels_last) return run_rows<T>(c, rows, std::max<int64_t>(1, dims.back()));
+      run_planes<T>(c, rows, dims[1], size_of(dims.subspan(2)));
+    }
+  });
 }
 
 Cost cost(const NodeContext& c) {

@@ -1,8 +1,9 @@
 #include "ops/softmax_family.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "kernels/softmax.h"
+#include "kernels/storage.h"
 #include "ops/elementwise.h"
 
 namespace plimsoll {
@@ -30,41 +31,79 @@ SoftmaxLines split(const SoftmaxAttrs& attrs, std::span<const int64_t> dims) {
   return s;
 }
 
+constexpr int64_t kTaskElements = 4096;
+constexpr int64_t kStrip = 64;  // columns at a time
+
+int64_t max(int64_t a, int64_t b) {
+  return std::max(a, b);
+}
+
+// In 16 bits a task's elements are widened, so that they are rounded once; in elements of float.
+template <typename Size>
+Size widened_elements(Size count, bool in_rows) {
+  return in_rows ? max(count, Size(kTaskElements)) : count * Size(kStrip);
+}
+
+void softmax_rows(bool logarithm, const float* x, float* y, int64_t rows, int64_t cols) {
+  kernels::softmax_rows_f32(logarithm, x, y, rows, cols);
+}
+void softmax_rows(bool logarithm, const double* x, double* y, int64_t rows, int64_t cols) {
+  kernels::softmax_rows_f64(logarithm, x, y, rows, cols);
+}
+void softmax_columns(bool logarithm, const float* x, float* y, int64_t rows, int64_t cols, int64_t stride) {
+  kernels::softmax_columns_f32(logarithm, x, y, rows, cols, stride);
+}
+void softmax_columns(bool logarithm, const double* x, double* y, int64_t rows, int64_t cols, int64_t stride) {
+  kernels::softmax_columns_f64(logarithm, x, y, rows, cols, stride);
+}
+
 template <typename T>
-void softmax_line(bool logarithm, const T* x, T* y, int64_t count, int64_t stride) {
-  double largest = -std::numeric_limits<double>::infinity();
-  for (int64_t i = 0; i < count; ++i)
-    largest = std::max(largest, static_cast<double>(load_element(x[i * stride])));
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i)
-    sum += std::exp(static_cast<double>(load_element(x[i * stride])) - largest);
-  const double log_sum = std::log(sum);
-  for (int64_t i = 0; i < count; ++i) {
-    const double shifted = static_cast<double>(load_element(x[i * stride])) - largest;
-    y[i * stride] = T(static_cast<ComputeType<T>>(logarithm ? shifted - log_sum : std::exp(shifted) / sum));
+void softmax_some_rows(bool logarithm, const T* x, T* y, int64_t rows, int64_t cols, float* wide) {
+  if constexpr (kernels::kIsHalf<T>) {
+    kernels::widen(x, wide, rows * cols);
+    softmax_rows(logarithm, wide, wide, rows, cols);
+    kernels::narrow(wide, y, rows * cols);
+  } else {
+    softmax_rows(logarithm, x, y, rows, cols);
   }
 }
 
-constexpr int64_t kTaskElements = 4096;
-
-void softmax_f32(const RunContext& c, bool logarithm, const SoftmaxLines& s, int threads) {
-  const float* x = c.inputs[0].as<float>();
-  float* y = c.outputs[0].as<float>();
-  if (s.inner == 1) {
-    const int64_t rows = std::max<int64_t>(1, kTaskElements / s.count);
-    return kernels::parallel_for(threads, (s.outer + rows - 1) / rows, [&](int64_t task) {
-      const int64_t start = task * rows;
-      kernels::softmax_rows_f32(logarithm, x + start * s.count, y + start * s.count,
-                                std::min(rows, s.outer - start), s.count);
-    });
+template <typename T>
+void softmax_strip(bool logarithm, const T* x, T* y, int64_t rows, int64_t cols, int64_t stride,
+                   float* wide) {
+  if constexpr (kernels::kIsHalf<T>) {
+    for (int64_t r = 0; r < rows; ++r) kernels::widen(x + r * stride, wide + r * kStrip, cols);
+    softmax_columns(logarithm, wide, wide, rows, cols, kStrip);
+    for (int64_t r = 0; r < rows; ++r) kernels::narrow(wide + r * kStrip, y + r * stride, cols);
+  } else {
+    softmax_columns(logarithm, x, y, rows, cols, stride);
   }
-  constexpr int64_t kStrip = 64;
+}
+
+template <typename T>
+void softmax_all(const RunContext& c, bool logarithm, const SoftmaxLines& s, int threads) {
+  const T* x = c.inputs[0].as<T>();
+  T* y = c.outputs[0].as<T>();
+  const bool in_rows = s.inner == 1;
+  const int64_t rows = std::max<int64_t>(1, kTaskElements / s.count);
   const int64_t strips = (s.inner + kStrip - 1) / kStrip;
-  kernels::parallel_for(threads, s.outer * strips, [&](int64_t task) {
-    const int64_t col = task % strips * kStrip;
-    const int64_t offset = task / strips * s.count * s.inner + col;
-    kernels::softmax_columns_f32(logarithm, x + offset, y + offset, s.count, std::min(kStrip, s.inner - col),
-                                 s.inner);
+  const int64_t tasks = in_rows ? (s.outer + rows - 1) / rows : s.outer * strips;
+  const int64_t workers = std::min<int64_t>(threads, tasks);
+  kernels::parallel_for(threads, workers, [&](int64_t worker) {
+    float* wide = nullptr;
+    if (kernels::kIsHalf<T>) wide = c.scratch_as<float>(0) + worker * widened_elements(s.count, in_rows);
+    for (int64_t task = tasks * worker / workers; task < tasks * (worker + 1) / workers; ++task) {
+      if (in_rows) {
+        const int64_t start = task * rows;
+        softmax_some_rows(logarithm, x + start * s.count, y + start * s.count,
+                          std::min(rows, s.outer - start), s.count, wide);
+      } else {
+        const int64_t col = task % strips * kStrip;
+        const int64_t offset = task / strips * s.count * s.inner + col;
+        softmax_strip(logarithm, x + offset, y + offset, s.count, std::min(kStrip, s.inner - col), s.inner,
+                      wide);
+      }
+    }
   });
 }
 
@@ -113,18 +152,28 @@ SoftmaxLines softmax_lines(const RunContext& c) {
   return split(c.attrs<SoftmaxAttrs>(), c.inputs[0].dims);
 }
 
+const void* select_softmax(SelectContext& c) {
+  const SoftmaxAttrs& attrs = c.attrs<SoftmaxAttrs>();
+  if (!c.ranked(0) || element_bits(c.type(0)) != 16) return nullptr;
+  const auto rank = static_cast<int64_t>(c.rank(0));
+  const int64_t axis = attrs.axis < 0 ? attrs.axis + rank : attrs.axis;
+  Dim count = 1, inner = 1;
+  for (int64_t i = std::max<int64_t>(axis, 0); i < rank; ++i)
+    (i == axis || attrs.flattens ? count : inner) =
+        (i == axis || attrs.flattens ? count : inner) * c.dims(0)[static_cast<size_t>(i)];
+  const Dim wide = inner == Dim(1)       ? widened_elements(count, true)
+                   : inner.is_constant() ? widened_elements(count, false)
+                                         : widened_elements(count, true) + widened_elements(count, false);
+  c.scratch(wide * Dim(int64_t{sizeof(float)} * c.threads));
+  return nullptr;
+}
+
 void run_softmax(const RunContext& c, bool logarithm) {
   const SoftmaxLines s = softmax_lines(c);
   if (s.outer * s.count * s.inner == 0) return;
   const int threads = s.outer * s.count * s.inner < 2 * kTaskElements ? 1 : c.threads;
-  if (c.inputs[0].type == ElementType::kFloat) return softmax_f32(c, logarithm, s, threads);
-  visit_float(c.inputs[0].type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    kernels::parallel_for(threads, s.outer * s.inner, [&](int64_t line) {
-      const int64_t offset = line / s.inner * s.count * s.inner + line % s.inner;
-      softmax_line(logarithm, c.inputs[0].as<T>() + offset, c.outputs[0].as<T>() + offset, s.count, s.inner);
-    });
-  });
+  visit_float(c.inputs[0].type,
+              [&](auto tag) { softmax_all<typename decltype(tag)::type>(c, logarithm, s, threads); });
 }
 
 }  // namespace plimsoll

@@ -11,6 +11,7 @@ void alias_softmax(AliasContext& c);
 Cost cost_softmax(const NodeContext& c);
 void layout_softmax(LayoutContext& c);
 void region_softmax(RegionContext& c);
+const void* select_softmax(SelectContext& c);
 void run_softmax(const RunContext& c, bool logarithm);
 
 // [outer, count, inner]: lines run along the middle.

@@ -22,15 +22,15 @@ void run_variadic(const RunContext& c, kernels::BinaryKind kind, F f) {
     const TensorView& a = i == 1 ? c.inputs[0] : y;
     const TensorView& b = c.inputs[i];
     const kernels::Broadcast plan(y.dims, {a.dims, b.dims});
-    if (y.type == ElementType::kFloat) {
-      plan.for_each(c.threads, [&](const kernels::BroadcastBlock& block) {
-        kernels::binary_f32(kind, block, a.as<float>(), b.as<float>(), y.as<float>());
-      });
-      continue;
-    }
     visit_numeric(y.type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      broadcast_loop(plan, c.threads, a.as<T>(), b.as<T>(), y.as<T>(), f);
+      if constexpr (std::is_integral_v<T>) {
+        broadcast_loop(plan, c.threads, a.as<T>(), b.as<T>(), y.as<T>(), f);
+      } else {
+        plan.for_each(c.threads, [&](const kernels::BroadcastBlock& block) {
+          kernels::binary(kind, block, a.as<T>(), b.as<T>(), y.as<T>());
+        });
+      }
     });
   }
 }

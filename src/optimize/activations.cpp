@@ -25,7 +25,7 @@ std::optional<std::pair<float, float>> clip_bounds(const Node& clip) {
 }
 
 std::optional<ActivationForm> activation_of(const Node& node) {
-  if (node.inputs.empty() || !is_f32(node.inputs[0])) return std::nullopt;
+  if (node.inputs.empty() || !is_real(node.inputs[0])) return std::nullopt;
   const std::string_view op = node.op_type;
   if (node.domain == kPlimsollDomain)
     return op == "Silu" ? std::optional(ActivationForm{"Silu", {}}) : std::nullopt;

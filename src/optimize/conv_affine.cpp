@@ -29,6 +29,7 @@ Affine collect(Node*& last, int64_t rank, int64_t channels, const Affine& start,
 void fuse_conv(Node& node, Editor& editor) {
   ConvInputs in = open_conv(&node);
   if (in.x == nullptr || in.w == nullptr || in.addend != nullptr || !is_constant(in.w)) return;
+  if (in.x->facts.type.type == ElementType::kDouble) return;  // the maps are of floats
   const int64_t rank = rank_of(in.w);
   const int64_t channels = rank > 0 ? in.w->constant->dims[0] : 0;
   const auto bias = in.bias != nullptr ? floats(in.bias) : std::vector<float>{0.0f};
@@ -38,17 +39,18 @@ void fuse_conv(Node& node, Editor& editor) {
   const Affine total = collect(last, rank, channels, {*scale, *bias}, true, editor);
   if (last == &node) return;
   const int64_t dims[] = {channels};
-  in.bias = editor.constant("folded_bias", dims, std::span<const float>(spread(total.shift, channels)));
-  in.scale = total.scales() ? editor.constant("weight_scale", dims,
-                                              std::span<const float>(spread(total.scale, channels)))
-                            : nullptr;
+  const ElementType type = in.x->facts.type.type;
+  in.bias = editor.reals("folded_bias", type, dims, spread(total.shift, channels));
+  in.scale =
+      total.scales() ? editor.reals("weight_scale", type, dims, spread(total.scale, channels)) : nullptr;
   const AttributeList attributes(editor.arena(), node);
   editor.become(*last, kPlimsollDomain, "FusedConv", in.list(), attributes.list());
 }
 
 // ConvTranspose has a bias but no scale of its own.
 void fuse_conv_transpose(Node& node, Editor& editor) {
-  if (!is_f32(node.outputs[0]) || !is_constant(node.input(1))) return;
+  if (!is_real(node.outputs[0]) || !is_constant(node.input(1))) return;
+  if (node.outputs[0]->facts.type.type == ElementType::kDouble) return;
   const int64_t rank = rank_of(node.input(1));
   if (rank < 3) return;
   const int64_t channels = node.input(1)->constant->dims[1] * attribute_or(node, "group", int64_t{1});
@@ -58,7 +60,8 @@ void fuse_conv_transpose(Node& node, Editor& editor) {
   const Affine total = collect(last, rank, channels, {{1.0f}, *bias}, false, editor);
   if (last == &node) return;
   const int64_t dims[] = {channels};
-  Edge* folded = editor.constant("folded_bias", dims, std::span<const float>(spread(total.shift, channels)));
+  Edge* folded =
+      editor.reals("folded_bias", node.outputs[0]->facts.type.type, dims, spread(total.shift, channels));
   const AttributeList attributes(editor.arena(), node);
   editor.become(*last, "", "ConvTranspose", {node.input(0), node.input(1), folded}, attributes.list());
 }

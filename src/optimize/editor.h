@@ -88,6 +88,10 @@ class Editor {
     return constants_.constant(std::forward<Args>(args)...);
   }
   Edge* integers(std::span<const int64_t> values) { return constants_.integers(values); }
+  Edge* reals(std::string_view name, ElementType type, std::span<const int64_t> dims,
+              std::span<const float> values) {
+    return constants_.reals(name, type, dims, values);
+  }
   Edge* constant_view(const Edge& source, std::span<const int64_t> dims) {
     return constants_.constant_view(source, dims);
   }

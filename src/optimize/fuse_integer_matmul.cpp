@@ -7,6 +7,11 @@
 namespace plimsoll {
 namespace {
 
+bool is_f32(const Edge* edge) {
+  return edge != nullptr && edge->facts.type.kind == ValueKind::kTensor &&
+         edge->facts.type.type == ElementType::kFloat;
+}
+
 // Known to have as many elements.
 bool has_elements(const Edge* edge, Dim count) {
   return edge != nullptr && edge->facts.type.ranked && product(edge->facts.type.dims) == count;

@@ -25,7 +25,7 @@ Scaled scaled(const Node* node) {
 
 // A vector of `width` numbers along the last axis: as it is if it has rank 1, else as a constant's view.
 Edge* bias_vector(Edge* edge, Dim width, int64_t most_rank, Editor& editor) {
-  if (!is_f32(edge) || rank_of(edge) < 1 || rank_of(edge) > most_rank) return nullptr;
+  if (!is_real(edge) || rank_of(edge) < 1 || rank_of(edge) > most_rank) return nullptr;
   const std::span<const Dim> dims = edge->facts.type.dims;
   if (!(dims.back() == width)) return nullptr;
   if (dims.size() == 1) return edge;
@@ -100,7 +100,7 @@ void convert_gemm(Node& node, Editor& editor) {
   Edge* a = node.input(0);
   Edge* b = node.input(1);
   Edge* c = node.input(2);
-  if (!is_f32(a) || rank_of(a) != 2 || rank_of(b) != 2 || rank_of(node.outputs[0]) != 2) return;
+  if (!is_real(a) || rank_of(a) != 2 || rank_of(b) != 2 || rank_of(node.outputs[0]) != 2) return;
   const float beta = attribute_or(node, "beta", 1.0f);
   Edge* bias = nullptr;
   if (c != nullptr && beta != 0) {
@@ -111,7 +111,7 @@ void convert_gemm(Node& node, Editor& editor) {
       if (!values) return;
       for (float& v : *values) v *= beta;
       const int64_t dims[] = {static_cast<int64_t>(values->size())};
-      bias = editor.constant("scaled_bias", dims, std::span<const float>(*values));
+      bias = editor.reals("scaled_bias", a->facts.type.type, dims, *values);
     }
   }
   AttributeList attributes(editor.arena());

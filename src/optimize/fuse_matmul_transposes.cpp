@@ -7,7 +7,7 @@ namespace plimsoll {
 namespace {
 
 bool is_matmul(const Node& node) {
-  return (is_op(&node, "MatMul") || is_op(&node, "FusedMatMul", kPlimsollDomain)) && is_f32(node.outputs[0]);
+  return (is_op(&node, "MatMul") || is_op(&node, "FusedMatMul", kPlimsollDomain)) && is_real(node.outputs[0]);
 }
 
 // A Transpose that goes away if matrix products read through it.

@@ -45,7 +45,8 @@ Node* addition(const Chain& chain, const Editor& editor) {
 
 void fuse(Node& node, Editor& editor) {
   Edge* x = is_constant(node.input(0)) ? node.input(1) : node.input(0);
-  if (x == nullptr || is_constant(x) || !is_f32(x) || rank_of(x) < 1) return;
+  if (x == nullptr || is_constant(x) || !is_real(x) || rank_of(x) < 1) return;
+  if (x->facts.type.type == ElementType::kDouble) return;
   Chain chain = collect(node, *x, editor);
   if (chain.steps == 0) return;
   Node* add = addition(chain, editor);

@@ -19,12 +19,12 @@ struct ConvInputs {
   }
 };
 
-// Of a Conv or FusedConv of float32 that applies no activation yet; x is null otherwise.
+// Of a Conv or FusedConv that applies no activation yet; x is null otherwise.
 inline ConvInputs open_conv(const Node* node) {
   if (!is_op(node, "Conv") && !is_op(node, "Conv", kPlimsollDomain) &&
       !is_op(node, "FusedConv", kPlimsollDomain))
     return {};
-  if (!is_f32(node->outputs[0]) || node->attribute("activation") != nullptr) return {};
+  if (!is_real(node->outputs[0]) || node->attribute("activation") != nullptr) return {};
   return {node->input(0), node->input(1), node->input(2), node->input(3), node->input(4)};
 }
 
@@ -38,10 +38,10 @@ struct MatMulInputs {
   }
 };
 
-// Of a MatMul or FusedMatMul of float32 that applies no activation yet; a is null otherwise.
+// Of a MatMul or FusedMatMul of floats that applies no activation yet; a is null otherwise.
 inline MatMulInputs open_matmul(const Node* node) {
   if (!is_op(node, "MatMul") && !is_op(node, "FusedMatMul", kPlimsollDomain)) return {};
-  if (!is_f32(node->outputs[0]) || node->attribute("activation") != nullptr) return {};
+  if (!is_real(node->outputs[0]) || node->attribute("activation") != nullptr) return {};
   return {node->input(0), node->input(1), node->input(2), node->input(3)};
 }
 

@@ -16,9 +16,8 @@ bool is_constant(const Edge* edge) {
   return edge != nullptr && edge->constant != nullptr;
 }
 
-bool is_f32(const Edge* edge) {
-  return edge != nullptr && edge->facts.type.kind == ValueKind::kTensor &&
-         edge->facts.type.type == ElementType::kFloat;
+bool is_real(const Edge* edge) {
+  return edge != nullptr && edge->facts.type.kind == ValueKind::kTensor && is_float(edge->facts.type.type);
 }
 
 int64_t rank_of(const Edge* edge) {
@@ -34,12 +33,25 @@ bool same_shape(const Edge* a, const Edge* b) {
 }
 
 std::optional<std::vector<float>> floats(const Edge* edge, int64_t limit) {
-  if (!is_constant(edge) || edge->constant->type != ElementType::kFloat) return std::nullopt;
+  if (!is_constant(edge) || !is_float(edge->constant->type)) return std::nullopt;
+  if (edge->constant->type == ElementType::kDouble) return std::nullopt;
   const int64_t count = edge->constant->elements();
   if (count > limit) return std::nullopt;
   std::vector<float> values(static_cast<size_t>(count));
-  if (count > 0) std::memcpy(values.data(), edge->constant->data, values.size() * sizeof(float));
+  visit_float(edge->constant->type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (size_t i = 0; i < values.size(); ++i) {  // at any address
+      T value;
+      std::memcpy(&value, edge->constant->data + i * sizeof(T), sizeof(T));
+      values[i] = static_cast<float>(value);
+    }
+  });
   return values;
+}
+
+float rounding_of(const Edge* edge) {
+  if (edge->facts.type.type == ElementType::kFloat16) return 0x1p-10f;
+  return edge->facts.type.type == ElementType::kBFloat16 ? 0x1p-7f : 0;
 }
 
 namespace {

@@ -15,16 +15,18 @@ bool is_op(const Node* node, std::string_view op_type, std::string_view domain =
 Node* maker(const Edge* edge, std::string_view op_type);
 
 bool is_constant(const Edge* edge);
-bool is_f32(const Edge* edge);
+bool is_real(const Edge* edge);  // a tensor of any float type
 // Its number of dimensions, -1 if unknown.
 int64_t rank_of(const Edge* edge);
 // Both shapes are known and equal for all values of the symbols.
 bool same_shape(const Edge* a, const Edge* b);
-// The elements of a constant float32 tensor of at most `limit` elements.
+// The elements of a constant tensor of at most `limit` floats of 16 or 32 bits; float cannot hold doubles.
 std::optional<std::vector<float>> floats(const Edge* edge, int64_t limit = 1 << 20);
+// What an element of a constant may be off from the number that was meant, relative: 0 for 32 bits.
+float rounding_of(const Edge* edge);
 // The elements of an integer tensor, by data or by shape arithmetic.
 std::optional<std::vector<int64_t>> integers(const Edge* edge);
-// The element of a constant that can meet `other` without changing its shape: float32, one element,
+// The element of a constant that can meet `other` without changing its shape: one float of 16 or 32 bits,
 // rank no higher.
 std::optional<float> scalar_for(const Edge* edge, const Edge* other);
 bool is_scalar(const Edge* edge, const Edge* other, float value);

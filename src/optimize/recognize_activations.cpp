@@ -9,8 +9,9 @@
 namespace plimsoll {
 namespace {
 
-bool is_near(float a, float b) {
-  return std::fabs(a - b) < 1e-6f;
+// What the constants of x's type may be off is forgiven.
+bool is_near(float a, float b, const Edge* x) {
+  return std::fabs(a - b) < 1e-6f + rounding_of(x) * std::fabs(b);
 }
 
 // The factor by which a Mul or Div with a constant multiplies its other input.
@@ -47,7 +48,7 @@ Edge* relu6_shifted(const Edge* edge, const Editor& editor) {
 // Clip(x + 3, 0, 6) / 6.
 bool as_hard_sigmoid(Node& node, Editor& editor) {
   const Scaled product = scaled(&node);
-  if (product.x == nullptr || !is_near(product.factor, 1.0f / 6)) return false;
+  if (product.x == nullptr || !is_near(product.factor, 1.0f / 6, product.x)) return false;
   Edge* x = relu6_shifted(product.x, editor);
   if (x == nullptr) return false;
   AttributeList attributes(editor.arena());
@@ -60,7 +61,8 @@ bool as_hard_sigmoid(Node& node, Editor& editor) {
 bool as_divided_hard_swish(Node& node, Editor& editor) {
   const Scaled product = scaled(&node);
   const Node* mul = product.x != nullptr ? maker(product.x, "Mul") : nullptr;
-  if (mul == nullptr || !is_near(product.factor, 1.0f / 6) || editor.only_user(*product.x) == nullptr)
+  if (mul == nullptr || !is_near(product.factor, 1.0f / 6, product.x) ||
+      editor.only_user(*product.x) == nullptr)
     return false;
   for (size_t i = 0; i < 2; ++i) {
     Edge* x = relu6_shifted(mul->inputs[i], editor);
@@ -84,7 +86,7 @@ bool as_gated(Node& node, Editor& editor, bool silu, bool hard_swish) {
       return true;
     }
     const Node* hard = maker(gate, "HardSigmoid");
-    if (hard != nullptr && hard_swish && is_near(attribute_or(*hard, "alpha", 0.2f), 1.0f / 6) &&
+    if (hard != nullptr && hard_swish && is_near(attribute_or(*hard, "alpha", 0.2f), 1.0f / 6, x) &&
         attribute_or(*hard, "beta", 0.5f) == 0.5f) {
       editor.become(node, "", "HardSwish", {x}, {});
       return true;
@@ -100,7 +102,7 @@ bool recognize_activations(Graph& root, const OptimizeOptions& options) {
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
-      if (!editor.alive(*node) || node->outputs.empty() || !is_f32(node->outputs[0])) continue;
+      if (!editor.alive(*node) || node->outputs.empty() || !is_real(node->outputs[0])) continue;
       if (as_hard_sigmoid(*node, editor) || (hard_swish && as_divided_hard_swish(*node, editor))) continue;
       as_gated(*node, editor, !options.only_onnx, hard_swish);
     }

@@ -11,7 +11,8 @@ namespace {
 // The node is x * factor, as Mul or Div with a constant scalar.
 bool is_scaled(const Node* node, const Edge* x, float factor) {
   if (node == nullptr || x == nullptr) return false;
-  auto near = [](float a, float b) { return std::fabs(a - b) < 1e-4f * std::fabs(b); };
+  const float tolerance = 1e-4f + rounding_of(x);
+  auto near = [=](float a, float b) { return std::fabs(a - b) < tolerance * std::fabs(b); };
   if (is_op(node, "Div")) {
     const auto divisor = node->input(0) == x ? scalar_for(node->input(1), x) : std::nullopt;
     return divisor && near(1.0f / *divisor, factor);
@@ -55,7 +56,7 @@ bool recognize_gelu(Graph& root, const OptimizeOptions& options) {
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
-      if (!editor.alive(*node) || !is_op(node, "Erf") || !is_f32(node->input(0))) continue;
+      if (!editor.alive(*node) || !is_op(node, "Erf") || !is_real(node->input(0))) continue;
       Edge* x = inner_x(*node);
       Node* last = x != nullptr ? outer_product(*node, x, editor) : nullptr;
       if (last == nullptr) continue;

@@ -41,12 +41,14 @@ Normalized normalized(const Node& div, const Editor& editor) {
   Edge* x = sub->input(0);
   const Node* mean = maker(sub->input(1), "ReduceMean");
   if (!is_last_mean(mean) || mean->input(0) != x || editor.only_user(*mean->outputs[0]) == nullptr) return {};
+  // An epsilon that 16 bits round to zero is gone, and so is its Add.
   const Node* add = maker(root->input(0), "Add");
-  if (add == nullptr || editor.only_user(*add->outputs[0]) == nullptr) return {};
-  const Operands sum = split_constant(*add);
-  const Node* variance = sum ? maker(sum.value, "ReduceMean") : nullptr;
-  const auto epsilon = sum ? scalar_for(sum.constant, sum.value) : std::nullopt;
-  if (!epsilon || !is_last_mean(variance) || editor.only_user(*sum.value) == nullptr) return {};
+  if (add != nullptr && editor.only_user(*add->outputs[0]) == nullptr) return {};
+  const Operands sum = add != nullptr ? split_constant(*add) : Operands();
+  const Edge* squares = add != nullptr ? sum.value : root->input(0);
+  const Node* variance = squares != nullptr ? maker(squares, "ReduceMean") : nullptr;
+  const auto epsilon = sum ? scalar_for(sum.constant, sum.value) : std::optional(0.0f);
+  if (!epsilon || !is_last_mean(variance) || editor.only_user(*squares) == nullptr) return {};
   const Node* power = variance->input(0)->producer;
   if (squared(power) != centered || editor.only_user(*power->outputs[0]) == nullptr) return {};
   // Whatever else reads the centered values would keep them alive.
@@ -59,7 +61,7 @@ Normalized normalized(const Node& div, const Editor& editor) {
 
 // A constant with one value per element of the last axis of x, as a vector.
 Edge* last_axis_vector(Edge* edge, const Edge* x, Editor& editor) {
-  if (edge == nullptr || !is_f32(edge)) return nullptr;
+  if (edge == nullptr || !is_real(edge)) return nullptr;
   const Dim width = x->facts.type.dims.back();
   if (rank_of(edge) == 1 && edge->facts.type.dims[0] == width) return edge;
   if (!is_constant(edge) || edge->data == nullptr || rank_of(edge) < 1 || rank_of(edge) > rank_of(x))
@@ -101,7 +103,7 @@ bool recognize_layer_normalization(Graph& root, const OptimizeOptions& options) 
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
-      if (editor.alive(*node) && is_op(node, "Div") && is_f32(node->input(0)) && rank_of(node->input(0)) > 0)
+      if (editor.alive(*node) && is_op(node, "Div") && is_real(node->input(0)) && rank_of(node->input(0)) > 0)
         recognize(*node, editor);
     }
   }

@@ -32,7 +32,7 @@ bool fuse_residuals(Graph& root, const ResidualForm& form) {
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
-      if (editor.alive(*node) && is_op(node, "Add") && is_f32(node->input(0))) fuse(*node, form, editor);
+      if (editor.alive(*node) && is_op(node, "Add") && is_real(node->input(0))) fuse(*node, form, editor);
     }
   }
   return editor.finish();

@@ -80,7 +80,10 @@ class Guarded {
     }
   }
   std::byte* data() { return data_; }
-  float* floats() { return reinterpret_cast<float*>(data_); }
+  template <typename T>
+  T* as() {
+    return reinterpret_cast<T*>(data_);
+  }
 
  private:
   size_t bytes_;
@@ -88,38 +91,91 @@ class Guarded {
   std::byte* data_;
 };
 
-void check(const Problem& p, int threads, bool in_place) {
+// The values as T keeps them.
+template <typename T>
+std::vector<T> kept(const std::vector<float>& values) {
+  std::vector<T> result(values.size());
+  for (size_t i = 0; i < values.size(); ++i) result[i] = T(values[i]);
+  return result;
+}
+template <typename T>
+std::vector<float> rounded(const std::vector<float>& values) {
+  std::vector<float> result(values.size());
+  for (size_t i = 0; i < values.size(); ++i) result[i] = static_cast<float>(T(values[i]));
+  return result;
+}
+template <typename T>
+Problem rounded(const Problem& p) {
+  return {p.s,
+          rounded<T>(p.x),
+          rounded<T>(p.w),
+          rounded<T>(p.bias),
+          rounded<T>(p.scale),
+          rounded<T>(p.addend),
+          p.activation};
+}
+
+// Relative: of the sums of 16 bits only the result is rounded; weights times their scale are, once before.
+template <typename T>
+double tolerance(const Problem& p) {
+  if (std::is_same_v<T, double>) return 1e-13;
+  if (std::is_same_v<T, float>) return 2e-5;
+  const double rounding = std::is_same_v<T, Float16> ? 0x1p-11 : 0x1p-8;
+  const double taps = static_cast<double>(p.s.kernel_h * p.s.kernel_w * p.s.in_c / p.s.groups);
+  return 2e-5 + rounding * (p.scale.empty() ? 1 : 1 + 2 * std::sqrt(taps));
+}
+
+template <typename T>
+void check_as(const Problem& problem, int threads, bool in_place) {
+  const Problem p = rounded<T>(problem);
   const ConvShape& s = p.s;
   const bool own = s.groups > 1 && s.groups == s.in_c && s.groups == s.out_c;
-  SCOPED_TRACE(testing::Message() << "batch " << s.batch << " in " << s.in_h << "x" << s.in_w << "x" << s.in_c
-                                  << " out " << s.out_h << "x" << s.out_w << "x" << s.out_c << " groups "
-                                  << s.groups << " kernel " << s.kernel_h << "x" << s.kernel_w << " stride "
-                                  << s.stride_h << "x" << s.stride_w << " dilation " << s.dilation_h << "x"
-                                  << s.dilation_w << " pad " << s.pad_top << "," << s.pad_left << " threads "
-                                  << threads);
+  SCOPED_TRACE(testing::Message() << "element of " << sizeof(T) << " bytes, batch " << s.batch << " in "
+                                  << s.in_h << "x" << s.in_w << "x" << s.in_c << " out " << s.out_h << "x"
+                                  << s.out_w << "x" << s.out_c << " groups " << s.groups << " kernel "
+                                  << s.kernel_h << "x" << s.kernel_w << " stride " << s.stride_h << "x"
+                                  << s.stride_w << " dilation " << s.dilation_h << "x" << s.dilation_w
+                                  << " pad " << s.pad_top << "," << s.pad_left << " threads " << threads);
   const std::vector<double> expected = reference(p);
-  std::vector<char> raw(p.w.size() * sizeof(float) + 1);  // at an odd address, as in a file
-  if (!p.w.empty()) std::memcpy(raw.data() + 1, p.w.data(), p.w.size() * sizeof(float));
-  Guarded packed(own ? depthwise_packed_bytes(s) : conv_packed_bytes(s));
-  Guarded scratch(own ? 0 : conv_scratch_bytes(s, threads));
-  Guarded x(p.x.size() * sizeof(float)), y(expected.size() * sizeof(float));
-  if (!p.x.empty()) std::memcpy(x.data(), p.x.data(), p.x.size() * sizeof(float));
-  const ConvWeights weights = oihw_weights(s, raw.data() + 1, p.scale.empty() ? nullptr : p.scale.data());
-  (own ? depthwise_pack : conv_pack)(s, weights, packed.data());
-  ConvEpilogue epilogue;
-  epilogue.bias = p.bias.empty() ? nullptr : p.bias.data();
-  epilogue.addend = p.addend.empty() ? nullptr : p.addend.data();
+  const std::vector<T> w = kept<T>(p.w), bias = kept<T>(p.bias), scale = kept<T>(p.scale);
+  const std::vector<T> addend = kept<T>(p.addend), image = kept<T>(p.x);
+  std::vector<char> raw(w.size() * sizeof(T) + 1);  // at an odd address, as in a file
+  if (!w.empty()) std::memcpy(raw.data() + 1, w.data(), w.size() * sizeof(T));
+  Guarded packed(own ? depthwise_packed_bytes<T>(s) : conv_packed_bytes<T>(s));
+  Guarded scratch(own ? 0 : conv_scratch_bytes<T>(s, threads));
+  Guarded x(image.size() * sizeof(T)), y(expected.size() * sizeof(T));
+  if (!image.empty()) std::memcpy(x.data(), image.data(), image.size() * sizeof(T));
+  const ConvWeights<T> weights = oihw_weights<T>(s, raw.data() + 1, scale.empty() ? nullptr : scale.data());
+  (own ? depthwise_pack<T> : conv_pack<T>)(s, weights, packed.data());
+  ConvEpilogue<T> epilogue;
+  epilogue.bias = bias.empty() ? nullptr : bias.data();
+  epilogue.addend = addend.empty() ? nullptr : addend.data();
   epilogue.activation = p.activation;
   if (in_place && epilogue.addend != nullptr) {
-    std::memcpy(y.data(), p.addend.data(), p.addend.size() * sizeof(float));
-    epilogue.addend = y.floats();
+    std::memcpy(y.data(), addend.data(), addend.size() * sizeof(T));
+    epilogue.addend = y.as<T>();
   }
   if (own)
-    depthwise(s, x.floats(), packed.data(), y.floats(), epilogue, threads);
+    depthwise_as<T>(s, x.as<T>(), packed.data(), y.as<T>(), epilogue, threads);
   else
-    conv(s, x.floats(), packed.data(), y.floats(), epilogue, scratch.data(), threads);
-  for (size_t i = 0; i < expected.size(); ++i)
-    ASSERT_NEAR(y.floats()[i], expected[i], 2e-5 * (1 + std::abs(expected[i]))) << "element " << i;
+    conv_as<T>(s, x.as<T>(), packed.data(), y.as<T>(), epilogue, scratch.data(), threads);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const auto found = static_cast<double>(static_cast<LaneOf<T>>(y.as<T>()[i]));
+    ASSERT_NEAR(found, expected[i], tolerance<T>(p) * (1 + std::abs(expected[i]))) << "element " << i;
+  }
+}
+
+// As float, and as one of the other types in turn.
+void check(const Problem& p, int threads, bool in_place) {
+  check_as<float>(p, threads, in_place);
+  switch ((p.s.in_w + p.s.in_h + p.s.out_c + threads) % 3) {
+    case 0:
+      return check_as<double>(p, threads, in_place);
+    case 1:
+      return check_as<Float16>(p, threads, in_place);
+    default:
+      return check_as<BFloat16>(p, threads, in_place);
+  }
 }
 
 class ConvTest : public testing::TestWithParam<int64_t> {

@@ -1,0 +1,31 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/conv_f64.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/conv-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::kernels::HWY_NAMESPACE {
+namespace {
+
+const ConvFunctions<double>* conv_f64() {
+  return conv_table<double>();
+}
+
+}  // namespace
+}  // namespace plimsoll::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace plimsoll::kernels {
+
+HWY_EXPORT(conv_f64);
+
+template <>
+const ConvFunctions<double>& conv_functions() {
+  return *HWY_DYNAMIC_DISPATCH(conv_f64)();
+}
+
+}  // namespace plimsoll::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,96 @@
+// The vectors of doubles against libm.
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "kernels/each_target.h"
+#include "kernels/unary.h"
+
+namespace plimsoll {
+namespace {
+
+using kernels::Unary;
+using kernels::UnaryKind;
+
+std::vector<double> grid(double low, double high, int count = 10007) {
+  std::vector<double> x;
+  for (int i = 0; i < count; ++i) x.push_back(low + (high - low) * i / (count - 1));
+  return x;
+}
+
+// The largest error relative to max(|expected|, floor).
+double worst_error(const Unary& f, const std::function<double(double)>& libm, const std::vector<double>& x,
+                   double floor) {
+  std::vector<double> y(x.size());
+  kernels::unary_f64(f, x.data(), y.data(), static_cast<int64_t>(x.size()));
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double expected = libm(x[i]);
+    const double error = std::fabs(y[i] - expected) / std::max(std::fabs(expected), floor);
+    if (!(error <= worst)) worst = error;
+  }
+  return worst;
+}
+
+TEST(UnaryF64, IsCloseToLibm) {
+  const auto exp = [](double x) { return std::exp(x); };
+  const auto tanh = [](double x) { return std::tanh(x); };
+  const auto erf = [](double x) { return std::erf(x); };
+  const auto log = [](double x) { return std::log(x); };
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  const auto gelu = [](double x) { return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440)); };
+  const auto softplus = [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); };
+  const auto elu = [](double x) { return x < 0 ? 1.25 * std::expm1(x) : x; };
+  for_each_target([&] {
+    EXPECT_LT(worst_error({UnaryKind::kExp}, exp, grid(-708, 709.7), 0), 6e-16);
+    EXPECT_LT(worst_error({UnaryKind::kExp}, exp, grid(-745, -708), 1e-307), 6e-16);
+    EXPECT_LT(worst_error({UnaryKind::kTanh}, tanh, grid(-25, 25), 0), 8e-16);
+    EXPECT_LT(worst_error({UnaryKind::kTanh}, tanh, grid(-1e-3, 1e-3), 0), 8e-16);
+    EXPECT_LT(worst_error({UnaryKind::kErf}, erf, grid(-7, 7), 0), 8e-16);
+    EXPECT_LT(worst_error({UnaryKind::kErf}, erf, grid(-1e-3, 1e-3), 0), 8e-16);
+    EXPECT_LT(worst_error({UnaryKind::kLog}, log, grid(1e-300, 3), 1e-1), 1e-15);
+    EXPECT_LT(worst_error({UnaryKind::kLog}, log, grid(1e-3, 1e300), 0), 1e-15);
+    EXPECT_LT(worst_error({UnaryKind::kSigmoid}, sigmoid, grid(-700, 700), 0), 1e-15);
+    EXPECT_LT(worst_error({UnaryKind::kGelu}, gelu, grid(-9, 9), 1), 1e-15);
+    EXPECT_LT(worst_error({UnaryKind::kSoftplus}, softplus, grid(-80, 80), 0), 2e-15);
+    EXPECT_LT(worst_error({UnaryKind::kElu, 1.25f}, elu, grid(-40, 5), 0), 8e-16);
+  });
+}
+
+double at(UnaryKind kind, double x) {
+  kernels::unary_f64({kind}, &x, &x, 1);
+  return x;
+}
+
+TEST(UnaryF64, ReachesTheLimits) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for_each_target([=] {
+    EXPECT_EQ(at(UnaryKind::kExp, -infinity), 0);
+    EXPECT_EQ(at(UnaryKind::kExp, infinity), infinity);
+    EXPECT_EQ(at(UnaryKind::kExp, 710), infinity);
+    EXPECT_EQ(at(UnaryKind::kExp, 0), 1);
+    EXPECT_EQ(at(UnaryKind::kTanh, infinity), 1);
+    EXPECT_TRUE(std::signbit(at(UnaryKind::kTanh, -0.0)));
+    EXPECT_EQ(at(UnaryKind::kErf, -infinity), -1);
+    EXPECT_EQ(at(UnaryKind::kSigmoid, -infinity), 0);
+    EXPECT_EQ(at(UnaryKind::kLog, 0), -infinity);
+    EXPECT_EQ(at(UnaryKind::kLog, infinity), infinity);
+    EXPECT_TRUE(std::isnan(at(UnaryKind::kLog, -1)));
+    EXPECT_EQ(at(UnaryKind::kSoftplus, 1000), 1000);
+  });
+}
+
+TEST(UnaryF64, PassesNanAndLeavesWhatLiesBehindAlone) {
+  for_each_target([] {
+    for (int kind = 0; kind <= static_cast<int>(UnaryKind::kClip); ++kind) {
+      double x[2] = {std::numeric_limits<double>::quiet_NaN(), 7};
+      kernels::unary_f64({static_cast<UnaryKind>(kind), 0.5f, 1.0f}, x, x, 1);
+      EXPECT_TRUE(std::isnan(x[0])) << kind;
+      EXPECT_EQ(x[1], 7);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace plimsoll

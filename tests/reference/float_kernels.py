@@ -1,0 +1,356 @@
+"""Operators that have kernels for every float type: products, convolutions, pooling, sums, elementwise. In float64, from
+the text of Operators.md."""
+import itertools
+import math
+
+import numpy as np
+
+from float_types import any_float, reals, tolerance, values_of
+from harness import broadcastable, choice, random_shape, reference
+
+
+def sums(kind, terms):
+    """Sums of `terms` products of numbers up to 2, rounded once in 16 bits."""
+    accept = tolerance(kind)
+    size = 4 * math.sqrt(max(terms, 1))
+    own = {"float": 2e-6, "double": 1e-14, "float16": 2e-6, "bfloat16": 2e-6}[kind]
+    rounding = {"float": 0, "double": 0, "float16": 2e-3, "bfloat16": 1e-2}[kind]
+    return {"rtol": max(rounding, accept["rtol"] / 10), "atol": own * size * 4}
+
+
+def integer(rng, low, high):
+    return int(rng.integers(low, high + 1))
+
+
+# ---- products ---------------------------------------------------------------------------------------------------
+
+def matmul_cases(rng):
+    kind = any_float(rng)
+    m, k, n = (choice(rng, [1, 2, 3, 5, 14, 33, integer(rng, 1, 90)]) for _ in range(3))
+    batch = random_shape(rng, most=2, largest=3)
+    left, right = [*batch, m, k], [k, n] if rng.random() < 0.5 else [*broadcastable(rng, batch), k, n]
+    return {"inputs": [reals(rng, left, kind), reals(rng, right, kind)], "attrs": {}, **sums(kind, k)}
+
+
+@reference("MatMul", matmul_cases)
+def matmul(inputs, **_):
+    return [np.matmul(values_of(inputs[0]), values_of(inputs[1]))]
+
+
+def gemm_cases(rng):
+    kind = any_float(rng)
+    m, k, n = (choice(rng, [1, 3, 16, 31, integer(rng, 1, 70)]) for _ in range(3))
+    attrs = {"transA": integer(rng, 0, 1), "transB": integer(rng, 0, 1),
+             "alpha": choice(rng, [1.0, 0.5]), "beta": choice(rng, [1.0, 0.25])}
+    c = choice(rng, [None, [n], [1, n], [m, 1], [m, n], [1]])
+    inputs = [reals(rng, [k, m] if attrs["transA"] else [m, k], kind), reals(rng, [n, k] if attrs["transB"] else [k, n], kind)]
+    if c is not None:
+        inputs.append(reals(rng, c, kind))
+    return {"inputs": inputs, "attrs": attrs, "opset": 13, **sums(kind, k)}
+
+
+@reference("Gemm", gemm_cases)
+def gemm(inputs, attrs, **_):
+    a, b = values_of(inputs[0]), values_of(inputs[1])
+    y = attrs["alpha"] * ((a.T if attrs["transA"] else a) @ (b.T if attrs["transB"] else b))
+    return [y + attrs["beta"] * values_of(inputs[2]) if len(inputs) > 2 else y]
+
+
+# ---- windows ----------------------------------------------------------------------------------------------------
+
+def window_attrs(rng, rank, kernel, with_dilation=True):
+    attrs = {"strides": [integer(rng, 1, 2) for _ in range(rank)]}
+    attrs["dilations"] = [integer(rng, 1, 2) if with_dilation else 1 for _ in range(rank)]
+    attrs["pads"] = [integer(rng, 0, (k - 1) // 2) for k in kernel] + [integer(rng, 0, (k - 1) // 2) for k in kernel]
+    return attrs
+
+
+def conv_cases(rng):
+    kind, rank = any_float(rng), choice(rng, [1, 2, 2, 2, 2, 3])
+    form = choice(rng, ["dense", "dense", "depthwise", "grouped", "few", "pointwise"])
+    channels = {"dense": choice(rng, [1, 3, 16, 19]), "depthwise": choice(rng, [2, 17, 32]), "grouped": 4 * integer(rng, 1, 5),
+                "few": 16 + integer(rng, 0, 3), "pointwise": choice(rng, [3, 32, 40])}[form]
+    groups = {"depthwise": channels, "grouped": choice(rng, [2, 4])}.get(form, 1)
+    out = {"depthwise": channels, "grouped": groups * integer(rng, 1, 5), "few": integer(rng, 1, 7)}.get(form, choice(rng, [1, 8, 16, 33, 40]))
+    kernel = [1] * rank if form == "pointwise" else [choice(rng, [1, 2, 3, 3, 5]) for _ in range(rank)]
+    attrs = window_attrs(rng, rank, kernel)
+    if form == "pointwise" and rng.random() < 0.7:
+        attrs["strides"], attrs["pads"] = [1] * rank, [0] * 2 * rank
+    attrs |= {"group": groups, "kernel_shape": kernel}
+    least = [(k - 1) * d + 1 for k, d in zip(kernel, attrs["dilations"])]
+    size = [low + integer(rng, 0, 12 if rank < 3 else 4) for low in least]
+    inputs = [reals(rng, [integer(rng, 1, 2), channels, *size], kind), reals(rng, [out, channels // groups, *kernel], kind)]
+    if rng.random() < 0.6:
+        inputs.append(reals(rng, [out], kind))
+    return {"inputs": inputs, "attrs": attrs, **sums(kind, channels // groups * math.prod(kernel))}
+
+
+def padded(x, pads, value):
+    rank = len(pads) // 2
+    return np.pad(x, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:])], constant_values=value)
+
+
+def taps(x, kernel, strides, dilations):
+    """For each tap: its position, and the elements that meet it, [N, C, out...]."""
+    outs = [(size - (k - 1) * d - 1) // s + 1 for size, k, s, d in zip(x.shape[2:], kernel, strides, dilations)]
+    for tap in itertools.product(*map(range, kernel)):
+        index = tuple(slice(t * d, t * d + (o - 1) * s + 1, s) for t, d, o, s in zip(tap, dilations, outs, strides))
+        yield tap, x[(slice(None), slice(None), *index)]
+
+
+@reference("Conv", conv_cases)
+def conv(inputs, attrs, **_):
+    x, w = values_of(inputs[0]), values_of(inputs[1])
+    groups = attrs["group"]
+    y = 0
+    for tap, seen in taps(padded(x, attrs["pads"], 0), attrs["kernel_shape"], attrs["strides"], attrs["dilations"]):
+        seen = seen.reshape(seen.shape[0], groups, -1, *seen.shape[2:])
+        weights = w[(slice(None), slice(None), *tap)].reshape(groups, -1, w.shape[1])
+        part = np.einsum("ngc...,goc->ngo...", seen, weights)
+        y = y + part.reshape(part.shape[0], -1, *part.shape[3:])
+    if len(inputs) > 2:
+        y = y + values_of(inputs[2]).reshape(1, -1, *[1] * (y.ndim - 2))
+    return [y]
+
+
+def transpose_cases(rng):
+    kind, rank = any_float(rng), choice(rng, [1, 2, 2])
+    groups = choice(rng, [1, 1, 2])
+    channels, out = groups * choice(rng, [1, 3, 9]), choice(rng, [1, 4, 9])
+    kernel = [choice(rng, [1, 2, 3, 4]) for _ in range(rank)]
+    attrs = {"strides": [integer(rng, 1, 3) for _ in range(rank)], "group": groups}
+    inputs = [reals(rng, [integer(rng, 1, 2), channels, *[integer(rng, 1, 6) for _ in kernel]], kind),
+              reals(rng, [channels, out, *kernel], kind)]
+    if rng.random() < 0.5:
+        inputs.append(reals(rng, [out * groups], kind))
+    return {"inputs": inputs, "attrs": attrs, **sums(kind, channels * math.prod(kernel))}
+
+
+@reference("ConvTranspose", transpose_cases)
+def conv_transpose(inputs, attrs, **_):
+    x, w = values_of(inputs[0]), values_of(inputs[1])
+    groups, strides, kernel = attrs["group"], attrs["strides"], w.shape[2:]
+    outs = [(i - 1) * s + k for i, s, k in zip(x.shape[2:], strides, kernel)]
+    y = np.zeros([x.shape[0], w.shape[1] * groups, *outs])
+    grouped = x.reshape(x.shape[0], groups, -1, *x.shape[2:])
+    for tap in itertools.product(*map(range, kernel)):
+        weights = w[(slice(None), slice(None), *tap)].reshape(groups, -1, w.shape[1])
+        part = np.einsum("ngc...,gco->ngo...", grouped, weights)
+        index = tuple(slice(t, t + (i - 1) * s + 1, s) for t, i, s in zip(tap, x.shape[2:], strides))
+        y[(slice(None), slice(None), *index)] += part.reshape(part.shape[0], -1, *part.shape[3:])
+    if len(inputs) > 2:
+        y = y + values_of(inputs[2]).reshape(1, -1, *[1] * (y.ndim - 2))
+    return [y]
+
+
+def pool_cases(rng):
+    kind, rank = any_float(rng), choice(rng, [1, 2, 2])
+    kernel = [integer(rng, 1, 3) for _ in range(rank)]
+    attrs = window_attrs(rng, rank, kernel, with_dilation=False) | {"kernel_shape": kernel}
+    shape = [integer(rng, 1, 2), choice(rng, [1, 5, 17]), *[k + integer(rng, 0, 9) for k in kernel]]
+    return {"inputs": [reals(rng, shape, kind)], "attrs": attrs, **sums(kind, math.prod(kernel))}
+
+
+@reference("MaxPool", pool_cases)
+def max_pool(inputs, attrs, **_):
+    x = padded(values_of(inputs[0]), attrs["pads"], -np.inf)
+    return [np.max([seen for _, seen in taps(x, attrs["kernel_shape"], attrs["strides"], attrs["dilations"])], axis=0)]
+
+
+def average_cases(rng):
+    arguments = pool_cases(rng)
+    del arguments["attrs"]["dilations"]
+    arguments["attrs"]["count_include_pad"] = integer(rng, 0, 1)
+    return arguments
+
+
+@reference("AveragePool", average_cases)
+def average_pool(inputs, attrs, **_):
+    x = values_of(inputs[0])
+    ones = padded(np.ones_like(x), attrs["pads"], attrs["count_include_pad"])
+    form = (attrs["kernel_shape"], attrs["strides"], [1] * len(attrs["strides"]))
+    total = sum(seen for _, seen in taps(padded(x, attrs["pads"], 0), *form))
+    return [total / sum(seen for _, seen in taps(ones, *form))]
+
+
+def global_cases(rng):
+    kind = any_float(rng)
+    shape = [integer(rng, 1, 3), choice(rng, [1, 7, 33]), *[integer(rng, 1, 9) for _ in range(integer(rng, 1, 3))]]
+    return {"inputs": [reals(rng, shape, kind)], "attrs": {}, **sums(kind, math.prod(shape[2:]))}
+
+
+@reference("GlobalAveragePool", global_cases)
+def global_average_pool(inputs, **_):
+    x = values_of(inputs[0])
+    return [x.mean(axis=tuple(range(2, x.ndim)), keepdims=True)]
+
+
+@reference("GlobalMaxPool", global_cases)
+def global_max_pool(inputs, **_):
+    x = values_of(inputs[0])
+    return [x.max(axis=tuple(range(2, x.ndim)), keepdims=True)]
+
+
+# ---- rows ---------------------------------------------------------------------------------------------------------
+
+def softmax_cases(rng):
+    kind = any_float(rng)
+    shape = random_shape(rng, least=1)
+    if rng.random() < 0.3:
+        shape = [integer(rng, 1, 4), choice(rng, [77, 1000, 5000])]
+    axis = integer(rng, -len(shape), len(shape) - 1)
+    rounding = {"float": 1e-5, "double": 1e-12, "float16": 2e-3, "bfloat16": 1e-2}[kind]
+    return {"inputs": [reals(rng, shape, kind, -6, 6)], "attrs": {"axis": axis}, "opset": 13, "rtol": rounding,
+            "atol": 6e-8 if kind == "float16" else 1e-14}
+
+
+def softmax_of(x, axis):
+    if x.size == 0:
+        return x
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+@reference("Softmax", softmax_cases)
+def softmax(inputs, attrs, **_):
+    return [softmax_of(values_of(inputs[0]), attrs["axis"])]
+
+
+@reference("LogSoftmax", lambda rng: softmax_cases(rng) | {"atol": 1e-3} if rng.random() < 0.5 else softmax_cases(rng) | {"atol": 1e-2})
+def log_softmax(inputs, attrs, **_):
+    x = values_of(inputs[0])
+    return [np.log(softmax_of(x, attrs["axis"]))]
+
+
+def layer_cases(rng):
+    kind = any_float(rng)
+    shape = random_shape(rng, least=1, largest=9)
+    if rng.random() < 0.4:
+        shape = [integer(rng, 1, 5), choice(rng, [96, 768, 1200])]
+    shape = [max(d, 1) for d in shape]
+    axis = integer(rng, -len(shape), len(shape) - 1)
+    parameters = shape[axis % len(shape):]
+    inputs = [reals(rng, shape, kind), reals(rng, parameters, kind)]
+    if rng.random() < 0.6:
+        inputs.append(reals(rng, parameters, kind))
+    return {"inputs": inputs, "attrs": {"axis": axis, "epsilon": 0.01}, "opset": 17, **tolerance(kind)}
+
+
+@reference("LayerNormalization", layer_cases)
+def layer_normalization(inputs, attrs, **_):
+    x, scale = values_of(inputs[0]), values_of(inputs[1])
+    axes = tuple(range(attrs["axis"] % x.ndim, x.ndim))
+    centered = x - x.mean(axis=axes, keepdims=True)
+    y = centered / np.sqrt((centered ** 2).mean(axis=axes, keepdims=True) + np.float32(attrs["epsilon"])) * scale
+    return [y + values_of(inputs[2]) if len(inputs) > 2 else y]
+
+
+def batch_cases(rng):
+    kind = any_float(rng)
+    channels = choice(rng, [1, 5, 40])
+    shape = [integer(rng, 1, 3), channels, *[integer(rng, 1, 7) for _ in range(integer(rng, 0, 2))]]
+    inputs = [reals(rng, shape, kind), *[reals(rng, [channels], kind) for _ in range(3)], reals(rng, [channels], kind, 0.1, 2)]
+    return {"inputs": inputs, "attrs": {"epsilon": 0.01}, "opset": 15, **tolerance(kind)}
+
+
+@reference("BatchNormalization", batch_cases)
+def batch_normalization(inputs, attrs, **_):
+    x = values_of(inputs[0])
+    scale, bias, mean, variance = (values_of(t).reshape(1, -1, *[1] * (x.ndim - 2)) for t in inputs[1:])
+    return [(x - mean) / np.sqrt(variance + np.float32(attrs["epsilon"])) * scale + bias]
+
+
+REDUCTIONS = {"ReduceSum": np.sum, "ReduceMean": np.mean, "ReduceMax": np.max, "ReduceMin": np.min, "ReduceProd": np.prod,
+              "ReduceL1": lambda x, **k: np.sum(np.abs(x), **k), "ReduceL2": lambda x, **k: np.sqrt(np.sum(x * x, **k)),
+              "ReduceSumSquare": lambda x, **k: np.sum(x * x, **k)}
+
+
+def reduce_cases(rng):
+    kind = any_float(rng)
+    shape = [max(d, 1) for d in random_shape(rng, least=1, largest=9)]
+    if rng.random() < 0.4:
+        shape = [integer(rng, 1, 70), choice(rng, [64, 130, 5000])]
+    axes = [a for a in range(len(shape)) if rng.random() < 0.5] or [len(shape) - 1]
+    count = math.prod(shape[a] for a in axes)
+    return {"inputs": [reals(rng, shape, kind, 0.5, 1.5), np.array(axes, np.int64)], "attrs": {"keepdims": integer(rng, 0, 1)},
+            "opset": 18, "constant_inputs": [1], **(tolerance(kind) | {"atol": 0, "rtol": sums(kind, count)["rtol"] * 4})}
+
+
+def register_reduction(name, function):
+    @reference(name, reduce_cases)
+    def reduction(inputs, attrs, **_):
+        with np.errstate(over="ignore"):
+            y = function(values_of(inputs[0]), axis=tuple(inputs[1]), keepdims=bool(attrs["keepdims"]))
+        if isinstance(inputs[0], np.ndarray) and inputs[0].dtype == np.float16:
+            y = np.where(np.abs(y) > 65520, np.inf, y)
+        elif not isinstance(inputs[0], np.ndarray) or inputs[0].dtype == np.float32:
+            y = np.where(np.abs(y) > 3.4e38, np.inf, np.where(np.abs(y) < 1e-37, 0, y))
+        return [y]
+
+
+for op, of in REDUCTIONS.items():
+    register_reduction(op, of)
+
+
+# ---- elementwise -----------------------------------------------------------------------------------------------------
+
+def pair_cases(rng):
+    kind = any_float(rng)
+    shape = random_shape(rng, largest=20)
+    return {"inputs": [reals(rng, shape, kind), reals(rng, broadcastable(rng, shape), kind, 0.25, 2)], "attrs": {},
+            "opset": 14, **(tolerance(kind) | {"atol": 1e-6})}
+
+
+def register_pair(name, function):
+    @reference(name, pair_cases)
+    def pair(inputs, **_):
+        return [function(values_of(inputs[0]), values_of(inputs[1]))]
+
+
+for op, of in {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "Min": np.minimum, "Max": np.maximum,
+               "PRelu": lambda x, slope: np.where(x < 0, x * slope, x)}.items():
+    register_pair(op, of)
+
+
+def single_cases(rng):
+    kind = any_float(rng)
+    shape = random_shape(rng) if rng.random() < 0.7 else [integer(rng, 1000, 3000)]
+    accept = {"float": 2e-6, "double": 1e-13, "float16": 2e-3, "bfloat16": 1e-2}[kind]
+    return {"inputs": [reals(rng, shape, kind, -8, 8)], "attrs": {}, "opset": 20, "rtol": accept, "atol": accept * 1e-2}
+
+
+def register_single(name, function):
+    @reference(name, single_cases)
+    def single(inputs, **_):
+        return [function(values_of(inputs[0]))]
+
+
+erf = np.vectorize(math.erf, otypes=[np.float64])
+for op, of in {"Relu": lambda x: np.maximum(x, 0), "Sigmoid": lambda x: 1 / (1 + np.exp(-x)), "Tanh": np.tanh, "Erf": erf,
+               "Exp": np.exp, "Abs": np.abs, "Neg": np.negative, "Floor": np.floor,
+               "Gelu": lambda x: 0.5 * x * (1 + erf(x / np.sqrt(2))) if x.size else x,
+               "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+               "Softplus": lambda x: np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)}.items():
+    register_single(op, of)
+
+
+def resize_cases(rng):
+    kind = any_float(rng)
+    shape = [integer(rng, 1, 2), choice(rng, [1, 3, 17]), integer(rng, 1, 9), integer(rng, 1, 9)]
+    sizes = [shape[0], shape[1], integer(rng, 1, 20), integer(rng, 1, 20)]
+    return {"inputs": [reals(rng, shape, kind), None, None, np.array(sizes, np.int64)],
+            "attrs": {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}, "opset": 18, "symbolic": False,
+            "constant_inputs": [3], **(tolerance("float" if kind == "double" else kind))}
+
+
+@reference("Resize", resize_cases)
+def resize(inputs, **_):
+    x, sizes = values_of(inputs[0]), inputs[3]
+    for axis in (2, 3):
+        size, out = x.shape[axis], int(sizes[axis])
+        at = np.clip((np.arange(out) + 0.5) * size / out - 0.5, 0, size - 1)
+        low = np.floor(at).astype(int)
+        high, part = np.minimum(low + 1, size - 1), at - low
+        part = part.reshape([-1 if i == axis else 1 for i in range(4)])
+        x = np.take(x, low, axis) * (1 - part) + np.take(x, high, axis) * part
+    return [x]
