@@ -36,61 +36,20 @@ enum : uint32_t {
 // Messages that hold others. SequenceProto and OptionalProto number their fields alike.
 class ListParser {
  public:
-  ListParser(const std::string& path, ElementType type) : path_(path), type_(type) {}
+  explicit ListParser(ElementType type) : type_(type) {}
 
-  NamedValue sequence(data_view contents) const {
-    const Contents found = read(contents);
+  NamedValue sequence(data_view contents, int depth = 0) const {
+    const Contents found = read(contents, depth);
     const bool is_empty = found.values.empty();
     return {found.name, Value::CreateSequence(found.values, is_empty ? type_ : ElementType::kUndefined)};
   }
   NamedValue optional(data_view contents) const {
-    const Contents found = read(contents);
+    const Contents found = read(contents, 0);
     if (found.values.size() > 1) reject("an OptionalProto has more than one value");
     return {found.name, found.values.empty() ? Value::CreateNone(type_) : found.values[0]};
   }
 
- private:
-  struct Contents {
-    std::string name;
-    std::vector<Value> values;
-  };
-
-  [[noreturn]] void reject(const std::string& what) const {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", path_, what));
-  }
-  data_view bytes(protozero::pbf_reader& message) const {
-    if (message.wire_type() != pbf_wire_type::length_delimited)
-      reject(fmt::format("field {} has another type than a SequenceProto's", message.tag()));
-    return message.get_view();
-  }
-
-  Contents read(data_view contents) const {
-    Contents found;
-    protozero::pbf_reader message(contents);
-    while (message.next()) {
-      switch (message.tag()) {
-        case kListName:
-          found.name = std::string(bytes(message));
-          break;
-        case kTensors:
-          found.values.push_back(Value::FromTensorProto(as_text(bytes(message))));
-          break;
-        case kSequences:
-          found.values.push_back(sequence(bytes(message)).value);
-          break;
-        case kMaps:
-          found.values.push_back(map(bytes(message)));
-          break;
-        case kSparseTensors:
-          throw Error(ErrorCode::kNotImplemented, fmt::format("{}: sparse tensors are not read here", path_));
-        default:
-          message.skip();
-      }
-    }
-    return found;
-  }
-
-  Value map(data_view contents) const {
+  Value map(data_view contents, int depth = 0) const {
     std::vector<int64_t> keys;
     std::vector<std::string> texts;
     std::vector<Value> values;
@@ -103,7 +62,7 @@ class ListParser {
       } else if (message.tag() == kStringKeys) {
         texts.push_back(std::string(bytes(message)));
       } else if (message.tag() == kValues) {
-        values = read(bytes(message)).values;
+        values = read(bytes(message), depth).values;
       } else {
         message.skip();
       }
@@ -116,7 +75,47 @@ class ListParser {
     return Value::CreateMap(tensor, values[0]);
   }
 
-  const std::string& path_;
+ private:
+  struct Contents {
+    std::string name;
+    std::vector<Value> values;
+  };
+
+  [[noreturn]] void reject(const std::string& what) const { throw Error(ErrorCode::kInvalidArgument, what); }
+  data_view bytes(protozero::pbf_reader& message) const {
+    if (message.wire_type() != pbf_wire_type::length_delimited)
+      reject(fmt::format("field {} has another type than a SequenceProto's", message.tag()));
+    return message.get_view();
+  }
+
+  Contents read(data_view contents, int depth) const {
+    constexpr int kMostLevels = 4;  // an optional sequence of maps has three
+    if (depth == kMostLevels) reject(fmt::format("values are nested more than {} deep", kMostLevels));
+    Contents found;
+    protozero::pbf_reader message(contents);
+    while (message.next()) {
+      switch (message.tag()) {
+        case kListName:
+          found.name = std::string(bytes(message));
+          break;
+        case kTensors:
+          found.values.push_back(Value::FromTensorProto(as_text(bytes(message))));
+          break;
+        case kSequences:
+          found.values.push_back(sequence(bytes(message), depth + 1).value);
+          break;
+        case kMaps:
+          found.values.push_back(map(bytes(message), depth + 1));
+          break;
+        case kSparseTensors:
+          throw Error(ErrorCode::kNotImplemented, "sparse tensors are not read here");
+        default:
+          message.skip();
+      }
+    }
+    return found;
+  }
+
   ElementType type_;
 };
 
@@ -125,17 +124,19 @@ class ListParser {
 NamedValue read_value_pb(const std::string& path, ValueKind kind, ElementType type) {
   const std::string bytes = read_file(path);
   try {
-    if (kind == ValueKind::kSequence) return ListParser(path, type).sequence(bytes);
-    if (kind == ValueKind::kOptional) return ListParser(path, type).optional(bytes);
+    if (kind == ValueKind::kSequence) return ListParser(type).sequence(bytes);
+    if (kind == ValueKind::kOptional) return ListParser(type).optional(bytes);
+    if (kind == ValueKind::kMap) return {"", ListParser(type).map(bytes)};
     NamedValue tensor;
     tensor.value = Value::FromTensorProto(bytes, &tensor.name);
     return tensor;
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kInvalidModel) throw;
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", path, error.what()));
+    const bool bad = error.code() == ErrorCode::kInvalidModel;
+    throw Error(bad ? ErrorCode::kInvalidArgument : error.code(), fmt::format("{}: {}", path, error.what()));
   } catch (const protozero::exception& error) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: expected a {}: {}", path,
                                                          kind == ValueKind::kSequence   ? "SequenceProto"
+                                                         : kind == ValueKind::kMap      ? "MapProto"
                                                          : kind == ValueKind::kOptional ? "OptionalProto"
                                                                                         : "TensorProto",
                                                          error.what()));
