@@ -319,8 +319,14 @@ def single_cases(rng):
     return {"inputs": [reals(rng, shape, kind, -8, 8)], "attrs": {}, "opset": 20, "rtol": accept, "atol": accept * 1e-2}
 
 
+def gelu_cases(rng):
+    """1 + erf cancels where x is negative: what is left is off by units in the last place of x."""
+    arguments = single_cases(rng)
+    return arguments | {"atol": arguments["rtol"] * 2}
+
+
 def register_single(name, function):
-    @reference(name, single_cases)
+    @reference(name, gelu_cases if name == "Gelu" else single_cases)
     def single(inputs, **_):
         return [function(values_of(inputs[0]))]
 
