@@ -166,6 +166,7 @@ std::optional<std::vector<float>> InferContext::reals(size_t i) {
 }
 
 void InferContext::expect_type(size_t i, TypeSet set) const {
+  if (!has_input(i)) reject("input {} is missing", i);
   if (inputs_[i].type.kind != ValueKind::kTensor)
     reject("input {} ('{}'): expected a tensor, found {}", i, node_.inputs[i]->name,
            to_string(inputs_[i].type));

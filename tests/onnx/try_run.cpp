@@ -29,7 +29,7 @@ void fill(Value& value) {
   }
 }
 
-Value make_input(const ValueInfo& info) {
+Value make_tensor(const ValueInfo& info) {
   std::vector<int64_t> shape = info.ranked ? info.dims : std::vector<int64_t>{kAnySize, kAnySize};
   int64_t elements = 1;
   for (int64_t& dim : shape) {
@@ -43,6 +43,18 @@ Value make_input(const ValueInfo& info) {
   Value value = Value::CreateTensor(info.type, shape);
   fill(value);
   return value;
+}
+
+// Of lists two elements; an optional holds nothing. A type that is stranger is refused by the run.
+Value make_input(const ValueInfo& info) {
+  switch (info.kind) {
+    case ValueKind::kSequence:
+      return Value::CreateSequence({make_tensor(info), make_tensor(info)});
+    case ValueKind::kOptional:
+      return Value::CreateNone(info.type);
+    default:
+      return make_tensor(info);
+  }
 }
 
 }  // namespace

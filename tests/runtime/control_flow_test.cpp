@@ -372,4 +372,19 @@ TEST(Loop, ACarriedValueMayChangeItsRank) {
   }
 }
 
+// A mutant of a file crashed on this: what a loop carries must be given.
+TEST(Loop, ACarriedValueThatIsMissingIsAnError) {
+  ModelBuilder model;
+  Edge* count = model.input("count", ElementType::kInt64, {});
+  Graph* body = model.new_body();
+  model.body_input(*body, "i", ElementType::kInt64, {});
+  Edge* go_on = model.body_input(*body, "cond", ElementType::kBool, {});
+  Edge* state = model.body_input(*body, "state", ElementType::kFloat, {"n"});
+  body->outputs.push_back(model.node_in(*body, "Identity", {go_on})[0]);
+  body->outputs.push_back(model.node_in(*body, "Neg", {state})[0]);
+  model.output(model.node("Loop", {count, nullptr, nullptr}, 1, {ModelBuilder::body("body", body)})[0]);
+  const std::string bytes = model.bytes();
+  EXPECT_THROW(open(bytes), Error);
+}
+
 }  // namespace plimsoll
