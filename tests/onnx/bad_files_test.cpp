@@ -185,7 +185,7 @@ TEST(BadFiles, NestedTenThousandDeep) {
   Proto inner = graph({node("Relu", {"x"}, {"y"})}, {}, {value("y")});
   for (int i = 0; i < 10000; ++i) inner = graph({node("If", {"x"}, {"y"}, {body("b", inner)})}, {}, {});
   EXPECT_THAT(problem(model(inner.message(graph_field::kInput, value("x")))), HasSubstr("at most 64 levels"));
-  Proto type = tensor_type({});
+  Proto type = tiny::tensor_type({});
   for (int i = 0; i < 10000; ++i) type = Proto().message(4, Proto().message(1, type));
   EXPECT_THAT(problem(model(graph({}, {value("x", type)}, {}))), HasSubstr("at most 64 nested types"));
 }

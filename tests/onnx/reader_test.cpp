@@ -68,7 +68,7 @@ TEST(Reader, TypesWithoutShapeAndNestedTypes) {
   const Proto unranked = Proto().message(1, Proto().number(1, 1));
   const Proto sequence = Proto().message(4, Proto().message(1, tensor_type({2}, ElementType::kString)));
   const Proto optional = Proto().message(9, Proto().message(1, sequence));
-  const Proto map = Proto().message(5, Proto().number(1, 7).message(2, tensor_type({})));
+  const Proto map = Proto().message(5, Proto().number(1, 7).message(2, tiny::tensor_type({})));
   Loaded m;
   m.read_bytes(
       model(graph({}, {value("u", unranked), value("o", optional), value("m", map)}, {value("u")})).bytes);
