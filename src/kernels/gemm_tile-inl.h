@@ -43,7 +43,7 @@ struct Tile {
   int64_t c_stride = 0;
   W* detour = nullptr;  // where results that are not finished go instead of C; c_stride is its. In 16 bits,
                         // all do, as bare products and in whole vectors: rounding is finish_tile's
-  int64_t cols = 0;          // columns to store, more than (kVecs - 1) * lanes
+  int64_t cols = 0;     // columns to store, more than (kVecs - 1) * lanes
   const T* start = nullptr;  // the accumulators begin as start[row, col] + bias[col]; either may be null
   int64_t start_stride = 0;
   const T* bias = nullptr;

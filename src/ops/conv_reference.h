@@ -27,8 +27,7 @@ void finish_element(const ConvOperands<T>& o, Accumulator<T> sum, int64_t channe
   if (o.scale != nullptr) sum *= static_cast<Accumulator<T>>(o.scale[channel]);
   if (o.bias != nullptr) sum += static_cast<Accumulator<T>>(o.bias[channel]);
   if (o.addend != nullptr) sum += static_cast<Accumulator<T>>(o.addend[at]);
-  if (o.activation.kind != kernels::ActivationKind::kNone)
-    sum = apply_activation(o.activation, sum);
+  if (o.activation.kind != kernels::ActivationKind::kNone) sum = apply_activation(o.activation, sum);
   o.y[at] = static_cast<T>(sum);
 }
 

@@ -23,9 +23,8 @@ const OpDef* find_op(std::string_view domain, std::string_view name, std::span<c
     const OpDef* op = at->second;
     if (op->domain == domain || (op->channels_last && domain == kPlimsollDomain)) return op;
   }
-  const auto found = std::find_if(custom.begin(), custom.end(), [&](const OpDef* op) {
-    return op->domain == domain && op->name == name;
-  });
+  const auto found = std::find_if(custom.begin(), custom.end(),
+                                  [&](const OpDef* op) { return op->domain == domain && op->name == name; });
   return found == custom.end() ? nullptr : *found;
 }
 

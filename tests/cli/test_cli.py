@@ -180,7 +180,7 @@ class BadFiles(Case):
             self.refuse(INVALID_ARGUMENT, "cut.pb", "run", DIGITS, "--input",
                         f"image={self.file('cut.pb', whole[:size])}") if size % 16 == 0 or size < 24 else None
         for wrong in (b"\x12\x01\x01", b"\x48\x01", b"\x40\x01", b"\x25\x00\x00\x00\x00\x50\x01"):  # other wire types
-            self.refuse(INVALID_ARGUMENT, "another type", "run", DIGITS, "--input",
+            self.refuse(INVALID_ARGUMENT, "wire.pb: TensorProto.", "run", DIGITS, "--input",
                         f"image={self.file('wire.pb', whole + wrong)}")
         huge = b"\x08" + b"\xff" * 8 + b"\x7f" + b"\x08" + b"\xff" * 8 + b"\x7f" + b"\x10\x01"
         self.refuse(INVALID_ARGUMENT, "huge.pb", "run", DIGITS, "--input", f"image={self.file('huge.pb', huge)}")
@@ -470,7 +470,7 @@ class Verify(Case):
 class Sequences(Case):
     def model(self):
         return self.file("parts.onnx", model([("SplitToSequence", ["x"], ["parts"], {"axis": 0}), ("Neg", ["x"], ["y"], {})],
-                                             {"x": ["n", 2]}, {"parts": [], "y": []}))
+                                             {"x": ["n", 2]}, {"parts": [], "y": ["n", 2]}))
 
     def test_an_output_is_a_folder_that_can_be_an_input(self):
         x = self.npy("x.npy", np.arange(6, dtype=np.float32).reshape(3, 2))

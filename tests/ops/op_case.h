@@ -77,6 +77,7 @@ class OpCase {
     outcomes_ = run_bench(*node_, views_, results_, threads_);
     return *this;
   }
+  Graph& graph() { return graph_; }
   const TensorView& result(size_t i = 0) const { return results_[i]; }
   template <typename T>
   OpCase& expect(size_t i, const std::vector<int64_t>& dims, const std::vector<T>& data,

@@ -120,8 +120,9 @@ TEST(MaxPool, IntegersAndThreeDimensions) {
 // ONNX has no such attribute, so a file cannot mean it.
 TEST(ChannelsLast, IsOurOwn) {
   const auto pool = [](const std::string& domain) {
-    OpCase("MaxPool", 12, domain)
-        .input<float>({1, 2, 2, 1}, {1, 2, 3, 4})
+    OpCase one("MaxPool", 12, domain);
+    one.graph().strict = true;
+    one.input<float>({1, 2, 2, 1}, {1, 2, 3, 4})
         .attr("kernel_shape", Dims{2, 2})
         .attr("channels_last", int64_t{1})
         .run()
