@@ -1,5 +1,5 @@
-# What every file includes is read once. Only headers from outside the tree: an edit of ours never rebuilds them, and their
-# text is the same in every clone, so that the compiler's cache knows them.
+# What every file includes is read once: headers from outside the tree, which an edit of ours never rebuilds and whose text is
+# the same in every clone, so that the compiler's cache knows them; and one of ours (folders.cmake).
 option(PLIMSOLL_PRECOMPILED "Precompile the standard library's and other libraries' headers" ON)
 set(PLIMSOLL_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cstring> <functional> <memory> <mutex> <optional>
   <span> <string> <string_view> <unordered_map> <utility> <vector> <fmt/format.h>)
