@@ -210,7 +210,9 @@ def add_case(graph, op, expected_fn, arguments):
     graph.nodes.append(Node(op, names, outputs, arguments.get("attrs") or {}, arguments.get("domain", ""), graph.name("n")))
     graph.story.append(f"{op}({harness.describe(arguments)})")
     for name, expected in zip([o for o in outputs if o], expected_fn(**arguments)):
-        is_tensor = expected is not None and not isinstance(expected, (tuple, list, dict))
+        # Of an optional, or of a type with parts of a byte, ONNX moves less.
+        plain = all(t is None or isinstance(t, np.ndarray) for t in arguments["inputs"])
+        is_tensor = plain and expected is not None and not isinstance(expected, (tuple, list, dict))
         if is_tensor and np.asarray(expected).dtype != object and graph.rng.random() < 0.5:
             name, expected = behind(graph, name, np.asarray(expected))
         graph.outputs.append((name, expected, arguments.get("rtol"), arguments.get("atol", 0.0)))
