@@ -28,7 +28,7 @@ HEAD = """# Operators
 
 Made by `tools/operators_table.py` from the registry (`plimsoll operators`) and from the cases that run each operator and know the
 answer from elsewhere: ONNX's conformance data, and the references in `tests/reference`. Opsets and types are those of such cases;
-types of the first input come first, then those that only other inputs have. "ours" are the fused forms that passes make.
+types of the first input come first, then those that only other inputs have. `ai.plimsoll` holds the fused forms that passes make.
 
 """
 

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <protozero/pbf_reader.hpp>
 
-#include "elements.h"
 #include "files.h"
 
 namespace plimsoll::cli {
@@ -22,12 +21,10 @@ std::string_view as_text(data_view bytes) {
 // Field numbers of SequenceProto, OptionalProto and MapProto.
 enum : uint32_t {
   kListName = 1,
-  kElementType = 2,
   kTensors = 3,
   kSparseTensors = 4,
   kSequences = 5,
   kMaps = 6,
-  kKeyType = 2,
   kKeys = 3,
   kStringKeys = 4,
   kValues = 5,

@@ -1,4 +1,5 @@
-// ONNX test data: one TensorProto, SequenceProto or OptionalProto per file. The file does not say which.
+// ONNX test data: one TensorProto, SequenceProto, OptionalProto or MapProto per file. The file does not say
+// which.
 #pragma once
 
 #include <plimsoll/value.h>

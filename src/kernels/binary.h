@@ -22,8 +22,5 @@ void binary(BinaryKind f, const BroadcastBlock& block, const float* a, const flo
 void binary(BinaryKind f, const BroadcastBlock& block, const double* a, const double* b, double* y);
 void binary(BinaryKind f, const BroadcastBlock& block, const Float16* a, const Float16* b, Float16* y);
 void binary(BinaryKind f, const BroadcastBlock& block, const BFloat16* a, const BFloat16* b, BFloat16* y);
-inline void binary_f32(BinaryKind f, const BroadcastBlock& block, const float* a, const float* b, float* y) {
-  binary(f, block, a, b, y);
-}
 
 }  // namespace plimsoll::kernels

@@ -37,7 +37,7 @@ void check(const Dims& out, const Dims& da, const Dims& db, int threads) {
   for (int64_t i = 0; i < count(da); ++i) a.push_back(static_cast<float>(i % 1013));
   for (int64_t i = 0; i < count(db); ++i) b.push_back(static_cast<float>(i % 509) + 0.5f);
   kernels::Broadcast(out, {da, db}).for_each(threads, [&](const kernels::BroadcastBlock& block) {
-    kernels::binary_f32(BinaryKind::kSub, block, a.data(), b.data(), y.data());
+    kernels::binary(BinaryKind::kSub, block, a.data(), b.data(), y.data());
   });
   for (int64_t i = 0; i < count(out); ++i) {
     const float expected =
@@ -75,7 +75,7 @@ TEST(Binary, NanWinsInMinAndMax) {
       std::vector<float> y(3);
       const Dims dims = {3};
       kernels::Broadcast(dims, {dims, dims}).for_each(1, [&](const kernels::BroadcastBlock& block) {
-        kernels::binary_f32(kind, block, a.data(), b.data(), y.data());
+        kernels::binary(kind, block, a.data(), b.data(), y.data());
       });
       EXPECT_TRUE(std::isnan(y[0]));
       EXPECT_TRUE(std::isnan(y[1]));
@@ -87,7 +87,7 @@ TEST(Binary, NanWinsInMinAndMax) {
 float power(float x, float y) {
   float result;
   kernels::Broadcast({}, {{}, {}}).for_each(1, [&](const kernels::BroadcastBlock& block) {
-    kernels::binary_f32(BinaryKind::kPow, block, &x, &y, &result);
+    kernels::binary(BinaryKind::kPow, block, &x, &y, &result);
   });
   return result;
 }
