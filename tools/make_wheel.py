@@ -45,10 +45,16 @@ def needed(binaries):
     return found
 
 
+def owner(path):
+    """The Debian package of a file, which may have been put there under /lib before that became /usr/lib."""
+    done = subprocess.run(["dpkg", "-S", path, str(path).removeprefix("/usr")], capture_output=True, text=True)
+    return done.stdout.split(":")[0]
+
+
 def licenses(libraries, folder):
     """What Debian says of whose work it is."""
     for path in libraries.values():
-        package = run("dpkg", "-S", path).split(":")[0]
+        package = owner(path)
         target = folder / f"{package}.txt"
         if not target.exists():
             shutil.copy(f"/usr/share/doc/{package}/copyright", target)
