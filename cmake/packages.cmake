@@ -23,6 +23,7 @@ set(about "Plimsoll tells the peak of an ONNX model before it allocates, never c
 set(soname ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libplimsoll${soname})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA "${PROJECT_SOURCE_DIR}/cmake/debian/triggers")
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "ONNX models inside a memory budget - library\n${about}\n.\nThis package contains the shared library.")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libplimsoll-dev)
@@ -33,7 +34,7 @@ set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "ONNX models inside a memory budget 
 set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME plimsoll)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION science)
 set(CPACK_COMPONENT_COMMAND_DEPENDS library)
-set(CPACK_COMPONENT_COMMAND_DESCRIPTION "ONNX models inside a memory budget - command\n${about}\n.\nThis package contains the command: plan, run, verify and optimize models; watch\nthe memory of any process and judge whether it leaks; run commands under limits.")
+set(CPACK_COMPONENT_COMMAND_DESCRIPTION "ONNX models inside a memory budget - command\n${about}\n.\nThis package contains the command: plan, run, verify and optimize\nmodels; watch the memory of any process and judge whether it leaks; run\ncommands under limits.")
 
 set(CPACK_DEBIAN_DEBIAN_PYTHON_PACKAGE_NAME python3-plimsoll)
 set(CPACK_DEBIAN_DEBIAN_PYTHON_PACKAGE_SECTION python)

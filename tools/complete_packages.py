@@ -17,7 +17,7 @@ COPYRIGHT = """Format: https://www.debian.org/doc/packaging-manuals/copyright-fo
 Upstream-Name: plimsoll
 
 Files: *
-Copyright: the Plimsoll authors
+Copyright: 2026 the Plimsoll authors
 License: Apache-2.0
  On Debian systems the text of the Apache License, version 2.0, is in
  /usr/share/common-licenses/Apache-2.0.
