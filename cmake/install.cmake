@@ -22,6 +22,8 @@ string(REGEX REPLACE "/$" "" to_prefix ${to_prefix})
 configure_file(cmake/plimsoll.pc.in plimsoll.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/plimsoll.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
+# Below any prefix; packages, which need none, have it taken out.
+set_target_properties(plimsoll_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS plimsoll_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 # Manual pages and completion are what `--help` says.
 set(pages ${CMAKE_CURRENT_BINARY_DIR}/command_pages)
