@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -33,6 +34,13 @@ class RunOptions {
     return *this;
   }
 
+  // Asked before every operator, on the thread of the run: true stops it with kCancelled.
+  RunOptions& SetInterruptCheck(std::function<bool()> interrupted) {
+    interrupted_ = std::move(interrupted);
+    return *this;
+  }
+
+  bool interrupted() const { return interrupted_ && interrupted_(); }
   bool terminate() const { return terminate_->load(std::memory_order_relaxed); }
   std::optional<std::chrono::steady_clock::time_point> deadline() const { return deadline_; }
   int64_t memory_limit_bytes() const { return memory_limit_bytes_; }
@@ -41,6 +49,7 @@ class RunOptions {
   std::shared_ptr<std::atomic<bool>> terminate_ = std::make_shared<std::atomic<bool>>(false);
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   int64_t memory_limit_bytes_ = 0;
+  std::function<bool()> interrupted_;
 };
 
 }  // namespace plimsoll

@@ -47,7 +47,7 @@ void Executor::refresh_arguments(Frame& frame, const Step& step) {
 }
 
 void check_stop(const RunOptions& options) {
-  if (options.terminate()) fail(ErrorCode::kCancelled, "the run was cancelled");
+  if (options.terminate() || options.interrupted()) fail(ErrorCode::kCancelled, "the run was cancelled");
   const auto deadline = options.deadline();
   if (deadline && std::chrono::steady_clock::now() >= *deadline)
     fail(ErrorCode::kDeadlineExceeded, "the run did not finish by its deadline");
