@@ -5,7 +5,7 @@
 # shellcheck shell=bash disable=SC2034
 
 QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests optimize_tests exec_tests exec_trouble lab_tests watch_tests watch_trouble verdicts python_tests backend_suite conformance references random_graphs sklearn golden_verify include_rule clang_format install wheel)
-FULL_STAGES=(references_full random_graphs_full asan mutations_full tsan verdicts_full chaos_full unexplained watch_page backend_suite_full python_leaks_full packages version2)
+FULL_STAGES=(references_full random_graphs_full asan mutations_full tsan verdicts_full chaos_full unexplained watch_page python_leaks_full packages version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
 
@@ -130,13 +130,8 @@ python_tests() {
   run_pytest python/tests
 }
 
-# ONNX's backend tests through plimsoll.backend: every fifth, or all.
+# ONNX's own backend tests, all that ship data, through plimsoll.backend.
 backend_suite() {
-  need "${PYTHON_PACKAGES[@]}" python3-onnx libonnx-testdata || skip "no pybind11 or no python3-onnx"
-  PYTHONPATH=build/python /usr/bin/python3 python/tests/backend_suite.py --every 5
-}
-
-backend_suite_full() {
   need "${PYTHON_PACKAGES[@]}" python3-onnx libonnx-testdata || skip "no pybind11 or no python3-onnx"
   PYTHONPATH=build/python /usr/bin/python3 python/tests/backend_suite.py
 }

@@ -36,9 +36,22 @@ def random_numbers():
     return {name: "expects the numbers of numpy's generator" for block in lists for name in re.findall(r'"(test_\w+)"', block)}
 
 
+class Suite(onnx.backend.test.BackendTest):
+    """ONNX's own, but for the comparison of sequences: its asks a tensor in one for its length, which a scalar has not."""
+
+    @classmethod
+    def assert_similar_outputs(cls, ref_outputs, outputs, rtol, atol):
+        np.testing.assert_equal(len(outputs), len(ref_outputs))
+        for expected, found in zip(ref_outputs, outputs):
+            if isinstance(found, (list, tuple)):
+                cls.assert_similar_outputs(expected, found, rtol, atol)
+            else:
+                super().assert_similar_outputs([expected], [found], rtol, atol)
+
+
 def tests(every):
     """(name, test) of the CPU tests that ship data."""
-    runner = onnx.backend.test.BackendTest(plimsoll.backend.PlimsollBackend, __name__)
+    runner = Suite(plimsoll.backend.PlimsollBackend, __name__)
     found = []
     for category, case in sorted(runner.test_cases.items()):
         if category == "OnnxBackendRealModelTest":

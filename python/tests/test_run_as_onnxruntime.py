@@ -99,20 +99,19 @@ def test_another_onnxruntime_that_is_already_there(tmp_path):
 
 TEXT = seed_snippets.document()
 SNIPPETS = seed_snippets.snippets(TEXT) if TEXT else []
-NO_CUDA = re.compile(r"cuda", re.IGNORECASE)
 
 
 def model_bytes():
     """What the snippets open: 'input' [batch, 3, 224, 224] to 'output' [batch, 4]."""
-    onnx = pytest.importorskip("onnx", reason="no python3-onnx")
-    from onnx import TensorProto, helper
+    pytest.importorskip("onnx", reason="no python3-onnx")
+    from onnx import TensorProto, helper, numpy_helper
     weights = np.random.default_rng(0).standard_normal((4, 3, 8, 8)).astype(np.float32)
     graph = helper.make_graph(
         [helper.make_node("Conv", ["input", "w"], ["features"], strides=[8, 8]), helper.make_node("GlobalAveragePool", ["features"], ["mean"]),
          helper.make_node("Flatten", ["mean"], ["output"])], "seed",
         [helper.make_tensor_value_info("input", TensorProto.FLOAT, ["batch", 3, 224, 224])],
         [helper.make_tensor_value_info("output", TensorProto.FLOAT, ["batch", 4])],
-        [onnx.numpy_helper.from_array(weights, "w")])
+        [numpy_helper.from_array(weights, "w")])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
 
 
@@ -143,7 +142,9 @@ def seed(tmp_path_factory):
 
     names.update(build_model=build_model, pt_model=None, test_inference=test_inference)
     names["limited"] = plimsoll.SessionOptions()
-    names["limited"].memory_limit_bytes = plimsoll.InferenceSession("model.onnx", ).plan({"input": [8, 3, 224, 224]}).minimum_limit_bytes
+    names["limited"].max_concurrent_runs = 1
+    eight = plimsoll.InferenceSession("model.onnx", names["limited"]).plan({"input": [8, 3, 224, 224]})
+    names["limited"].memory_limit_bytes = eight.minimum_limit_bytes
     yield names
     os.chdir(before)
     for finder in [finder for finder in sys.meta_path if type(finder).__module__ == "plimsoll._as_onnxruntime"]:
@@ -167,7 +168,7 @@ def expectation(source):
     if "device='cuda" in source:
         return (AssertionError, RuntimeError), r"CUDA|cuda"  # torch's own, before we are asked
     if "append_execution_provider('CUDA" in source:
-        return RuntimeError, r"CUDAExecutionProvider"
+        return (RuntimeError, ValueError), r"CUDAExecutionProvider"
     return None
 
 
@@ -190,14 +191,14 @@ def test_snippet(seed, number, capsys):
 
 def check(seed, source, printed):
     """What a reader would expect of the snippets that run."""
-    if "copy_outputs_to_cpu" in source:
-        assert seed["outputs"][0].shape == (1, 4)
+    if "copy_outputs_to_cpu" in source:  # one of them binds no output, and is given none
+        assert [output.shape for output in seed["outputs"]] == ([(1, 4)] if "bind_output" in source else [])
     if "test_inference" in source:
         assert printed.splitlines() == [*(f"Batch size {size}: OK" for size in (1, 2, 4, 8)), "Batch size 16: OOM"]
     if "def profile_memory" in source:
         seed["profile_memory"](seed["session"], seed["inputs"]["input"], "input")
     if "def profile_gpu_memory" in source:
-        with pytest.raises((AssertionError, RuntimeError), match=NO_CUDA.pattern + "|CUDA|NVIDIA"):
+        with pytest.raises((AssertionError, AttributeError, RuntimeError), match="(?i)cuda|nvidia"):  # torch's
             seed["profile_gpu_memory"](seed["session"], seed["inputs"]["input"], "input")
     if "optimized_model_filepath" in source:
         import plimsoll

@@ -14,20 +14,18 @@ except ImportError as missing:
 from ..errors import InvalidModel, NotImplementedYet
 from ..inference import InferenceSession
 from ..options import SessionOptions
+from ..values import OrtValue
 
 Model = Union["onnx.ModelProto", bytes, str, "os.PathLike[str]", InferenceSession]
-_BFLOAT16 = "tensor(bfloat16)"
 
 
-def _to_bits(array: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
-    """float32 as bfloat16, to nearest, ties to even; in uint16, because numpy has no such type."""
-    bits = numpy.ascontiguousarray(array, numpy.float32).view(numpy.uint32)
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    return numpy.where(numpy.isnan(array), 0x7FC0, rounded).astype(numpy.uint16)
-
-
-def _from_bits(bits: "numpy.ndarray[Any, Any]") -> "numpy.ndarray[Any, Any]":
-    return (bits.astype(numpy.uint32) << 16).view(numpy.float32)
+def _bfloat16(array: "numpy.ndarray[Any, Any]") -> OrtValue:
+    """Of float32, rounded to nearest, ties to even; or of bits in uint16, as onnx's own tests have them."""
+    if array.dtype != numpy.uint16:
+        bits = numpy.ascontiguousarray(array, numpy.float32).view(numpy.uint32)
+        rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+        array = numpy.where(numpy.isnan(array), 0x7FC0, rounded).astype(numpy.uint16)
+    return OrtValue.ortvalue_from_numpy_with_onnx_type(array, onnx.TensorProto.BFLOAT16)
 
 
 class PlimsollBackendRep(BackendRep):  # type: ignore[misc]
@@ -38,7 +36,8 @@ class PlimsollBackendRep(BackendRep):  # type: ignore[misc]
 
     def run(self, inputs: Any, **kwargs: Any) -> Tuple[Any, ...]:
         """A list of arrays in the order of the model's inputs, or a dict, or one array. The answer is a tuple whose members
-        can also be had by output name. bfloat16, which numpy lacks, is float32 here, as in onnx.numpy_helper."""
+        can also be had by output name. bfloat16, which numpy lacks, may be given as float32 or as bits in uint16, and is such
+        bits in the answer."""
         wanted = self.session.get_inputs()
         if isinstance(inputs, dict):
             feed = dict(inputs)
@@ -49,13 +48,10 @@ class PlimsollBackendRep(BackendRep):  # type: ignore[misc]
             feed = {argument.name: value for argument, value in zip(wanted, given)}
         for argument in wanted:
             value = feed.get(argument.name)
-            if argument.type == _BFLOAT16 and isinstance(value, numpy.ndarray) and value.dtype == numpy.float32:
-                feed[argument.name] = _to_bits(value)
-        made = self.session.run(None, feed, **kwargs)
-        arguments = self.session.get_outputs()
-        values = [_from_bits(value) if argument.type == _BFLOAT16 and isinstance(value, numpy.ndarray) else value
-                  for argument, value in zip(arguments, made)]
-        return namedtupledict("Outputs", [argument.name for argument in arguments])(*values)
+            if argument.type == "tensor(bfloat16)" and isinstance(value, numpy.ndarray):
+                feed[argument.name] = _bfloat16(value)
+        names = [argument.name for argument in self.session.get_outputs()]
+        return namedtupledict("Outputs", names)(*self.session.run(None, feed, **kwargs))  # type: ignore[no-any-return]
 
 
 class PlimsollBackend(Backend):  # type: ignore[misc]
