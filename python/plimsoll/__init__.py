@@ -6,7 +6,7 @@ a worker that starts sooner is worth it.
 TYPE_CHECKING = False  # typing itself takes milliseconds
 if TYPE_CHECKING:
     from . import capi, observe, torch_doctor
-    from ._engine import RunOptions, SessionIOBinding
+    from ._engine import SessionIOBinding
     from ._native import __version__
     from .binding import IOBinding
     from .enums import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType, OrtDeviceMemoryType,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .isolate import Result, Sandbox, isolated, isolated_source
     from .memory import OrtArenaCfg, OrtMemoryInfo
     from .metadata import ModelMetadata, NodeArg
-    from .options import SessionOptions
+    from .options import RunOptions, SessionOptions
     from .plan import Plan
     from .pool import JobFuture, Pool
     from .receipt import Receipt
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .values import OrtDevice, OrtValue, OrtValueVector, copy_tensors
 
 _HOME = {  # of each public name
-    "_engine": ["RunOptions", "SessionIOBinding"],
+    "_engine": ["SessionIOBinding"],
     "_native": ["__version__"],
     "binding": ["IOBinding"],
     "enums": [
@@ -53,7 +53,7 @@ _HOME = {  # of each public name
     "isolate": ["Result", "Sandbox", "isolated", "isolated_source"],
     "memory": ["OrtArenaCfg", "OrtMemoryInfo"],
     "metadata": ["ModelMetadata", "NodeArg"],
-    "options": ["SessionOptions"],
+    "options": ["RunOptions", "SessionOptions"],
     "plan": ["Plan"],
     "pool": ["JobFuture", "Pool"],
     "receipt": ["Receipt"],
