@@ -13,9 +13,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "plimsoll/allocator.h"
+
 namespace plimsoll {
+
+class TensorTypeAndShapeInfo;  // plimsoll/cxx_api.h
 
 // The numbers are ONNX's TensorProto.DataType.
 enum class ElementType : uint8_t {
@@ -56,6 +61,7 @@ class Value {
  public:
   // An empty handle: no value at all.
   Value() = default;
+  explicit Value(std::nullptr_t) {}
 
   // Owned, zero-filled. Throws kInvalidArgument on a negative dimension, kOutOfMemory.
   static Value CreateTensor(ElementType type, std::vector<int64_t> shape);
@@ -63,6 +69,20 @@ class Value {
   static Value CreateTensor(ElementType type, std::vector<int64_t> shape, void* data, size_t bytes);
   template <typename T>
   static Value CreateTensor(T* data, size_t count, std::vector<int64_t> shape);
+  // Owned, from the allocator, with whatever was there before. Strings are refused (kInvalidArgument).
+  static Value CreateTensor(const Allocator& allocator, ElementType type, std::vector<int64_t> shape);
+  // ONNX Runtime's signatures.
+  template <typename T>
+  static Value CreateTensor(const MemoryInfo& info, T* data, size_t count, const int64_t* shape, size_t rank);
+  template <typename Type>
+    requires(std::is_enum_v<Type>)
+  static Value CreateTensor(const MemoryInfo& info, void* data, size_t bytes, const int64_t* shape,
+                            size_t rank, Type type);
+  template <typename T>
+  static Value CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank);
+  template <typename Type>
+    requires(std::is_enum_v<Type>)
+  static Value CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank, Type type);
   // Owned strings.
   static Value CreateStrings(const std::vector<std::string>& strings, std::vector<int64_t> shape);
   // Owned, from a serialized TensorProto, such as the files of ONNX's test data. `name`, if not null, is set
@@ -109,6 +129,9 @@ class Value {
     return static_cast<T*>(GetMutableData());
   }
   std::string_view GetString(size_t index) const;
+  TensorTypeAndShapeInfo GetTensorTypeAndShapeInfo() const;  // with plimsoll/cxx_api.h
+  MemoryInfo GetTensorMemoryInfo() const { return MemoryInfo("Cpu", AllocatorType::kDevice); }
+  size_t GetTensorSizeInBytes() const { return GetByteCount(); }
 
   // The implementation; defined in src/runtime, for Plimsoll's own use.
   struct Impl;
@@ -171,6 +194,31 @@ struct ElementTypeOf<bool> {
 template <typename T>
 Value Value::CreateTensor(T* data, size_t count, std::vector<int64_t> shape) {
   return CreateTensor(detail::ElementTypeOf<T>::value, std::move(shape), data, count * sizeof(T));
+}
+
+// Throws kInvalidArgument of memory other than "Cpu".
+void check_cpu(const MemoryInfo& info);
+
+template <typename T>
+Value Value::CreateTensor(const MemoryInfo& info, T* data, size_t count, const int64_t* shape, size_t rank) {
+  check_cpu(info);
+  return CreateTensor(detail::ElementTypeOf<T>::value, {shape, shape + rank}, data, count * sizeof(T));
+}
+template <typename Type>
+  requires(std::is_enum_v<Type>)
+Value Value::CreateTensor(const MemoryInfo& info, void* data, size_t bytes, const int64_t* shape, size_t rank,
+                          Type type) {
+  check_cpu(info);
+  return CreateTensor(static_cast<ElementType>(type), {shape, shape + rank}, data, bytes);
+}
+template <typename T>
+Value Value::CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank) {
+  return CreateTensor(allocator, detail::ElementTypeOf<T>::value, std::vector<int64_t>(shape, shape + rank));
+}
+template <typename Type>
+  requires(std::is_enum_v<Type>)
+Value Value::CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank, Type type) {
+  return CreateTensor(allocator, static_cast<ElementType>(type), std::vector<int64_t>(shape, shape + rank));
 }
 
 }  // namespace plimsoll
