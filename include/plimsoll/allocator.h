@@ -55,15 +55,17 @@ class MemoryInfo {
   MemoryType memory_type_ = MemoryType::kDefault;
 };
 
+// Throws kInvalidArgument of memory other than "Cpu".
+void check_cpu(const MemoryInfo& info);
+
 // How an arena grows. Names and numbers are ONNX Runtime's; -1 (of max_mem 0) is the default.
 struct ArenaCfg {
   ArenaCfg() = default;
-  ArenaCfg(size_t max_mem, int arena_extend_strategy, int initial_chunk_size_bytes,
-           int max_dead_bytes_per_chunk)
-      : max_mem(static_cast<int64_t>(max_mem)),
-        arena_extend_strategy(arena_extend_strategy),
-        initial_chunk_size_bytes(initial_chunk_size_bytes),
-        max_dead_bytes_per_chunk(max_dead_bytes_per_chunk) {}
+  ArenaCfg(size_t most, int strategy, int first_region, int most_dead)
+      : max_mem(static_cast<int64_t>(most)),
+        arena_extend_strategy(strategy),
+        initial_chunk_size_bytes(first_region),
+        max_dead_bytes_per_chunk(most_dead) {}
   // From names and values as text; "gpu_mem_limit" is max_mem, and sizes may have units. Throws
   // kInvalidArgument.
   explicit ArenaCfg(const std::map<std::string, std::string>& settings);

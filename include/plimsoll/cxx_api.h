@@ -21,20 +21,6 @@ enum OrtLoggingLevel {
   ORT_LOGGING_LEVEL_ERROR,
   ORT_LOGGING_LEVEL_FATAL,
 };
-enum OrtErrorCode {
-  ORT_OK,
-  ORT_FAIL,
-  ORT_INVALID_ARGUMENT,
-  ORT_NO_SUCHFILE,
-  ORT_NO_MODEL,
-  ORT_ENGINE_ERROR,
-  ORT_RUNTIME_EXCEPTION,
-  ORT_INVALID_PROTOBUF,
-  ORT_MODEL_LOADED,
-  ORT_NOT_IMPLEMENTED,
-  ORT_INVALID_GRAPH,
-  ORT_EP_FAIL,
-};
 enum GraphOptimizationLevel {
   ORT_DISABLE_ALL = 0,
   ORT_ENABLE_BASIC = 1,
@@ -92,6 +78,8 @@ enum ONNXTensorElementDataType {  // plimsoll::ElementType has the same numbers
 };
 
 namespace plimsoll {
+
+using Exception = Error;
 
 // Element type and sizes of a tensor; -1 where a size is open.
 class TensorTypeAndShapeInfo {
@@ -163,6 +151,28 @@ inline const ValueInfo& info_at(const std::vector<ValueInfo>& infos, size_t inde
 
 }  // namespace cxx_api
 using cxx_api::TypeInfo;
+
+template <typename T>
+Value Value::CreateTensor(const MemoryInfo& info, T* data, size_t count, const int64_t* shape, size_t rank) {
+  check_cpu(info);
+  return CreateTensor(detail::ElementTypeOf<T>::value, {shape, shape + rank}, data, count * sizeof(T));
+}
+template <typename Type>
+  requires(std::is_enum_v<Type>)
+Value Value::CreateTensor(const MemoryInfo& info, void* data, size_t bytes, const int64_t* shape, size_t rank,
+                          Type type) {
+  check_cpu(info);
+  return CreateTensor(static_cast<ElementType>(type), {shape, shape + rank}, data, bytes);
+}
+template <typename T>
+Value Value::CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank) {
+  return CreateTensor(allocator, detail::ElementTypeOf<T>::value, std::vector<int64_t>(shape, shape + rank));
+}
+template <typename Type>
+  requires(std::is_enum_v<Type>)
+Value Value::CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank, Type type) {
+  return CreateTensor(allocator, static_cast<ElementType>(type), std::vector<int64_t>(shape, shape + rank));
+}
 
 inline TensorTypeAndShapeInfo Value::GetTensorTypeAndShapeInfo() const {
   return {GetElementType(), GetShape()};

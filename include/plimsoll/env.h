@@ -43,8 +43,8 @@ class Env {
   const std::string& GetLogId() const;
 
   // An arena that sessions share which have SessionOptions::use_env_allocators ("session.use_env_allocators").
-  // It is charged to this Env's budget; what a session has of it, to the session's too. Throws
-  // kInvalidArgument if there is one already, or of memory other than "Cpu".
+  // It is charged to this Env's budget alone: max_mem is its own line, a session's limit does not count it.
+  // Throws kInvalidArgument if there is one already, or of memory other than "Cpu".
   void CreateAndRegisterAllocator(const MemoryInfo& info, const ArenaCfg& settings);
   void CreateAndRegisterAllocatorV2(const std::string& provider, const MemoryInfo& info,
                                     const std::map<std::string, std::string>& options,

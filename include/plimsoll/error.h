@@ -27,15 +27,11 @@ class Error : public std::exception {
   Error(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
   ErrorCode code() const noexcept { return code_; }
   const char* what() const noexcept override { return message_.c_str(); }
-  // The number of ONNX Runtime's OrtErrorCode that is nearest.
-  int GetOrtErrorCode() const noexcept;
 
  private:
   ErrorCode code_;
   std::string message_;
 };
-
-using Exception = Error;  // ONNX Runtime's name
 
 // The code's name, such as "budget exceeded".
 const char* error_code_name(ErrorCode code) noexcept;

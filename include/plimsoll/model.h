@@ -11,6 +11,7 @@
 
 #include "plimsoll/allocator.h"
 #include "plimsoll/env.h"
+#include "plimsoll/error.h"
 #include "plimsoll/plan.h"
 #include "plimsoll/session_options.h"
 #include "plimsoll/value.h"
@@ -50,6 +51,12 @@ struct ModelMetadata {
   // Null if there is no such key.
   AllocatedStringPtr LookupCustomMetadataMapAllocated(const char* key, const Allocator& a) const;
   int64_t GetVersion() const { return version; }
+};
+
+// kInvalidModel of bytes that cannot even be taken apart as a protobuf.
+class MalformedModel : public Error {
+ public:
+  explicit MalformedModel(std::string message) : Error(ErrorCode::kInvalidModel, std::move(message)) {}
 };
 
 struct ModelInfo {

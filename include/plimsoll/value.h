@@ -16,10 +16,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "plimsoll/allocator.h"
-
 namespace plimsoll {
 
+class Allocator;
+class MemoryInfo;
 class TensorTypeAndShapeInfo;  // plimsoll/cxx_api.h
 
 // The numbers are ONNX's TensorProto.DataType.
@@ -71,7 +71,7 @@ class Value {
   static Value CreateTensor(T* data, size_t count, std::vector<int64_t> shape);
   // Owned, from the allocator, with whatever was there before. Strings are refused (kInvalidArgument).
   static Value CreateTensor(const Allocator& allocator, ElementType type, std::vector<int64_t> shape);
-  // ONNX Runtime's signatures.
+  // ONNX Runtime's signatures, with plimsoll/cxx_api.h.
   template <typename T>
   static Value CreateTensor(const MemoryInfo& info, T* data, size_t count, const int64_t* shape, size_t rank);
   template <typename Type>
@@ -130,8 +130,7 @@ class Value {
   }
   std::string_view GetString(size_t index) const;
   TensorTypeAndShapeInfo GetTensorTypeAndShapeInfo() const;  // with plimsoll/cxx_api.h
-  MemoryInfo GetTensorMemoryInfo() const { return MemoryInfo("Cpu", AllocatorType::kDevice); }
-  size_t GetTensorSizeInBytes() const { return GetByteCount(); }
+  MemoryInfo GetTensorMemoryInfo() const;
 
   // The implementation; defined in src/runtime, for Plimsoll's own use.
   struct Impl;
@@ -194,31 +193,6 @@ struct ElementTypeOf<bool> {
 template <typename T>
 Value Value::CreateTensor(T* data, size_t count, std::vector<int64_t> shape) {
   return CreateTensor(detail::ElementTypeOf<T>::value, std::move(shape), data, count * sizeof(T));
-}
-
-// Throws kInvalidArgument of memory other than "Cpu".
-void check_cpu(const MemoryInfo& info);
-
-template <typename T>
-Value Value::CreateTensor(const MemoryInfo& info, T* data, size_t count, const int64_t* shape, size_t rank) {
-  check_cpu(info);
-  return CreateTensor(detail::ElementTypeOf<T>::value, {shape, shape + rank}, data, count * sizeof(T));
-}
-template <typename Type>
-  requires(std::is_enum_v<Type>)
-Value Value::CreateTensor(const MemoryInfo& info, void* data, size_t bytes, const int64_t* shape, size_t rank,
-                          Type type) {
-  check_cpu(info);
-  return CreateTensor(static_cast<ElementType>(type), {shape, shape + rank}, data, bytes);
-}
-template <typename T>
-Value Value::CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank) {
-  return CreateTensor(allocator, detail::ElementTypeOf<T>::value, std::vector<int64_t>(shape, shape + rank));
-}
-template <typename Type>
-  requires(std::is_enum_v<Type>)
-Value Value::CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank, Type type) {
-  return CreateTensor(allocator, static_cast<ElementType>(type), std::vector<int64_t>(shape, shape + rank));
 }
 
 }  // namespace plimsoll
