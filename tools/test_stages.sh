@@ -267,6 +267,7 @@ install() {
   cmake -G Ninja -S "$room/consumer" -B "$room/build" -DCMAKE_PREFIX_PATH="$room/prefix" >/dev/null
   cmake --build "$room/build"
   "$room/build/consumer"
+  "$room/build/moved_over" examples/digits.onnx
 }
 
 asan() {
