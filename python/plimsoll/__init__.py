@@ -7,7 +7,7 @@ TYPE_CHECKING = False  # typing itself takes milliseconds
 if TYPE_CHECKING:
     from . import backend, capi, observe, torch_doctor
     from ._as_onnxruntime import install_as_onnxruntime
-    from ._engine import RunOptions, SessionIOBinding
+    from ._engine import SessionIOBinding
     from ._native import __version__
     from .advice import Checklist, Point, checklist
     from .binding import IOBinding
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .memory import OrtArenaCfg, OrtMemoryInfo
     from .memory_profile import MemoryProfile, MemorySample, profile_memory
     from .metadata import ModelMetadata, NodeArg
-    from .options import SessionOptions
+    from .options import RunOptions, SessionOptions
     from .plan import Plan
     from .pool import JobFuture, Pool
     from .receipt import Receipt
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _HOME = {  # of each public name
     "_as_onnxruntime": ["install_as_onnxruntime"],
-    "_engine": ["RunOptions", "SessionIOBinding"],
+    "_engine": ["SessionIOBinding"],
     "_native": ["__version__"],
     "advice": ["Checklist", "Point", "checklist"],
     "binding": ["IOBinding"],
@@ -60,7 +60,7 @@ _HOME = {  # of each public name
     "memory": ["OrtArenaCfg", "OrtMemoryInfo"],
     "memory_profile": ["MemoryProfile", "MemorySample", "profile_memory"],
     "metadata": ["ModelMetadata", "NodeArg"],
-    "options": ["SessionOptions"],
+    "options": ["RunOptions", "SessionOptions"],
     "plan": ["Plan"],
     "pool": ["JobFuture", "Pool"],
     "receipt": ["Receipt"],

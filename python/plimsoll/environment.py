@@ -1,9 +1,12 @@
 """What holds for the whole process: providers, seeds, loggers, versions, shared allocators."""
-from typing import Any, Dict, List, Optional
+from typing import TYPE_CHECKING, Dict, List, Optional
 
 from ._engine import instruction_set
 from ._native import __version__
 from .errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from .memory import OrtArenaCfg, OrtMemoryInfo
 
 CPU = "CPUExecutionProvider"
 
@@ -123,6 +126,33 @@ def has_collective_ops() -> bool:
         False
     """
     return False
+
+
+def create_and_register_allocator(mem_info: "OrtMemoryInfo", arena_cfg: "Optional[OrtArenaCfg]" = None) -> None:
+    """An arena for sessions with the config entry "session.use_env_allocators": what they do not plan comes from it.
+    A process has one.
+
+        >>> info = plimsoll.OrtMemoryInfo("Cpu", plimsoll.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, plimsoll.OrtMemType.DEFAULT)
+        >>> plimsoll.create_and_register_allocator(info, plimsoll.OrtArenaCfg({"max_mem": 1 << 30}))
+    """
+    create_and_register_allocator_v2(CPU, mem_info, {}, arena_cfg)
+
+
+def create_and_register_allocator_v2(provider_type: str, mem_info: "OrtMemoryInfo", options: Dict[str, str],
+                                     arena_cfg: "Optional[OrtArenaCfg]" = None) -> None:
+    """The same, for a provider by name: ours is the CPU.
+
+        >>> plimsoll.create_and_register_allocator_v2("CPUExecutionProvider", info, {}, plimsoll.OrtArenaCfg(0, -1, -1, -1))
+    """
+    from . import _engine
+    from .memory import OrtArenaCfg, OrtMemoryInfo
+    if not isinstance(mem_info, OrtMemoryInfo):
+        raise TypeError(f"mem_info: expected OrtMemoryInfo, found {type(mem_info).__name__}")
+    if arena_cfg is not None and not isinstance(arena_cfg, OrtArenaCfg):
+        raise TypeError(f"arena_cfg: expected OrtArenaCfg or None, found {type(arena_cfg).__name__}")
+    settings = {} if arena_cfg is None else {name: getattr(arena_cfg, name) for name in OrtArenaCfg.__slots__}
+    _engine.register_allocator(provider_type, mem_info.name, int(mem_info.allocator_type), mem_info.device_id,
+                               int(mem_info.mem_type), dict(options), settings)
 
 
 def warn(message: str, severity: Optional[int] = None) -> None:

@@ -7,11 +7,11 @@ import warnings
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import environment
-from ._engine import RunOptions, Session
+from ._engine import Session
 from .binding import IOBinding
 from .errors import BudgetExceeded, InvalidArgument
 from .metadata import ModelMetadata, NodeArg
-from .options import SessionOptions
+from .options import RunOptions, SessionOptions
 from .plan import Plan
 from .values import OrtValue, OrtValueVector
 
@@ -46,6 +46,8 @@ class InferenceSession(Session):
                           "already been configured with providers. Those passed to InferenceSession() are used.")
         self._provider_options = {environment.CPU: settings.get(environment.CPU, {})}
         native = self._sess_options._native()
+        if names:
+            native["providers"] = [(name, settings[name]) for name in names if name == environment.CPU]
         self._concurrent_runs = native["max_concurrent_runs"]
         self._threads: "Optional[ThreadPoolExecutor]" = None
         super().__init__(model_of(path_or_bytes), native)
@@ -190,6 +192,17 @@ class InferenceSession(Session):
         if results and error_on_invalid:
             raise InvalidArgument("set_tuning_results: there are no tunable kernels here")
 
+    def end_profiling(self) -> str:
+        """Ends the trace that SessionOptions.enable_profiling began, and gives its file's name; "" if there is none.
+
+            >>> trace = json.load(open(session.end_profiling()))
+        """
+        return self._end_profiling()
+
+    def get_profiling_start_time_ns(self) -> int:
+        """When the trace began, comparable to time.monotonic_ns(); 0 if there is none."""
+        return self._profiling_start_time_ns()
+
     # What nobody else has.
 
     def plan(self, shapes: Optional[Mapping[str, Any]] = None) -> Plan:
@@ -242,13 +255,14 @@ class InferenceSession(Session):
         return low
 
     def memory_stats(self) -> Dict[str, Any]:
-        """What the session holds and held, in all and by account, in bytes.
+        """What the session holds and held, in all and by account, in bytes; and, by ONNX Runtime's names, the arena
+        for what is not planned.
 
             >>> session.memory_stats()["accounts"]["planned"]["now_bytes"]
         """
         report = self._memory_report()
         return {"now_bytes": report.now_bytes, "peak_bytes": report.peak_bytes, "limit_bytes": report.limit_bytes,
-                "accounts": report.accounts}
+                "accounts": report.accounts, "arena": self._arena_stats()}
 
     def release_memory(self) -> None:
         """Gives the memory of idle runs back to the operating system; the next run takes it again.

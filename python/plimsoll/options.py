@@ -1,11 +1,11 @@
-"""SessionOptions: ONNX Runtime's attributes and methods, and ours."""
+"""SessionOptions and RunOptions: ONNX Runtime's attributes and methods, and ours."""
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
-from . import environment
+from . import _engine, environment
 from ._units import parse_bytes
 from .enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
-from .errors import Fail, InvalidArgument, NoSuchFile
+from .errors import Fail, InvalidArgument, NoSuchFile, NotImplementedYet
 
 if TYPE_CHECKING:
     from .values import OrtValue
@@ -69,6 +69,14 @@ def _limit(value: Any, name: str) -> Limit:
     return parse_bytes(value, name)
 
 
+def _ort_value(name: str, value: Any) -> "OrtValue":
+    from .values import OrtValue
+    if isinstance(value, OrtValue):
+        return value
+    raise InvalidArgument(f"initializer {name!r}: The provided Python object must be an OrtValue, "
+                          f"found {type(value).__name__}")
+
+
 class SessionOptions:
     """Settings of a session, which keeps a copy.
 
@@ -78,17 +86,18 @@ class SessionOptions:
         >>> session = plimsoll.InferenceSession("model.onnx", options)
     """
 
-    __slots__ = ("_values", "_entries", "_dimensions", "_initializers", "_files", "_libraries", "_providers", "_ops")
+    __slots__ = ("_values", "_entries", "_dimensions", "_initializers", "_externals", "_files", "_libraries",
+                 "_providers")
 
     def __init__(self) -> None:
         self._values: Dict[str, Any] = {}
         self._entries: Dict[str, str] = {}
         self._dimensions: List[Tuple[bool, str, int]] = []  # by denotation, name, size
         self._initializers: Dict[str, "OrtValue"] = {}
+        self._externals: Dict[str, "OrtValue"] = {}
         self._files: Dict[str, Any] = {}
         self._libraries: List[str] = []
         self._providers: List[Tuple[str, Dict[str, str]]] = []
-        self._ops: List[Any] = []
 
     memory_limit_bytes = _Option(_limit, 0, """A hard line over everything the session holds: bytes, text such as
         "512MiB", or "container", which is what the cgroup's limit leaves this process. 0 is none.""")
@@ -122,6 +131,7 @@ class SessionOptions:
             raise TypeError(f"add_session_config_entry: expected two str, found {config_key!r} and {config_value!r}")
         if not config_key:
             raise InvalidArgument("add_session_config_entry: expected a key, found an empty one")
+        _engine.check_config_entry(config_key, config_value)
         self._entries[config_key] = config_value
 
     def get_session_config_entry(self, config_key: str) -> str:
@@ -139,17 +149,14 @@ class SessionOptions:
 
     def add_initializer(self, name: str, ort_value: "OrtValue") -> None:
         """The tensor stands in for the model's initializer of that name. Sessions that share it hold it once."""
-        self.add_external_initializers([name], [ort_value])
+        self._initializers[_text(name, "name")] = _ort_value(name, ort_value)
 
     def add_external_initializers(self, names: Sequence[str], ort_values: "Sequence[OrtValue]") -> None:
-        from .values import OrtValue
+        """The same for initializers whose data is in another file, which is then not opened."""
         if len(names) != len(ort_values):
             raise InvalidArgument("Expecting names and ort_values lists to have equal length")
         for name, value in zip(names, ort_values):
-            if not isinstance(value, OrtValue):
-                raise InvalidArgument(f"initializer {name!r}: The provided Python object must be an OrtValue, "
-                                      f"found {type(value).__name__}")
-            self._initializers[_text(name, "name")] = value
+            self._externals[_text(name, "name")] = _ort_value(name, value)
 
     def add_external_initializers_from_files_in_memory(self, names: Sequence[str], buffers: Sequence[Any],
                                                        lengths: Sequence[int]) -> None:
@@ -175,10 +182,9 @@ class SessionOptions:
 
     def add_provider(self, provider_name: str, provider_options: Optional[Dict[str, str]] = None) -> None:
         """A provider that is not built in is an error here, as ONNX Runtime has it."""
-        if provider_name not in environment.get_available_providers():
-            raise InvalidArgument(f"execution provider {provider_name!r} is not built in; available are "
-                                  f"{', '.join(environment.get_available_providers())}")
-        self._providers.append((provider_name, dict(provider_options or {})))
+        settings = {str(key): str(value) for key, value in (provider_options or {}).items()}
+        _engine.check_provider(provider_name, settings)
+        self._providers.append((provider_name, settings))
 
     def has_providers(self) -> bool:
         return bool(self._providers)
@@ -197,10 +203,56 @@ class SessionOptions:
     def _native(self) -> Dict[str, Any]:
         """What the engine is given."""
         limit = self.memory_limit_bytes
+        if isinstance(limit, str):
+            limit = _engine.parse_memory_limit(limit)
         runs = self.max_concurrent_runs or (1 if limit else len(os.sched_getaffinity(0)))
         return {
-            "intra_op_threads": self.intra_op_num_threads, "memory_limit_bytes": limit, "max_concurrent_runs": runs,
-            "keep_arena": self.enable_cpu_mem_arena, "strict": self.strict, "random_seed": environment.seed,
-            "enable_mem_pattern": self.enable_mem_pattern, "custom_ops_libraries": self._libraries,
-            "optimization_level": min(3, int(self.graph_optimization_level)),
+            "memory_limit_bytes": limit, "max_concurrent_runs": runs, "strict": self.strict,
+            "random_seed": environment.seed, "keep_arena": self.enable_cpu_mem_arena,
+            "mem_pattern": self.enable_mem_pattern, "mem_reuse": self.enable_mem_reuse,
+            "enable_profiling": self.enable_profiling, "profile_file_prefix": self.profile_file_prefix,
+            "optimized_model_path": self.optimized_model_filepath, "execution_mode": int(self.execution_mode),
+            "execution_order": int(self.execution_order), "intra_op_threads": self.intra_op_num_threads,
+            "inter_op_threads": self.inter_op_num_threads, "deterministic_compute": self.use_deterministic_compute,
+            "optimization_level": min(3, int(self.graph_optimization_level)), "log_id": self.logid,
+            "custom_ops_libraries": self._libraries, "providers": self._providers, "entries": self._entries,
+            "dimensions": self._dimensions, "files": self._files,
+            "initializers": {name: value._native() for name, value in self._initializers.items()},
+            "external_initializers": {name: value._native() for name, value in self._externals.items()},
         }
+
+
+class RunOptions(_engine.RunOptions):
+    """How a run may end early, and what it leaves out. One object may serve many runs, at once too.
+
+        >>> options = plimsoll.RunOptions()
+        >>> options.timeout = 0.5                # seconds; then DeadlineExceeded
+        >>> threading.Timer(1, lambda: setattr(options, "terminate", True)).start()
+        >>> session.run(None, feed, options)     # stops with Cancelled, which is a Fail
+    """
+
+    # Native: terminate, timeout, log_severity_level, log_verbosity_level, logid, only_execute_path_to_fetches.
+
+    @property
+    def memory_limit_bytes(self) -> int:
+        """A line for a run's own memory, below the session's: bytes or text. 0 is none."""
+        return self._memory_limit
+
+    @memory_limit_bytes.setter
+    def memory_limit_bytes(self, value: Limit) -> None:
+        self._memory_limit = parse_bytes(value, "memory_limit_bytes") if value else 0
+
+    def add_run_config_entry(self, config_key: str, config_value: str) -> None:
+        """ONNX Runtime's keys, such as memory.enable_memory_arena_shrinkage."""
+        if not isinstance(config_key, str) or not isinstance(config_value, str):
+            raise TypeError(f"add_run_config_entry: expected two str, found {config_key!r} and {config_value!r}")
+        self._add_entry(config_key, config_value)
+
+    def get_run_config_entry(self, config_key: str) -> str:
+        entries = self._entries()
+        if config_key not in entries:
+            raise Fail(f"RunOptions does not have configuration with key: {config_key}")
+        return entries[config_key]
+
+    def add_active_adapter(self, adapter: Any) -> None:
+        raise NotImplementedYet("LoRA adapters are not supported")

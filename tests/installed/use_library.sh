@@ -13,6 +13,7 @@ cp examples/run_model.cpp "$room/consumer/main.cpp"
 cmake -G Ninja -S "$room/consumer" -B "$room/build" >/dev/null
 cmake --build "$room/build"
 "$room/build/consumer" examples/digits.onnx | grep 'digit 1;'
+"$room/build/moved_over" examples/digits.onnx
 read -ra flags < <(pkg-config --cflags --libs plimsoll)
 g++ -std=c++20 examples/run_model.cpp -o "$room/by_pkg_config" "${flags[@]}"
 "$room/by_pkg_config" examples/digits.onnx | grep 'held after the session: 0 bytes'

@@ -52,15 +52,20 @@ class RunCount {
   std::atomic<int>& runs_;
 };
 
+// What all sessions of the process share.
+Env& environment();
+
 // A RunOptions object of Python, or none.
 RunOptions run_options_from(pybind11::handle options);
 SessionOptions session_options_from(const pybind11::dict& options);
 
+void bind_env(pybind11::module_& module);
 void bind_io_binding(pybind11::module_& module);
 void bind_memory_report(pybind11::module_& module);
 void bind_plan(pybind11::module_& module);
 void bind_run_options(pybind11::module_& module);
 void bind_session(pybind11::module_& module);
+void bind_session_options(pybind11::module_& module);
 void bind_value(pybind11::module_& module);
 
 }  // namespace plimsoll::bindings

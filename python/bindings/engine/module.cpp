@@ -1,6 +1,4 @@
 // plimsoll._engine: what of the inference API is C++. Users import `plimsoll`, never this.
-#include <plimsoll/env.h>
-
 #include "../bindings.h"
 #include "engine.h"
 #include "unlocked.h"
@@ -14,5 +12,6 @@ PYBIND11_MODULE(_engine, module) {
   plimsoll::bindings::bind_memory_report(module);
   plimsoll::bindings::bind_session(module);
   plimsoll::bindings::bind_io_binding(module);
-  module.def("instruction_set", &plimsoll::Env::GetInstructionSet);
+  plimsoll::bindings::bind_session_options(module);
+  plimsoll::bindings::bind_env(module);
 }

@@ -11,12 +11,7 @@ namespace {
 
 struct PythonRunOptions {
   RunOptions options;
-  int log_severity_level = 2;
-  int log_verbosity_level = 0;
-  std::string logid;
-  bool only_execute_path_to_fetches = false;
   double timeout = 0;  // seconds from the beginning of each run; 0: none
-  std::map<std::string, std::string> entries;
 };
 
 }  // namespace
@@ -39,10 +34,19 @@ void bind_run_options(py::module_& module) {
   using Options = PythonRunOptions;
   py::class_<Options>(module, "RunOptions")
       .def(py::init<>())
-      .def_readwrite("log_severity_level", &Options::log_severity_level)
-      .def_readwrite("log_verbosity_level", &Options::log_verbosity_level)
-      .def_readwrite("logid", &Options::logid)
-      .def_readwrite("only_execute_path_to_fetches", &Options::only_execute_path_to_fetches)
+      .def_property(
+          "log_severity_level", [](const Options& self) { return self.options.GetRunLogSeverityLevel(); },
+          [](Options& self, int level) { self.options.SetRunLogSeverityLevel(level); })
+      .def_property(
+          "log_verbosity_level", [](const Options& self) { return self.options.GetRunLogVerbosityLevel(); },
+          [](Options& self, int level) { self.options.SetRunLogVerbosityLevel(level); })
+      .def_property(
+          "logid", [](const Options& self) { return self.options.GetRunTag(); },
+          [](Options& self, const std::string& tag) { self.options.SetRunTag(tag); })
+      .def_property(
+          "only_execute_path_to_fetches",
+          [](const Options& self) { return self.options.only_execute_path_to_fetches(); },
+          [](Options& self, bool on) { self.options.SetOnlyExecutePathToFetches(on); })
       .def_readwrite("timeout", &Options::timeout)
       .def_property(
           "terminate", [](const Options& self) { return self.options.terminate(); },
@@ -50,7 +54,10 @@ void bind_run_options(py::module_& module) {
       .def_property(
           "_memory_limit", [](const Options& self) { return self.options.memory_limit_bytes(); },
           [](Options& self, int64_t bytes) { self.options.SetMemoryLimit(bytes); })
-      .def_readwrite("_entries", &Options::entries);
+      .def("_add_entry",
+           [](Options& self, const std::string& key, const std::string& value) { self.options.AddConfigEntry(key, value); },
+           py::arg("key"), py::arg("value"))
+      .def("_entries", [](const Options& self) { return self.options.config_entries(); });
 }
 
 }  // namespace plimsoll::bindings

@@ -13,12 +13,6 @@ namespace py = pybind11;
 namespace plimsoll::bindings {
 namespace {
 
-// What all sessions of the process share.
-const Env& environment() {
-  static const Env env;
-  return env;
-}
-
 [[noreturn]] void refuse_state(const char* problem) {
   const py::object type = py::module_::import("plimsoll.errors").attr("NoModel");
   PyErr_SetString(type.ptr(), problem);
@@ -188,6 +182,29 @@ void bind_session(py::module_& module) {
            },
            py::arg("shapes"))
       .def("_symbolic_plan", &symbolic_plan, py::arg("shapes"))
+      .def("_metadata",
+           [](SessionHandle& self) {
+             const ModelMetadata& metadata = self.use()->session->GetModelMetadata();
+             py::dict result;
+             result["producer_name"] = metadata.producer_name;
+             result["graph_name"] = metadata.graph_name;
+             result["domain"] = metadata.domain;
+             result["description"] = metadata.description;
+             result["graph_description"] = metadata.graph_description;
+             result["version"] = metadata.version;
+             result["custom_metadata_map"] = metadata.custom_metadata_map;
+             return result;
+           })
+      .def("_arena_stats", [](SessionHandle& self) { return self.use()->session->GetArenaStats().ToMap(); })
+      .def("_end_profiling",
+           [](SessionHandle& self) {
+             const std::shared_ptr<OpenSession> open = self.use();
+             std::string file;
+             unlocked([&] { file = open->session->EndProfiling(); });
+             return file;
+           })
+      .def("_profiling_start_time_ns",
+           [](SessionHandle& self) { return self.use()->session->GetProfilingStartTimeNs(); })
       .def("_memory_report", [](SessionHandle& self) { return self.use()->session->GetMemoryReport(); })
       .def("_release_memory",
            [](SessionHandle& self) {

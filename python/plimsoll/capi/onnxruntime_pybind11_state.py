@@ -4,7 +4,7 @@
     >>> issubclass(InvalidArgument, ValueError), issubclass(NoSuchFile, FileNotFoundError)
     (True, True)
 """
-from .._engine import RunOptions, SessionIOBinding
+from .._engine import SessionIOBinding
 from ..errors import (BudgetExceeded, Cancelled, EngineError, EPFail, Fail, InvalidArgument, InvalidGraph, InvalidModel,
                       InvalidProtobuf, ModelLoaded, NoModel, NoSuchFile, OutOfMemory, RuntimeException)
 from ..errors import NotImplementedYet as NotImplemented  # ONNX Runtime's name
@@ -15,6 +15,6 @@ from ..environment import (create_and_register_allocator, create_and_register_al
                            set_default_logger_severity, set_default_logger_verbosity, set_seed)
 from ..memory import OrtArenaCfg, OrtMemoryInfo
 from ..metadata import ModelMetadata, NodeArg
-from ..options import SessionOptions
+from ..options import RunOptions, SessionOptions
 from ..sparse import SparseTensor
 from ..values import OrtDevice, OrtValue, OrtValueVector
