@@ -2,7 +2,6 @@
 #include <plimsoll/session.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "inputs.h"
@@ -103,8 +102,7 @@ RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput&
 std::string value_text(const Json& value, const std::string& indent) {
   const auto name = value["name"].get<std::string>(), type = value["type"].get<std::string>();
   if (value.contains("first"))
-    return fmt::format("{}{}  {}{}  {}\n", indent, name, type, value["shape"].dump(),
-                       value["first"].dump(-1, ' ', false, Json::error_handler_t::replace));
+    return fmt::format("{}{}  {}{}  {}\n", indent, name, type, value["shape"].dump(), value["first"].dump());
   const auto kind = value["kind"].get<std::string>();
   if (!value.contains("count"))
     return fmt::format("{}{}  {}({}) without a value\n", indent, name, kind, type);
