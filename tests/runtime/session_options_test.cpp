@@ -188,7 +188,7 @@ TEST_F(SessionSettings, OptimizedModelIsWrittenAndGivesTheSame) {
 TEST(SessionSettingsOf, ReuseCanBeTurnedOff) {
   const std::string bytes = chain_model(12);
   const auto planned = [&](const SessionOptions& options) {
-    return open(bytes, options).Prepare({{"x", {64, 64}}}).accounts[static_cast<size_t>(Account::kPlanned)];
+    return open(bytes, options).Prepare({{"x", {4096, 64}}}).accounts[static_cast<size_t>(Account::kPlanned)];
   };
   EXPECT_GT(planned(SessionOptions().DisableMemReuse()), 3 * planned({}));
   EXPECT_LE(planned(SessionOptions().SetExecutionOrder(ExecutionOrder::kMemoryEfficient)), planned({}));
@@ -231,9 +231,6 @@ TEST(RunOutputs, OnlyThePathToThemRunsAndIsPlanned) {
   const Plan all = session.Prepare({{"x", {8, 4}}}), one = session.Prepare({{"x", {8, 4}}}, {names[2]});
   EXPECT_EQ(all.steps.size(), 3u);
   EXPECT_EQ(one.steps.size(), 1u);
-  const auto bound = [](const Plan& plan) { return plan.accounts[static_cast<size_t>(Account::kBound)]; };
-  EXPECT_LT(one.lower_bound_bytes, all.lower_bound_bytes + 1);
-  (void)bound;
   session.EnableProfiling(true);
   const std::vector<Value> x = {floats({8, 4}, std::vector<float>(32, 1))};
   session.Run(RunOptions().SetOnlyExecutePathToFetches(true), {"x"}, x, {names[2]});
