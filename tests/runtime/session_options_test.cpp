@@ -155,6 +155,47 @@ TEST(SessionSettingsOf, FreeDimensionsGetASize) {
             ErrorCode::kInvalidArgument);
 }
 
+// The name of the dimension becomes its denotation, byte for byte.
+TEST(SessionSettingsOf, FreeDimensionsGetASizeByDenotation) {
+  std::string bytes = chain_model(2);
+  const std::string name = "\x12\x05" "batch", denotation = "\x1a\x05" "BATCH";
+  for (size_t at = bytes.find(name); at != std::string::npos; at = bytes.find(name)) bytes.replace(at, 7, denotation);
+  EXPECT_THAT(open(bytes).GetInputs()[0].dims, ElementsAre(-1, 64));
+  EXPECT_THAT(open(bytes, SessionOptions().AddFreeDimensionOverride("BATCH", 5)).GetInputs()[0].dims,
+              ElementsAre(5, 64));
+}
+
+// The weight of product_model() in a file of its own, which is then gone.
+TEST_F(SessionSettings, ExternalInitializersNeedNoFile) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"1", "64"});
+  Edge* w = model.constant<float>("w", {64, 64}, std::vector<float>(64 * 64, 0.5f));
+  model.output(model.node("MatMul", {x, w})[0]);
+  const std::string path = room_ / "model.onnx";
+  write_model(model.graph(), path, {.max_file_bytes = 1000});
+  std::filesystem::path data_file;
+  for (const auto& entry : std::filesystem::directory_iterator(room_)) {
+    if (entry.path().filename() != "model.onnx") data_file = entry.path();
+  }
+  ASSERT_FALSE(data_file.empty());
+  std::ifstream stream(data_file, std::ios::binary);
+  std::string data((std::istreambuf_iterator<char>(stream)), {});
+  std::filesystem::create_directory(room_ / "elsewhere");
+  std::filesystem::rename(data_file, room_ / "elsewhere" / data_file.filename());
+
+  const auto first = [&](const SessionOptions& options) {
+    Session session(Env(), path, SessionOptions(options).SetIntraOpNumThreads(1));
+    return to_floats(session.Run({}, {"x"}, {floats({1, 64}, std::vector<float>(64, 1))}, session.GetOutputNames())[0])[0];
+  };
+  EXPECT_EQ(code_of([&] { first({}); }), ErrorCode::kIo);
+  std::vector<float> twos(64 * 64, 2);
+  EXPECT_FLOAT_EQ(first(SessionOptions().AddExternalInitializers({"w"}, {Value::CreateTensor(twos.data(), twos.size(), {64, 64})})), 128);
+  EXPECT_FLOAT_EQ(first(SessionOptions().AddExternalInitializersFromFilesInMemory({data_file.filename()}, {data.data()}, {data.size()})), 32);
+  EXPECT_FLOAT_EQ(first(SessionOptions().AddConfigEntry("session.model_external_initializers_file_folder_path", room_ / "elsewhere")), 32);
+  EXPECT_EQ(code_of([&] { first(SessionOptions().AddExternalInitializersFromFilesInMemory({data_file.filename()}, {data.data()}, {100})); }),
+            ErrorCode::kInvalidModel);
+}
+
 TEST(SessionSettingsOf, InitializersAreReplacedWhereTheyAre) {
   std::vector<float> other(64 * 64, 1.0f);
   const Value mine = Value::CreateTensor(other.data(), other.size(), {64, 64});
@@ -264,6 +305,23 @@ TEST(RunOutputs, BindingsOfAnotherSessionAreRefused) {
   binding.BindOutput(mine.GetOutputNames()[2], MemoryInfo("Cpu", AllocatorType::kDevice));
   mine.Run(RunOptions().SetOnlyExecutePathToFetches(true), binding);
   EXPECT_THAT(to_floats(binding.GetOutputValues()[0]), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(MalformedModel, IsTellsNonsenseFromModelsThatAreWrong) {
+  const std::string text = "this is no model, and nothing that could be taken for one";
+  EXPECT_THROW(open(text), MalformedModel);
+  EXPECT_THROW(open(""), MalformedModel);
+  ModelBuilder model;
+  model.output(model.node("NoSuchOperator", {model.input("x", ElementType::kFloat, {"1"})})[0]);
+  const std::string bytes = model.bytes();
+  try {
+    open(bytes);
+    FAIL() << "expected an Error";
+  } catch (const MalformedModel&) {
+    FAIL() << "expected another Error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kNotImplemented);
+  }
 }
 
 TEST(ModelMetadata, IsWhatTheFileSays) {
