@@ -139,7 +139,8 @@ void print_outcome(const RunOutcome& outcome, const Json& report) {
 
 void print_arena(const ArenaStats& stats) {
   print("\narena\n");
-  for (const auto& [name, value] : stats.ToMap()) print(fmt::format("  {:<20}{:>16}\n", name, grouped(value)));
+  for (const auto& [name, value] : stats.ToMap())
+    print(fmt::format("  {:<20}{:>16}\n", name, grouped(value)));
 }
 
 int run(const RunCommandOptions& options) {
@@ -150,20 +151,20 @@ int run(const RunCommandOptions& options) {
   const RunOutcome outcome = execute(options, env, out);
   const ProcessMemory after = read_process_memory();
   Json report = {{"predicted_bytes", outcome.predicted_bytes},
-                       {"measured_bytes", outcome.memory.peak_bytes},
-                       {"depends_on_data", outcome.depends_on_data},
-                       {"accounts", accounts_json(outcome.memory)},
-                       {"before_rss_bytes", before.rss_bytes},
-                       {"peak_rss_bytes", after.peak_rss_bytes},
-                       {"after_rss_bytes", after.rss_bytes},
-                       {"before_anonymous_bytes", before.anonymous_bytes},
-                       {"after_anonymous_bytes", after.anonymous_bytes},
-                       {"before_file_bytes", before.file_bytes},
-                       {"after_file_bytes", after.file_bytes},
-                       {"after_ledger_bytes", env.GetMemoryReport().now_bytes},
-                       {"median_ms", median(outcome.times_ms)},
-                       {"outputs", outcome.outputs},
-                       {"warnings", outcome.warnings}};
+                 {"measured_bytes", outcome.memory.peak_bytes},
+                 {"depends_on_data", outcome.depends_on_data},
+                 {"accounts", accounts_json(outcome.memory)},
+                 {"before_rss_bytes", before.rss_bytes},
+                 {"peak_rss_bytes", after.peak_rss_bytes},
+                 {"after_rss_bytes", after.rss_bytes},
+                 {"before_anonymous_bytes", before.anonymous_bytes},
+                 {"after_anonymous_bytes", after.anonymous_bytes},
+                 {"before_file_bytes", before.file_bytes},
+                 {"after_file_bytes", after.file_bytes},
+                 {"after_ledger_bytes", env.GetMemoryReport().now_bytes},
+                 {"median_ms", median(outcome.times_ms)},
+                 {"outputs", outcome.outputs},
+                 {"warnings", outcome.warnings}};
   if (options.arena_stats) report["arena"] = outcome.arena.ToMap();
   if (!outcome.trace.empty()) report["trace"] = outcome.trace;
   if (options.json) {
@@ -191,7 +192,8 @@ Command run_command(Arguments parent) {
       "--output", options->output,
       "a directory for the outputs: 0.npy, 1.npy, ...; of a sequence a folder: 0/0.npy, 0/1.npy, ...");
   add_arena_option(arguments, options->engine);
-  arguments.add_flag("--arena-stats", options->arena_stats, "tell what the arena has done, by ONNX Runtime's names");
+  arguments.add_flag("--arena-stats", options->arena_stats,
+                     "tell what the arena has done, by ONNX Runtime's names");
   arguments.add_flag("--shrink", options->shrink, "give the arena's free regions back after each run");
   arguments.add_option("--trace", options->trace, "write a Chrome trace to PREFIX_DATE_TIME.json")
       .check(check_not_empty);

@@ -75,8 +75,8 @@ class Session {
   MemoryReport GetMemoryReport() const;
   // Of the arena for what is not planned: this session's or the Env's. All zero if it has none.
   ArenaStats GetArenaStats() const;
-  // Gives the arenas of idle runs back to the operating system; the next run maps them again. Of the arena for
-  // what is not planned, the regions in which nothing is in use.
+  // Gives the arenas of idle runs back to the operating system; the next run maps them again. Of the arena
+  // for what is not planned, the regions in which nothing is in use.
   void ReleaseMemory();
   // Nodes and their time, summed over the runs since profiling was turned on.
   struct ProfileEntry {
