@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <string.h>
 
-#include <nlohmann/json.hpp>
-
 namespace plimsoll::cli {
 namespace {
 

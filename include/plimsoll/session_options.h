@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <unordered_map>
 #include <vector>
 
 #include "plimsoll/allocator.h"
@@ -113,8 +112,10 @@ struct SessionOptions {
   // kInvalidArgument of a name that nobody knows, kNotImplemented of a provider that is not in this build.
   SessionOptions& AppendExecutionProvider(const std::string& name,
                                           const std::map<std::string, std::string>& settings = {});
-  SessionOptions& AppendExecutionProvider(const std::string& name,
-                                          const std::unordered_map<std::string, std::string>& settings) {
+  // The same with settings in another kind of map.
+  template <typename Settings>
+  requires(!std::is_same_v<Settings, std::map<std::string, std::string>>)
+      SessionOptions& AppendExecutionProvider(const std::string& name, const Settings& settings) {
     return AppendExecutionProvider(name,
                                    std::map<std::string, std::string>(settings.begin(), settings.end()));
   }

@@ -5,9 +5,11 @@ a worker that starts sooner is worth it.
 """
 TYPE_CHECKING = False  # typing itself takes milliseconds
 if TYPE_CHECKING:
-    from . import capi, observe, torch_doctor
+    from . import backend, capi, observe, torch_doctor
+    from ._as_onnxruntime import install_as_onnxruntime
     from ._engine import SessionIOBinding
     from ._native import __version__
+    from .advice import Checklist, Point, checklist
     from .binding import IOBinding
     from .enums import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType, OrtDeviceMemoryType,
                         OrtDeviceVendorId, OrtMemoryInfoDeviceType, OrtMemType, OrtSparseFormat)
@@ -23,17 +25,21 @@ if TYPE_CHECKING:
     from .inference import InferenceSession
     from .isolate import Result, Sandbox, isolated, isolated_source
     from .memory import OrtArenaCfg, OrtMemoryInfo
+    from .memory_profile import MemoryProfile, MemorySample, profile_memory
     from .metadata import ModelMetadata, NodeArg
     from .options import RunOptions, SessionOptions
     from .plan import Plan
     from .pool import JobFuture, Pool
     from .receipt import Receipt
     from .sparse import SparseTensor
+    from .torch_export import TorchSession, from_torch
     from .values import OrtDevice, OrtValue, OrtValueVector, copy_tensors
 
 _HOME = {  # of each public name
+    "_as_onnxruntime": ["install_as_onnxruntime"],
     "_engine": ["SessionIOBinding"],
     "_native": ["__version__"],
+    "advice": ["Checklist", "Point", "checklist"],
     "binding": ["IOBinding"],
     "enums": [
         "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "OrtAllocatorType", "OrtDeviceMemoryType",
@@ -52,15 +58,17 @@ _HOME = {  # of each public name
     "inference": ["InferenceSession"],
     "isolate": ["Result", "Sandbox", "isolated", "isolated_source"],
     "memory": ["OrtArenaCfg", "OrtMemoryInfo"],
+    "memory_profile": ["MemoryProfile", "MemorySample", "profile_memory"],
     "metadata": ["ModelMetadata", "NodeArg"],
     "options": ["RunOptions", "SessionOptions"],
     "plan": ["Plan"],
     "pool": ["JobFuture", "Pool"],
     "receipt": ["Receipt"],
     "sparse": ["SparseTensor"],
+    "torch_export": ["TorchSession", "from_torch"],
     "values": ["OrtDevice", "OrtValue", "OrtValueVector", "copy_tensors"],
 }
-_MODULES = ["capi", "observe", "torch_doctor"]
+_MODULES = ["backend", "capi", "observe", "torch_doctor"]
 __all__ = sorted([*_MODULES, *(name for names in _HOME.values() for name in names)])
 
 

@@ -12,9 +12,9 @@ namespace plimsoll {
 namespace {
 
 const std::map<std::string_view, double> kUnits = {
-    {"", 1},     {"B", 1},         {"KB", 1e3},    {"MB", 1e6},      {"GB", 1e9},   {"TB", 1e12},
-    {"KiB", 1024}, {"K", 1024},    {"MiB", 1 << 20}, {"M", 1 << 20}, {"GiB", 1 << 30}, {"G", 1 << 30},
-    {"TiB", 0x1p40}, {"T", 0x1p40}};
+    {"", 1},          {"B", 1},       {"KB", 1e3},     {"MB", 1e6},      {"GB", 1e9},
+    {"TB", 1e12},     {"KiB", 1024},  {"K", 1024},     {"MiB", 1 << 20}, {"M", 1 << 20},
+    {"GiB", 1 << 30}, {"G", 1 << 30}, {"TiB", 0x1p40}, {"T", 0x1p40}};
 
 std::string parent_of(const std::string& directory) {
   return directory.substr(0, directory.rfind('/'));
@@ -46,8 +46,8 @@ int64_t ParseMemorySize(const std::string& text) {
   const double bytes =
       error != std::errc() || known == kUnits.end() ? -1 : std::floor(number * known->second);
   if (!(bytes >= 1 && bytes < 0x1p62))
-    fail(ErrorCode::kInvalidArgument,
-         "expected bytes, such as 64MiB, 1.5GiB, 500KB or 1048576, found '{}'", text);
+    fail(ErrorCode::kInvalidArgument, "expected bytes, such as 64MiB, 1.5GiB, 500KB or 1048576, found '{}'",
+         text);
   return static_cast<int64_t>(bytes);
 }
 
