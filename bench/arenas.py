@@ -36,7 +36,7 @@ def write_model(path, elements):
     nodes = [Node("NonZero", ["x"], ["places"]), Node("Cast", ["places"], ["v0"], {"to": 1})]
     for i in range(6):
         nodes.append(Node(["Neg", "Exp", "Tanh"][i % 3], [f"v{i}"], [f"v{i + 1}"]))
-    path.write_bytes(encode_model(Graph(nodes, [("x", "float", [elements])], ["v6"])))
+    path.write_bytes(encode_model(Graph(nodes, [("x", "float", [elements])], ["v6"]), {"": 17}, 8))
 
 
 def run(binary, model, flags, repeat):
