@@ -48,8 +48,8 @@ struct Plan {
   double prepare_ms = 0;
 };
 
-// The planned arena as a picture in SVG, for light and dark screens: steps from left to right, offsets upwards,
-// one box per buffer that tells its name, bytes and lifetime.
+// The planned arena as a picture in SVG, for light and dark screens: steps from left to right, offsets
+// upwards, one box per buffer that tells its name, bytes and lifetime.
 std::string svg_picture(const Plan& plan);
 
 // The placer alone, without a model.

@@ -28,7 +28,7 @@ def test_the_plan_tells_the_peak_that_the_run_has():
     plan = session.plan({"x": [64, 256]})
     assert plan.concrete and plan.peak_bytes == sum(plan.accounts.values()) > plan.accounts["planned"] > 0
     assert plan.lower_bound_bytes <= plan.peak_bytes
-    assert plan.node_at_peak and plan.symbols == ["batch"] and "batch" in plan.formula
+    assert plan.node_at_peak and "batch" in plan.formula
     assert {buffer.node for buffer in plan.buffers} <= set(plan.steps) | {buffer.node for buffer in plan.buffers}
     session.run(None, {"x": X})
     stats = session.memory_stats()
@@ -48,7 +48,7 @@ def test_without_shapes_there_is_a_formula(tmp_path):
     file = tmp_path / "chain.onnx"
     file.write_bytes(models.chain())
     plan = ort.InferenceSession(file).plan()
-    assert not plan.concrete and "batch" in plan.formula
+    assert not plan.concrete and "batch" in plan.formula and plan.symbols == ["batch"]
     assert "batch" in repr(plan) and "batch" in plan._repr_html_()
 
 

@@ -1,4 +1,5 @@
 """The package itself: what an import costs, and that every C++ error has its Python exception."""
+import importlib
 import pathlib
 import re
 import subprocess
@@ -31,7 +32,7 @@ def test_every_error_code_has_an_exception():
 def test_errors_cross_from_cpp(code):
     with pytest.raises(plimsoll.Error, match="^subject: found$") as caught:
         _native.throw_error(code, "subject: found")
-    assert type(caught.value) is errors.BY_CODE[code]
+    assert isinstance(caught.value, errors.BY_CODE[code])
     assert caught.value.code == code
 
 
@@ -47,10 +48,16 @@ def test_errors_are_also_builtin_ones():
         _native.throw_error(8, "x")
 
 
-def test_stub_names_what_the_module_has():
-    stub = (ROOT / "python/plimsoll/_native.pyi").read_text()
+@pytest.mark.parametrize("module", ["_native", "_engine"])
+def test_stub_names_what_the_module_has(module):
+    native = importlib.import_module(f"plimsoll.{module}")
+    stub = (ROOT / f"python/plimsoll/{module}.pyi").read_text()
     named = set(re.findall(r"^(?:def|class) (\w+)", stub, re.MULTILINE))
-    assert named == {name for name in dir(_native) if not name.startswith("_")}
+    assert named == {name for name in dir(native) if not name.startswith("_")}
+    for name, body in re.findall(r"^class (\w+):\n((?: .*\n|\n)*)", stub, re.MULTILINE):
+        members = {member for member in re.findall(r"^    (?:def )?(\w+)[(:]", body, re.MULTILINE)} - {"__init__"}
+        theirs = {member for member in vars(getattr(native, name)) if not member.startswith("__")}
+        assert {member for member in members if not member.startswith("__")} == theirs, name
 
 
 def test_ctrl_c_during_the_import_is_nothing_else():

@@ -21,8 +21,8 @@ enum NumpyType { kLong = 7, kUlong = 8, kObject = 17, kBytes = 18, kUnicode = 19
 // By ONNX's number; what numpy has not is an unsigned integer of its size.
 constexpr std::array<int8_t, 27> kNumpyTypes = {-1, 11, 2, 1, 4, 3, 5, 7, 17, 0, 23, 12, 6, 8,
                                                 14, 15, 4, 2, 2, 2, 2, 2, 1,  2, 2,  2,  1};
-constexpr std::array<int16_t, 27> kBits = {0,  32, 8,  8, 16, 16, 32, 64, 128, 8, 16, 64, 32, 64,
-                                          64, 128, 16, 8, 8, 8,  8,  4,  4,   4, 8,  2,  2};
+constexpr std::array<int16_t, 27> kBits = {0,  32,  8,  8, 16, 16, 32, 64, 128, 8, 16, 64, 32, 64,
+                                           64, 128, 16, 8, 8,  8,  8,  4,  4,   4, 8,  2,  2};
 
 ElementType type_of_number(int number) {
   switch (number) {
@@ -85,15 +85,17 @@ py::object in_order(const py::object& array) {
   if (proxy->byteorder == '>') descriptor = descriptor.attr("newbyteorder")("=");
   return py::reinterpret_steal<py::object>(npy_api::get().PyArray_FromAny_(
       array.ptr(), descriptor.release().ptr(), 0, 0,
-      npy_api::NPY_ARRAY_C_CONTIGUOUS_ | npy_api::NPY_ARRAY_ALIGNED_ | npy_api::NPY_ARRAY_FORCECAST_, nullptr));
+      npy_api::NPY_ARRAY_C_CONTIGUOUS_ | npy_api::NPY_ARRAY_ALIGNED_ | npy_api::NPY_ARRAY_FORCECAST_,
+      nullptr));
 }
 
 // Objects as ONNX Runtime reads them: text as UTF-8, bytes as they are, anything else by its str().
 std::string text_of(py::handle item) {
-  const py::object text =
-      PyUnicode_Check(item.ptr()) || PyBytes_Check(item.ptr()) ? py::reinterpret_borrow<py::object>(item)
-                                                               : py::object(py::str(item));
-  if (PyBytes_Check(text.ptr())) return {PyBytes_AS_STRING(text.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(text.ptr()))};
+  const py::object text = PyUnicode_Check(item.ptr()) || PyBytes_Check(item.ptr())
+                              ? py::reinterpret_borrow<py::object>(item)
+                              : py::object(py::str(item));
+  if (PyBytes_Check(text.ptr()))
+    return {PyBytes_AS_STRING(text.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(text.ptr()))};
   Py_ssize_t size = 0;
   if (const char* characters = PyUnicode_AsUTF8AndSize(text.ptr(), &size))
     return {characters, static_cast<size_t>(size)};
@@ -116,7 +118,8 @@ Value packed_of(const py::array& array, ElementType type) {
   auto* to = static_cast<uint8_t*>(value.GetMutableData());
   const auto bits = static_cast<size_t>(element_bits(type)), per_byte = 8 / bits;
   for (size_t i = 0; i < static_cast<size_t>(array.size()); ++i)
-    to[i / per_byte] = static_cast<uint8_t>(to[i / per_byte] | (from[i] & ((1U << bits) - 1)) << (i % per_byte * bits));
+    to[i / per_byte] =
+        static_cast<uint8_t>(to[i / per_byte] | (from[i] & ((1U << bits) - 1)) << (i % per_byte * bits));
   return value;
 }
 
@@ -162,7 +165,8 @@ py::object view_of(const Value& value, py::dtype dtype) {
 py::object dict_of_map(const Value& map) {
   const py::object keys = array_of_value(map.GetValue(0)).attr("tolist")();
   const py::object values = array_of_value(map.GetValue(1)).attr("tolist")();
-  return py::module_::import("builtins").attr("dict")(py::module_::import("builtins").attr("zip")(keys, values));
+  return py::module_::import("builtins")
+      .attr("dict")(py::module_::import("builtins").attr("zip")(keys, values));
 }
 
 }  // namespace
@@ -201,8 +205,8 @@ ElementType element_type_of(const py::dtype& dtype) {
 py::dtype dtype_of(ElementType type) {
   const auto index = static_cast<size_t>(type);
   if (index == 0 || index >= kNumpyTypes.size())
-    throw Error(ErrorCode::kInvalidArgument, "there is no numpy type for the element type " +
-                                                 std::to_string(index) + " of ONNX");
+    throw Error(ErrorCode::kInvalidArgument,
+                "there is no numpy type for the element type " + std::to_string(index) + " of ONNX");
   return py::reinterpret_steal<py::dtype>(npy_api::get().PyArray_DescrFromType_(kNumpyTypes[index]));
 }
 
@@ -211,8 +215,8 @@ ElementType element_type_from(py::handle type) {
     const long number = PyLong_AsLong(type.ptr());
     if (number > 0 && number < static_cast<long>(kBits.size())) return static_cast<ElementType>(number);
     PyErr_Clear();
-    throw Error(ErrorCode::kInvalidArgument,
-                "element type " + std::string(py::str(type)) + ": expected a number of onnx.TensorProto.DataType");
+    throw Error(ErrorCode::kInvalidArgument, "element type " + std::string(py::str(type)) +
+                                                 ": expected a number of onnx.TensorProto.DataType");
   }
   const py::dtype dtype = py::dtype::from_args(py::reinterpret_borrow<py::object>(type));
   const ElementType found = element_type_of(dtype);
@@ -226,8 +230,8 @@ Value value_of_array(py::object array) {
   const ElementType type = type_of_descriptor(array_proxy(array.ptr())->descr);
   if (type == ElementType::kString) return strings_of(py::reinterpret_borrow<py::array>(array));
   if (type == ElementType::kUndefined)
-    throw Error(ErrorCode::kInvalidArgument, "numpy's type " + std::string(py::str(array.attr("dtype"))) +
-                                                 " has no counterpart in ONNX");
+    throw Error(ErrorCode::kInvalidArgument,
+                "numpy's type " + std::string(py::str(array.attr("dtype"))) + " has no counterpart in ONNX");
   if (!is_readable_in_place(array.ptr())) array = in_order(array);
   if (!array) throw py::error_already_set();
   return value_of_array_as(py::reinterpret_borrow<py::array>(array), type);
@@ -236,9 +240,9 @@ Value value_of_array(py::object array) {
 Value value_of_array_as(const py::array& array, ElementType type) {
   const int bits = element_bits(type);
   if (bits == 0 || type == ElementType::kString || array.itemsize() * 8 != (bits < 8 ? 8 : bits))
-    throw Error(ErrorCode::kInvalidArgument,
-                "expected elements of " + std::to_string((bits + 7) / 8) + " bytes for " + element_type_name(type) +
-                    ", found " + std::to_string(array.itemsize()));
+    throw Error(ErrorCode::kInvalidArgument, "expected elements of " + std::to_string((bits + 7) / 8) +
+                                                 " bytes for " + element_type_name(type) + ", found " +
+                                                 std::to_string(array.itemsize()));
   if (!is_readable_in_place(array.ptr()))
     throw Error(ErrorCode::kInvalidArgument, "expected a contiguous array in this machine's byte order");
   if (bits < 8) return packed_of(array, type);

@@ -44,12 +44,12 @@ enum DlCode : uint8_t { kInt = 0, kUint = 1, kFloat = 2, kBFloat = 4, kComplex =
 constexpr struct {
   uint8_t code, bits;
   ElementType type;
-} kTypes[] = {{kFloat, 32, ElementType::kFloat},     {kFloat, 64, ElementType::kDouble},
-              {kFloat, 16, ElementType::kFloat16},   {kBFloat, 16, ElementType::kBFloat16},
-              {kInt, 8, ElementType::kInt8},         {kInt, 16, ElementType::kInt16},
-              {kInt, 32, ElementType::kInt32},       {kInt, 64, ElementType::kInt64},
-              {kUint, 8, ElementType::kUint8},       {kUint, 16, ElementType::kUint16},
-              {kUint, 32, ElementType::kUint32},     {kUint, 64, ElementType::kUint64},
+} kTypes[] = {{kFloat, 32, ElementType::kFloat},       {kFloat, 64, ElementType::kDouble},
+              {kFloat, 16, ElementType::kFloat16},     {kBFloat, 16, ElementType::kBFloat16},
+              {kInt, 8, ElementType::kInt8},           {kInt, 16, ElementType::kInt16},
+              {kInt, 32, ElementType::kInt32},         {kInt, 64, ElementType::kInt64},
+              {kUint, 8, ElementType::kUint8},         {kUint, 16, ElementType::kUint16},
+              {kUint, 32, ElementType::kUint32},       {kUint, 64, ElementType::kUint64},
               {kComplex, 64, ElementType::kComplex64}, {kComplex, 128, ElementType::kComplex128},
               {kBool, 8, ElementType::kBool}};
 
@@ -62,8 +62,8 @@ ElementType element_type(const DlType& type, bool is_bool) {
     if (known.code != type.code || known.bits != type.bits || type.lanes != 1) continue;
     return is_bool && known.type == ElementType::kUint8 ? ElementType::kBool : known.type;
   }
-  refuse("elements of code " + std::to_string(type.code) + " with " + std::to_string(type.bits) + " bits and " +
-         std::to_string(type.lanes) + " lanes have no counterpart in ONNX");
+  refuse("elements of code " + std::to_string(type.code) + " with " + std::to_string(type.bits) +
+         " bits and " + std::to_string(type.lanes) + " lanes have no counterpart in ONNX");
 }
 
 // Older consumers know no bool: it travels as uint8, as ONNX Runtime sends it.
@@ -86,7 +86,8 @@ bool is_contiguous(const DlTensor& tensor) {
   return true;
 }
 
-Value strided_copy(const DlTensor& tensor, const std::byte* data, ElementType type, std::vector<int64_t> shape) {
+Value strided_copy(const DlTensor& tensor, const std::byte* data, ElementType type,
+                   std::vector<int64_t> shape) {
   Value value = Value::CreateTensor(type, std::move(shape));
   auto* to = static_cast<std::byte*>(value.GetMutableData());
   const size_t bytes = static_cast<size_t>(tensor.type.bits) / 8;

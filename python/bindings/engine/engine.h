@@ -17,7 +17,7 @@ namespace plimsoll::bindings {
 
 // A session and what it reads while it lives.
 struct OpenSession {
-  pybind11::object kept;  // the bytes of the model
+  pybind11::object kept;  // what it reads while it lives: the bytes of the model, files in memory
   std::string path;       // or where it is
   SessionOptions options;
   std::unique_ptr<Session> session;

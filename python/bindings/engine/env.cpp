@@ -18,8 +18,8 @@ ArenaCfg arena_from(const std::map<std::string, int64_t>& settings) {
   return ArenaCfg(text);
 }
 
-void register_allocator(const std::string& provider, const std::string& name, int type, int device, int memory,
-                        const std::map<std::string, std::string>& options,
+void register_allocator(const std::string& provider, const std::string& name, int type, int device,
+                        int memory, const std::map<std::string, std::string>& options,
                         const std::map<std::string, int64_t>& arena) {
   const MemoryInfo info(name, static_cast<AllocatorType>(type), device, static_cast<MemoryType>(memory));
   environment().CreateAndRegisterAllocatorV2(provider, info, options, arena_from(arena));
@@ -36,9 +36,8 @@ void bind_env(py::module_& module) {
   module.def("instruction_set", &Env::GetInstructionSet);
   module.def("register_allocator", &register_allocator, py::arg("provider"), py::arg("name"), py::arg("type"),
              py::arg("device_id"), py::arg("memory_type"), py::arg("options"), py::arg("arena"));
-  module.def("unregister_allocator", [] {
-    environment().UnregisterAllocator(MemoryInfo("Cpu", AllocatorType::kArena));
-  });
+  module.def("unregister_allocator",
+             [] { environment().UnregisterAllocator(MemoryInfo("Cpu", AllocatorType::kArena)); });
   module.def("shared_allocator_stats", []() -> py::object {
     const auto allocator = environment().GetSharedAllocator(MemoryInfo("Cpu", AllocatorType::kArena));
     return allocator ? py::cast(allocator->GetStats().ToMap()) : py::none();

@@ -38,8 +38,9 @@ std::string type_name(py::handle object) {
 Value tensor_of_numbers(py::handle object, const ValueInfo& info) {
   try {
     const bool as_bits = info.type == ElementType::kBFloat16 || info.type > ElementType::kBFloat16;
-    if (as_bits) refuse(info, std::string("numpy has no type for ") + info.type_text +
-                                  "; give an OrtValue made by ortvalue_from_numpy_with_onnx_type");
+    if (as_bits)
+      refuse(info, std::string("numpy has no type for ") + info.type_text +
+                       "; give an OrtValue made by ortvalue_from_numpy_with_onnx_type");
     return value_of_array(as_array(object, info.type));
   } catch (py::error_already_set& error) {
     if (error.matches(PyExc_KeyboardInterrupt) || error.matches(PyExc_MemoryError)) throw;
@@ -62,14 +63,16 @@ Value map_of(py::handle object, const ValueInfo& info) {
 }
 
 bool is_number_or_text(py::handle object) {
-  return PyNumber_Check(object.ptr()) != 0 || PyUnicode_Check(object.ptr()) != 0 || PyBytes_Check(object.ptr()) != 0;
+  return PyNumber_Check(object.ptr()) != 0 || PyUnicode_Check(object.ptr()) != 0 ||
+         PyBytes_Check(object.ptr()) != 0;
 }
 
 Value element_of(py::handle object, const ValueInfo& info) {
   if (is_array(object)) return value_of_array(py::reinterpret_borrow<py::object>(object));
   if (PyDict_Check(object.ptr()) != 0) return map_of(object, info);
   if (py::hasattr(object, "_ortvalue")) return object.attr("_ortvalue").cast<Value>();
-  if (py::hasattr(object, "__dlpack__")) return value_of_dlpack_owner(py::reinterpret_borrow<py::object>(object));
+  if (py::hasattr(object, "__dlpack__"))
+    return value_of_dlpack_owner(py::reinterpret_borrow<py::object>(object));
   return tensor_of_numbers(object, info);
 }
 
@@ -103,8 +106,8 @@ const ValueInfo& input_info(const Session& session, std::string_view name) {
   if (const ValueInfo* info = find(session.GetOverridableInitializers(), name)) return *info;
   std::string names;
   for (const ValueInfo& info : session.GetInputs()) names += " '" + info.name + "'";
-  throw Error(ErrorCode::kInvalidArgument,
-              "Invalid input name: '" + std::string(name) + "'; the model has" + (names.empty() ? " none" : names));
+  throw Error(ErrorCode::kInvalidArgument, "Invalid input name: '" + std::string(name) + "'; the model has" +
+                                               (names.empty() ? " none" : names));
 }
 
 void check_complete(const Session& session, const std::vector<const char*>& given, const py::dict& feed) {
@@ -118,9 +121,9 @@ void check_complete(const Session& session, const std::vector<const char*>& give
     if (!has) missing.append(info.name);
   }
   if (missing.empty()) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              "Required inputs (" + std::string(py::str(missing)) + ") are missing from input feed (" +
-                  std::string(py::str(py::list(feed))) + ").");
+  throw Error(ErrorCode::kInvalidArgument, "Required inputs (" + std::string(py::str(missing)) +
+                                               ") are missing from input feed (" +
+                                               std::string(py::str(py::list(feed))) + ").");
 }
 
 }  // namespace
@@ -132,12 +135,14 @@ Value value_for_input(py::handle object, const ValueInfo& info) {
   if (is_list) return tensor_of_numbers(object, info);
   if (PyDict_Check(object.ptr()) != 0) return map_of(object, info);
   if (py::hasattr(object, "_ortvalue")) return object.attr("_ortvalue").cast<Value>();
-  if (py::hasattr(object, "__dlpack__")) return value_of_dlpack_owner(py::reinterpret_borrow<py::object>(object));
+  if (py::hasattr(object, "__dlpack__"))
+    return value_of_dlpack_owner(py::reinterpret_borrow<py::object>(object));
   if (py::hasattr(object, "__array_interface__") || py::hasattr(object, "__array__"))
     return value_of_array(as_array(object, ElementType::kUndefined));
   if (is_number_or_text(object)) return tensor_of_numbers(object, info);
   if (takes_sequence(info) && py::isinstance<py::iterable>(object)) return sequence_of(object, info);
-  refuse(info, "expected " + info.type_text + " as an array, a list, an OrtValue or a tensor, found an object of type " +
+  refuse(info, "expected " + info.type_text +
+                   " as an array, a list, an OrtValue or a tensor, found an object of type " +
                    type_name(object));
 }
 
@@ -166,7 +171,8 @@ Feed::Feed(const Session& session, py::handle feed) {
   check_complete(session, names, dict);
 }
 
-std::vector<const char*> output_names_from(const Session& session, py::handle names, std::vector<py::object>& kept) {
+std::vector<const char*> output_names_from(const Session& session, py::handle names,
+                                           std::vector<py::object>& kept) {
   std::vector<const char*> result;
   if (!names.is_none()) {
     if (PyUnicode_Check(names.ptr()) != 0)

@@ -20,9 +20,11 @@ Value value_at(py::handle element_type, const std::vector<int64_t>& shape, uintp
   int64_t bits = element_bits(type);
   for (const int64_t size : shape) {
     if (size < 0 || __builtin_mul_overflow(bits, size, &bits))
-      throw Error(ErrorCode::kInvalidArgument, "shape: expected sizes that fit, found " + std::string(py::str(py::cast(shape))));
+      throw Error(ErrorCode::kInvalidArgument,
+                  "shape: expected sizes that fit, found " + std::string(py::str(py::cast(shape))));
   }
-  return Value::CreateTensor(type, shape, reinterpret_cast<void*>(address), static_cast<size_t>(bits / 8 + (bits % 8 != 0)));
+  return Value::CreateTensor(type, shape, reinterpret_cast<void*>(address),
+                             static_cast<size_t>(bits / 8 + (bits % 8 != 0)));
 }
 
 const ValueInfo* find(const std::vector<ValueInfo>& infos, const std::string& name) {
@@ -51,40 +53,45 @@ void bind_io_binding(py::module_& module) {
   py::class_<Binding>(module, "SessionIOBinding")
       .def(py::init<SessionHandle&>(), py::arg("session"))
       .def("bind_input", &bind_object, py::arg("name"), py::arg("value"))
-      .def("bind_ortvalue_input",
-           [](Binding& self, const std::string& name, const Value& value) {
-             const Use use(self);
-             self.binding.BindInput(name, value);
-           },
-           py::arg("name"), py::arg("value"))
-      .def("bind_input_at",
-           [](Binding& self, const std::string& name, const py::object& type, const std::vector<int64_t>& shape,
-              uintptr_t address) {
-             const Value value = value_at(type, shape, address);
-             const Use use(self);
-             self.binding.BindInput(name, value);
-           },
-           py::arg("name"), py::arg("element_type"), py::arg("shape"), py::arg("address"))
-      .def("bind_output",
-           [](Binding& self, const std::string& name) {
-             const Use use(self);
-             self.binding.BindOutput(name);
-           },
-           py::arg("name"))
-      .def("bind_ortvalue_output",
-           [](Binding& self, const std::string& name, const Value& value) {
-             const Use use(self);
-             self.binding.BindOutput(name, value);
-           },
-           py::arg("name"), py::arg("value"))
-      .def("bind_output_at",
-           [](Binding& self, const std::string& name, const py::object& type, const std::vector<int64_t>& shape,
-              uintptr_t address) {
-             const Value value = value_at(type, shape, address);
-             const Use use(self);
-             self.binding.BindOutput(name, value);
-           },
-           py::arg("name"), py::arg("element_type"), py::arg("shape"), py::arg("address"))
+      .def(
+          "bind_ortvalue_input",
+          [](Binding& self, const std::string& name, const Value& value) {
+            const Use use(self);
+            self.binding.BindInput(name, value);
+          },
+          py::arg("name"), py::arg("value"))
+      .def(
+          "bind_input_at",
+          [](Binding& self, const std::string& name, const py::object& type,
+             const std::vector<int64_t>& shape, uintptr_t address) {
+            const Value value = value_at(type, shape, address);
+            const Use use(self);
+            self.binding.BindInput(name, value);
+          },
+          py::arg("name"), py::arg("element_type"), py::arg("shape"), py::arg("address"))
+      .def(
+          "bind_output",
+          [](Binding& self, const std::string& name) {
+            const Use use(self);
+            self.binding.BindOutput(name);
+          },
+          py::arg("name"))
+      .def(
+          "bind_ortvalue_output",
+          [](Binding& self, const std::string& name, const Value& value) {
+            const Use use(self);
+            self.binding.BindOutput(name, value);
+          },
+          py::arg("name"), py::arg("value"))
+      .def(
+          "bind_output_at",
+          [](Binding& self, const std::string& name, const py::object& type,
+             const std::vector<int64_t>& shape, uintptr_t address) {
+            const Value value = value_at(type, shape, address);
+            const Use use(self);
+            self.binding.BindOutput(name, value);
+          },
+          py::arg("name"), py::arg("element_type"), py::arg("shape"), py::arg("address"))
       .def("clear_binding_inputs",
            [](Binding& self) {
              const Use use(self);

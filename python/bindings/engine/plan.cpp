@@ -18,8 +18,8 @@ py::dict accounts(const Plan& plan) {
 py::list buffers(const Plan& plan) {
   py::list result;
   for (const PlannedBuffer& buffer : plan.buffers)
-    result.append(py::make_tuple(buffer.name, buffer.node, buffer.offset, buffer.size_bytes, buffer.first_step,
-                                 buffer.end_step, buffer.scratch));
+    result.append(py::make_tuple(buffer.name, buffer.node, buffer.offset, buffer.size_bytes,
+                                 buffer.first_step, buffer.end_step, buffer.scratch));
   return result;
 }
 

@@ -54,9 +54,12 @@ void bind_run_options(py::module_& module) {
       .def_property(
           "_memory_limit", [](const Options& self) { return self.options.memory_limit_bytes(); },
           [](Options& self, int64_t bytes) { self.options.SetMemoryLimit(bytes); })
-      .def("_add_entry",
-           [](Options& self, const std::string& key, const std::string& value) { self.options.AddConfigEntry(key, value); },
-           py::arg("key"), py::arg("value"))
+      .def(
+          "_add_entry",
+          [](Options& self, const std::string& key, const std::string& value) {
+            self.options.AddConfigEntry(key, value);
+          },
+          py::arg("key"), py::arg("value"))
       .def("_entries", [](const Options& self) { return self.options.config_entries(); });
 }
 

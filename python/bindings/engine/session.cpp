@@ -86,21 +86,28 @@ Plan symbolic_plan(SessionHandle& self, const Shapes& shapes) {
   const std::shared_ptr<OpenSession> open = self.use();
   Plan plan;
   if (open->path.empty())
-    throw Error(ErrorCode::kInvalidArgument, "plan: expected shapes for all inputs of a model that came as bytes");
+    throw Error(ErrorCode::kInvalidArgument,
+                "plan: expected shapes for all inputs of a model that came as bytes");
   unlocked([&] { plan = Model(environment(), open->path, open->options).MakePlan(shapes); });
   return plan;
 }
 
-std::vector<Value> run_vector(SessionHandle& self, const py::object& run_options,
-                              const std::vector<std::string>& feed_names, const std::vector<Value>& feeds,
-                              const std::vector<std::string>& fetch_names) {
+// What a run costs without Python, for bench/python_overhead.py.
+double seconds_per_run(SessionHandle& self, const py::object& input_feed, int count) {
   const std::shared_ptr<OpenSession> open = self.use();
-  const RunCount count(self);
-  std::vector<Value> results;
-  unlocked_run(run_options_from(run_options), [&](const RunOptions& options) {
-    results = open->session->Run(options, feed_names, feeds, fetch_names);
+  const RunCount running(self);
+  Feed feed(*open->session, input_feed);
+  const std::vector<const char*> outputs = output_names_from(*open->session, py::none(), feed.kept);
+  std::chrono::duration<double> seconds{};
+  unlocked([&] {
+    const RunOptions options;
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < count; ++i)
+      open->session->Run(options, feed.names.data(), feed.values.data(), feed.values.size(), outputs.data(),
+                         outputs.size());
+    seconds = std::chrono::steady_clock::now() - start;
   });
-  return results;
+  return seconds.count() / count;
 }
 
 void run_binding(SessionHandle& self, PythonIoBinding& binding, const py::object& run_options) {
@@ -115,7 +122,8 @@ void run_binding(SessionHandle& self, PythonIoBinding& binding, const py::object
 py::list infos_to_python(const std::vector<ValueInfo>& infos) {
   py::list list;
   for (const ValueInfo& info : infos)
-    list.append(py::make_tuple(info.name, static_cast<int>(info.type), info.type_text, info.dims, info.symbols));
+    list.append(
+        py::make_tuple(info.name, static_cast<int>(info.type), info.type_text, info.dims, info.symbols));
   return list;
 }
 
@@ -123,7 +131,7 @@ py::list infos_to_python(const std::vector<ValueInfo>& infos) {
 
 SessionHandle::SessionHandle(const py::object& model, const py::dict& options)
     : open_(std::make_shared<OpenSession>()), generation_(fork_generation()) {
-  open_->kept = model;
+  open_->kept = py::make_tuple(model, options);
   open_->options = session_options_from(options);
   const SessionOptions& native = open_->options;
   const bool is_path = py::isinstance<py::str>(model);
@@ -131,9 +139,8 @@ SessionHandle::SessionHandle(const py::object& model, const py::dict& options)
   const std::string& path = open_->path;
   const std::string_view bytes = is_path ? std::string_view() : model.cast<std::string_view>();
   unlocked([&] {
-    open_->session = is_path
-                         ? std::make_unique<Session>(environment(), path, native)
-                         : std::make_unique<Session>(environment(), bytes.data(), bytes.size(), native);
+    open_->session = is_path ? std::make_unique<Session>(environment(), path, native)
+                             : std::make_unique<Session>(environment(), bytes.data(), bytes.size(), native);
   });
 }
 
@@ -156,31 +163,33 @@ void bind_session(py::module_& module) {
   py::class_<SessionHandle>(module, "Session")
       .def(py::init<const py::object&, const py::dict&>(), py::arg("model"), py::arg("options"))
       .def("run", &run, py::arg("output_names"), py::arg("input_feed"), no_options)
-      .def("_start",
-           [](const py::object& self, const py::object& output_names, const py::object& input_feed,
-              const py::object& run_options) {
-             return std::make_unique<StartedRun>(self, output_names, input_feed, run_options);
-           },
-           py::arg("output_names"), py::arg("input_feed"), py::arg("run_options"))
-      .def("_run_vector", &run_vector, py::arg("run_options"), py::arg("feed_names"), py::arg("feeds"),
-           py::arg("fetch_names"))
+      .def(
+          "_start",
+          [](const py::object& self, const py::object& output_names, const py::object& input_feed,
+             const py::object& run_options) {
+            return std::make_unique<StartedRun>(self, output_names, input_feed, run_options);
+          },
+          py::arg("output_names"), py::arg("input_feed"), py::arg("run_options"))
+      .def("_seconds_per_run", &seconds_per_run, py::arg("input_feed"), py::arg("count"))
       .def("_run_binding", &run_binding, py::arg("binding"), py::arg("run_options"))
       .def("_infos",
            [](SessionHandle& self) {
              const Session& session = *self.use()->session;
-             return py::make_tuple(infos_to_python(session.GetInputs()), infos_to_python(session.GetOutputs()),
+             return py::make_tuple(infos_to_python(session.GetInputs()),
+                                   infos_to_python(session.GetOutputs()),
                                    infos_to_python(session.GetOverridableInitializers()));
            })
       .def("_warnings", [](SessionHandle& self) { return self.use()->session->GetWarnings(); })
-      .def("_prepare",
-           [](SessionHandle& self, const Shapes& shapes) {
-             const std::shared_ptr<OpenSession> open = self.use();
-             const RunCount count(self);
-             Plan plan;
-             unlocked([&] { plan = open->session->Prepare(shapes); });
-             return plan;
-           },
-           py::arg("shapes"))
+      .def(
+          "_prepare",
+          [](SessionHandle& self, const Shapes& shapes) {
+            const std::shared_ptr<OpenSession> open = self.use();
+            const RunCount count(self);
+            Plan plan;
+            unlocked([&] { plan = open->session->Prepare(shapes); });
+            return plan;
+          },
+          py::arg("shapes"))
       .def("_symbolic_plan", &symbolic_plan, py::arg("shapes"))
       .def("_metadata",
            [](SessionHandle& self) {
