@@ -60,7 +60,9 @@ class Session {
 
   // Plans, places and binds ahead for these shapes; a Run of them then only maps its arena.
   Plan Prepare(const Shapes& shapes);
-  // The same for runs that want only these outputs and have SetOnlyExecutePathToFetches.
+  // The same without keeping anything, and with the formula; the formula alone if some shape is missing.
+  Plan MakePlan(const Shapes& shapes = {}) const;
+  // As Prepare, for runs that want only these outputs and have SetOnlyExecutePathToFetches.
   Plan Prepare(const Shapes& shapes, const std::vector<std::string>& outputs);
 
   const std::vector<ValueInfo>& GetInputs() const;

@@ -216,10 +216,7 @@ class InferenceSession(Session):
         for name in given:
             if name not in known:
                 raise InvalidArgument(f"plan: there is no input {name!r}; the model has {sorted(known)}")
-        if all(arg.name in given or arg.type[:6] != "tensor" or all(isinstance(size, int) for size in arg.shape)
-               for arg in self.get_inputs()):
-            return Plan(self._prepare(given), self._concurrent_runs)
-        return Plan(self._symbolic_plan(given), self._concurrent_runs)
+        return Plan(self._plan(given), self._concurrent_runs)
 
     def find_batch_size(self, limit: Union[int, str], dim: Optional[str] = None,
                         dims: Optional[Mapping[str, int]] = None, largest: int = 1 << 16) -> int:
@@ -241,7 +238,7 @@ class InferenceSession(Session):
         def fits(size: int) -> bool:
             sizes = {**(dims or {}), dim: size}
             try:
-                return 0 < self.plan(self._shapes_with(sizes)).minimum_limit_bytes <= limit_bytes
+                return 0 < self._prepare(self._shapes_with(sizes)).minimum_limit_bytes <= limit_bytes
             except BudgetExceeded:
                 return False
 

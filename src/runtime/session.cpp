@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/make_plan.h"
 #include "runtime/session_impl.h"
 
 namespace plimsoll {
@@ -96,6 +97,10 @@ Plan Session::Prepare(const Shapes& shapes, const std::vector<std::string>& outp
   if (wanted->size() == impl_->outputs.size()) wanted.reset();
   const auto plan = impl_->prepare(complete_shapes(impl_->model->graph(), shapes, false), wanted);
   return describe_plan(*impl_->model, *plan);
+}
+
+Plan Session::MakePlan(const Shapes& shapes) const {
+  return make_plan(*impl_->model, shapes, impl_->budget, impl_->options.memory_limit_bytes, false);
 }
 
 const std::vector<ValueInfo>& Session::GetInputs() const {
