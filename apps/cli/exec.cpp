@@ -27,7 +27,8 @@ struct ExecOptions {
   std::vector<std::string> command, assignments;
   std::string limit, timeout, cpu_time, output_limit, grace = "2s", sandbox, directory, receipt_file;
   int64_t processes = 0;
-  bool clear_environment = false, json = false, quiet = false;
+  std::vector<std::string> requirements;
+  bool clear_environment = false, json = false, quiet = false, bare = false, clean_leftovers = false;
   SandboxOptions sandbox_options;
 };
 
@@ -40,6 +41,7 @@ Limits make_limits(const ExecOptions& options) {
     limits.output_bytes = parse_bytes(options.output_limit, "--output-limit");
   limits.processes = options.processes;
   limits.grace = parse_duration(options.grace, "--grace");
+  limits.require_hold = !options.requirements.empty();
   return limits;
 }
 
@@ -77,6 +79,8 @@ plimsoll::Command make_command(const ExecOptions& options) {
   command.working_directory = options.directory;
   command.inherit_input = !is_in_background();
   if (options.json) command.standard_output = Output::kToError;
+  command.bare = options.bare;
+  command.clean_leftovers = options.clean_leftovers;
   command.sandbox = options.sandbox_options;
   if (!options.sandbox.empty())
     command.sandbox.level = options.sandbox == "strict" ? SandboxLevel::kStrict : SandboxLevel::kBestEffort;
@@ -191,6 +195,10 @@ int run(const ExecOptions& options) {
   catch_signals();
   try {
     if (!options.receipt_file.empty()) check_can_write(options.receipt_file);
+    if (!limits.require_hold && !options.quiet) {
+      for (const std::string& sentence : plimsoll::Unheld(command, limits))
+        std::fputs(fmt::format("plimsoll: cannot hold {}\n", sentence).c_str(), stderr);
+    }
     Job job = Job::Start(command, limits);
     const Receipt receipt = wait(job);
     report(options, receipt);
@@ -217,6 +225,14 @@ void add_options(Arguments arguments, ExecOptions& options) {
       .one_value_each();
   arguments.add_flag("--clear-env", options.clear_environment, "start with an empty environment");
   arguments.add_option("--directory", options.directory, "where the command starts").check(check_not_empty);
+  arguments
+      .add_option("--require", options.requirements,
+                  "hold: refuse to start a job whose memory or processes the kernel cannot hold here")
+      .one_of({"hold"});
+  arguments.add_flag("--bare", options.bare,
+                     "no namespaces: for commands that need setuid programs or change their own cgroups");
+  arguments.add_flag("--clean-leftovers", options.clean_leftovers,
+                     "remove what the command leaves: System V memory, files in memory, mounts");
   const Option sandbox =
       arguments
           .add_flag("--sandbox{best-effort}", options.sandbox,
