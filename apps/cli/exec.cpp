@@ -15,6 +15,7 @@
 #include "interrupt.h"
 #include "options.h"
 #include "receipt.h"
+#include "user_scope.h"
 
 extern char** environ;  // NOLINT: POSIX declares it nowhere
 
@@ -192,9 +193,10 @@ int run(const ExecOptions& options) {
     throw UsageError("exec: no command is given: plimsoll exec [options] -- COMMAND...");
   const Limits limits = make_limits(options);
   const plimsoll::Command command = make_command(options);
-  catch_signals();
   try {
     if (!options.receipt_file.empty()) check_can_write(options.receipt_file);
+    move_to_user_scope(limits.memory_bytes > 0 && !plimsoll::Unheld(command, limits).empty());
+    catch_signals();
     if (!limits.require_hold && !options.quiet) {
       for (const std::string& sentence : plimsoll::Unheld(command, limits))
         std::fputs(fmt::format("plimsoll: cannot hold {}\n", sentence).c_str(), stderr);

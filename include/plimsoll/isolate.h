@@ -235,7 +235,7 @@ class Attachment {
 struct JobOptions {
   bool repeatable = false;                 // may run again, once, if its worker died under it
   std::chrono::milliseconds wall_time{0};  // 0: the pool's
-  std::shared_ptr<const Attachment> attachment;  // with the request
+  std::shared_ptr<const Attachment> attachment = nullptr;  // with the request
 };
 
 // Exactly one of these for every job that was submitted.
@@ -254,7 +254,7 @@ struct Outcome {
   std::string message;  // otherwise: what happened, for people
   Receipt receipt;      // of the worker during this job: peak, time, limit; of its end if it ended
   int attempts = 0;     // 0: never reached a worker
-  std::shared_ptr<const Attachment> attachment;  // kAnswer: what came with it; null: nothing
+  std::shared_ptr<const Attachment> attachment = nullptr;  // kAnswer: what came with it; null: nothing
 };
 
 // One request to a worker program, as a Pool's, in a process of its own that ends with it.
@@ -262,7 +262,7 @@ struct CallOptions {
   int64_t result_bytes = int64_t{1} << 30;  // the longest answer
   int64_t output_bytes =
       int64_t{1} << 20;  // of captured stdout, and of stderr, are kept; the rest is dropped
-  std::shared_ptr<const Attachment> attachment;  // with the request
+  std::shared_ptr<const Attachment> attachment = nullptr;  // with the request
 };
 
 struct Called {

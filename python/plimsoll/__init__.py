@@ -7,6 +7,7 @@ TYPE_CHECKING = False  # typing itself takes milliseconds
 if TYPE_CHECKING:
     from . import observe, torch_doctor
     from ._native import __version__
+    from ._shared import shared_empty
     from .errors import (BudgetExceeded, Busy, Cancelled, DeadlineExceeded, Error, InvalidArgument, InvalidModel,
                          IoError, JobCancelled, JobError, MemoryLimitExceeded, NotImplementedYet, NotTransferable,
                          OutOfMemory, RemoteError, ResultTooLarge, ResultUnreadable, StartFailed, TimeLimitExceeded,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _HOME = {  # of each public name
     "_native": ["__version__"],
+    "_shared": ["shared_empty"],
     "errors": [
         "BudgetExceeded", "Busy", "Cancelled", "DeadlineExceeded", "Error", "InvalidArgument", "InvalidModel", "IoError",
         "JobCancelled", "JobError", "MemoryLimitExceeded", "NotImplementedYet", "NotTransferable", "OutOfMemory",

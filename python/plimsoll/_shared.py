@@ -14,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, List, Optional, Sequence, Tuple
 
-LEAST_BYTES = 1 << 18  # smaller ones stay in the pickle
 MOST_FILES = 100  # of one message; what is beyond is copied
 MOST_MAPPINGS = 200  # each takes two descriptors: above that, results are copied out of theirs
 _ALIGNMENT = 64
@@ -130,14 +129,6 @@ class Outgoing:
         self._packed: "List[Tuple[int, Any]]" = []  # (place in the table, its bytes)
         self._size = 0
         self._own = -1
-
-    def callback(self, buffer: Any) -> bool:
-        """For pickle's buffer_callback: True leaves it in the pickle."""
-        view = buffer.raw()
-        if view.nbytes < LEAST_BYTES:
-            return True
-        self.add(view)
-        return False
 
     def add(self, view: memoryview) -> int:
         """Its place in the table."""
