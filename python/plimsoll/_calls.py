@@ -183,12 +183,15 @@ def call_request(function: Callable[..., Any], arguments: Sequence[Any], keyword
     what = (function, tuple(arguments), dict(keywords))
     main = _main_of_this_program()
     try:
-        if main is None and getattr(function, "__module__", None) == "__main__":
-            payload, buffers = _dump_by_value(what)
-        else:
+        try:
             payload, buffers = _dump(what)
-            if b"__main__" in payload and main is None:
-                payload, buffers = _dump_by_value(what)
+            by_name = main is not None or b"__main__" not in payload
+        except Exception:  # pylint: disable=broad-except
+            if main is not None:
+                raise
+            by_name = False
+        if not by_name:
+            payload, buffers = _dump_by_value(what)
     except Exception as error:  # pylint: disable=broad-except
         raise _explain(function, error) from error
     if b"__main__" in payload or _worker.MAIN_NAME.encode() in payload:

@@ -38,9 +38,10 @@ def _names(code: types.CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def make_function(code: bytes, name: str, cells: int) -> types.FunctionType:
+def make_function(code: bytes, name: str, cells: int, module: str) -> types.FunctionType:
     closure = tuple(types.CellType() for _ in range(cells))
-    return types.FunctionType(marshal.loads(code), main_scope(), name, None, closure or None)
+    scope = main_scope() if module == "__main__" else importlib.import_module(module).__dict__
+    return types.FunctionType(marshal.loads(code), scope, name, None, closure or None)
 
 
 def fill_function(function: Any, state: Dict[str, Any]) -> None:
@@ -71,18 +72,25 @@ def fill_class(made: Any, state: Dict[str, Any]) -> None:
         abc.update_abstractmethods(made)
 
 
+def make_proxy(content: Dict[Any, Any]) -> Any:
+    """Pickle does not find its type by name."""
+    return types.MappingProxyType(content)
+
+
 def _function(function: types.FunctionType) -> Tuple[Any, ...]:
     scope, cells = function.__globals__, []
+    # A decorator's wrapper, which calls itself one of ours, lives in the module of the decorator.
+    module = "__main__" if scope is sys.modules["__main__"].__dict__ else scope["__name__"]
     for cell in function.__closure__ or ():
         try:
             cells.append(cell.cell_contents)
         except ValueError:  # not bound yet
             cells.append(_EMPTY)
     used = {name: scope[name] for name in _names(function.__code__)
-            if name in scope and not hasattr(builtins, name) or name in scope and scope[name] is not getattr(builtins, name, None)}
+            if module == "__main__" and name in scope and scope[name] is not getattr(builtins, name, None)}
     state = {"globals": used, "cells": cells, "defaults": function.__defaults__, "kwdefaults": function.__kwdefaults__,
              "qualname": function.__qualname__, "doc": function.__doc__, "dict": dict(function.__dict__)}
-    made = (marshal.dumps(function.__code__), function.__name__, len(cells))
+    made = (marshal.dumps(function.__code__), function.__name__, len(cells), module)
     return make_function, made, state, None, None, fill_function
 
 
@@ -115,7 +123,7 @@ class SessionPickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, types.FunctionType):
-            is_ours = value.__globals__ is sys.modules["__main__"].__dict__
+            is_ours = value.__globals__ is sys.modules["__main__"].__dict__ or value.__module__ == "__main__"
             return _function(value) if is_ours else NotImplemented
         if isinstance(value, type):
             return _class(value) if value.__module__ == "__main__" else NotImplemented
@@ -128,7 +136,7 @@ class SessionPickler(pickle.Pickler):
         if type(value) is property:
             return property, (value.fget, value.fset, value.fdel, value.__doc__)
         if isinstance(value, types.MappingProxyType):
-            return types.MappingProxyType, (dict(value),)
+            return make_proxy, (dict(value),)
         if type(value).__module__ == "dataclasses":
             return _dataclass_constant(value)
         return NotImplemented
