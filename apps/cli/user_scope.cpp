@@ -45,7 +45,8 @@ std::vector<char*> scope_of(const std::vector<std::string>& command) {
 // A manager that answers, and a scope that starts.
 bool gives_scopes() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  if (runtime == nullptr || ::access((std::string(runtime) + "/systemd/private").c_str(), F_OK) != 0) return false;
+  if (runtime == nullptr || ::access((std::string(runtime) + "/systemd/private").c_str(), F_OK) != 0)
+    return false;
   const std::vector<std::string> nothing = {"true"};
   std::vector<char*> arguments = scope_of(nothing);
   posix_spawn_file_actions_t quiet;

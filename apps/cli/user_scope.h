@@ -3,8 +3,8 @@
 
 namespace plimsoll::cli {
 
-// Starts this command anew, with the same arguments and process number, in a scope that systemd's user manager
-// delegates to us, if there is one and we are not in one already. Returns if there is none.
+// Starts this command anew, with the same arguments and process number, in a scope that systemd's user
+// manager delegates to us, if there is one and we are not in one already. Returns if there is none.
 void move_to_user_scope(bool is_needed);
 
 }  // namespace plimsoll::cli

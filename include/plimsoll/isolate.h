@@ -73,8 +73,8 @@ struct Command {
 
 // Something that outlived the job.
 struct Leftover {
-  std::string kind;  // "System V memory", "semaphores", "message queue", "file", "mount"
-  std::string name;  // its number and key, or its path
+  std::string kind;    // "System V memory", "semaphores", "message queue", "file", "mount"
+  std::string name;    // its number and key, or its path
   int64_t owner = -1;  // a user's number; -1: unknown
   int64_t bytes = 0;
   bool removed = false;
@@ -105,19 +105,19 @@ struct Receipt {
   // The kernel killed nobody at the limit, but for seconds the job did little else than read its own program
   // again, and was ended for it.
   bool thrashing = false;
-  double byte_seconds = 0;       // memory over time: what a platform bills
-  int64_t returned_bytes = 0;    // what the group still held when it ended and gave back until it was removed
-  int64_t residue_bytes = 0;     // what was still charged to the job's own cgroup when it was removed
-  bool residue_known = false;    // false: it had no memory cgroup of its own, and it cannot be told
+  double byte_seconds = 0;     // memory over time: what a platform bills
+  int64_t returned_bytes = 0;  // what the group still held when it ended and gave back until it was removed
+  int64_t residue_bytes = 0;   // what was still charged to the job's own cgroup when it was removed
+  bool residue_known = false;  // false: it had no memory cgroup of its own, and it cannot be told
   int64_t socket_peak_bytes = 0;  // of TCP and the like, in peak_bytes on version 2, beside it on version 1
-  int64_t processes_killed = 0;  // processes of the group that were still alive when the job ended
-  double kill_to_report_ms = 0;  // from the decision to kill to the receipt; 0: nothing was killed
-  std::string mechanism;         // "cgroup v2", "cgroup v1" or "rlimit and sampling"
+  int64_t processes_killed = 0;   // processes of the group that were still alive when the job ended
+  double kill_to_report_ms = 0;   // from the decision to kill to the receipt; 0: nothing was killed
+  std::string mechanism;          // "cgroup v2", "cgroup v1" or "rlimit and sampling"
   std::vector<std::string> cannot_promise;  // what this mechanism cannot promise on this machine
   std::vector<std::string> sandbox;         // the layers that were in force, such as "seccomp", "landlock 6"
   // What it did to its limits, who left its cgroup: in sentences.
   std::vector<std::string> noticed;
-  std::vector<int> alive;  // processes of the group that could not be ended; empty: nobody is left
+  std::vector<int> alive;           // processes of the group that could not be ended; empty: nobody is left
   std::vector<Leftover> leftovers;  // what appeared while it ran and outlived it
 };
 
@@ -183,8 +183,8 @@ class Job {
 // tokens.
 std::map<std::string, std::string> HarmlessEnvironment();
 
-// What the kernel cannot hold of such a job in this place, in sentences; known before it is started. Empty: all
-// of it is held. With Limits::require_hold that is an error.
+// What the kernel cannot hold of such a job in this place, in sentences; known before it is started. Empty:
+// all of it is held. With Limits::require_hold that is an error.
 std::vector<std::string> Unheld(const Command& command, const Limits& limits);
 
 // Runs a command to its end.
@@ -216,8 +216,8 @@ struct PoolOptions {
   int64_t result_bytes = int64_t{1} << 30;         // the longest answer
 };
 
-// Descriptors that travel with a frame (SCM_RIGHTS with its first byte), such as files in memory that hold what
-// is too large for it; closed with the last owner.
+// Descriptors that travel with a frame (SCM_RIGHTS with its first byte), such as files in memory that hold
+// what is too large for it; closed with the last owner.
 class Attachment {
  public:
   explicit Attachment(std::vector<int> descriptors) noexcept : descriptors_(std::move(descriptors)) {}
@@ -233,8 +233,8 @@ class Attachment {
 };
 
 struct JobOptions {
-  bool repeatable = false;                 // may run again, once, if its worker died under it
-  std::chrono::milliseconds wall_time{0};  // 0: the pool's
+  bool repeatable = false;                                 // may run again, once, if its worker died under it
+  std::chrono::milliseconds wall_time{0};                  // 0: the pool's
   std::shared_ptr<const Attachment> attachment = nullptr;  // with the request
 };
 

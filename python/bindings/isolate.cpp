@@ -14,9 +14,8 @@ py::tuple call(const py::dict& spec, const std::string& request, int64_t result_
                const std::vector<int>& descriptors) {
   WorkerSpec worker = worker_spec(spec);
   CallOptions options{result_bytes, output_bytes, attachment(descriptors)};
-  Call running = without_lock([&] {
-    return Call::Start(std::move(worker.command), worker.limits, request, std::move(options));
-  });
+  Call running = without_lock(
+      [&] { return Call::Start(std::move(worker.command), worker.limits, request, std::move(options)); });
   const auto wait = [&] { return without_lock([&] { return running.WaitFor(kSignalLook); }); };
   std::optional<Called> called;
   while (!(called = wait())) {

@@ -59,9 +59,8 @@ class PythonPool {
     for (;;) {
       const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
       const auto wait = patience_ms < 0 ? kSignalLook : std::clamp(left, milliseconds(0), kSignalLook);
-      const std::optional<int64_t> id = without_lock([&] {
-        return pool_->SubmitFor(wait, bytes, options, done);
-      });
+      const std::optional<int64_t> id =
+          without_lock([&] { return pool_->SubmitFor(wait, bytes, options, done); });
       if (id) return id;
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
       if (patience_ms >= 0 && left <= milliseconds(0)) return std::nullopt;

@@ -42,8 +42,10 @@ py::list leftovers(const Receipt& receipt) {
   using py::literals::operator""_a;
   py::list list;
   for (const Leftover& left : receipt.leftovers)
-    list.append(py::dict("kind"_a = left.kind, "name"_a = py::reinterpret_steal<py::str>(PyUnicode_DecodeFSDefault(left.name.c_str())),
-                         "owner"_a = left.owner, "bytes"_a = left.bytes, "removed"_a = left.removed));
+    list.append(
+        py::dict("kind"_a = left.kind,
+                 "name"_a = py::reinterpret_steal<py::str>(PyUnicode_DecodeFSDefault(left.name.c_str())),
+                 "owner"_a = left.owner, "bytes"_a = left.bytes, "removed"_a = left.removed));
   return list;
 }
 

@@ -1,5 +1,5 @@
-// What a child does last before exec to shut itself in: the sandbox of a stranger (sandbox.h) or the enclosure
-// of any job (enclosure.h). Made in the parent, which prepares every byte; applied in the child.
+// What a child does last before exec to shut itself in: the sandbox of a stranger (sandbox.h) or the
+// enclosure of any job (enclosure.h). Made in the parent, which prepares every byte; applied in the child.
 #pragma once
 
 #include <cstdint>

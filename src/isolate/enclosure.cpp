@@ -53,7 +53,8 @@ int64_t tasks_of_user() {
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
         ::fstatat(::dirfd(list.get()), entry->d_name, &process, 0) != 0 || process.st_uid != ::geteuid())
       continue;
-    const auto stat = parse_stat(reader.read(fmt::format("/proc/{}/stat", entry->d_name).c_str()).value_or(""));
+    const auto stat =
+        parse_stat(reader.read(fmt::format("/proc/{}/stat", entry->d_name).c_str()).value_or(""));
     if (stat) tasks += stat->threads;
   }
   return tasks;
@@ -84,10 +85,11 @@ Enclosure::Enclosure(const EnclosureOptions& options) : options_(options) {
     const int64_t bytes = options.memory_bytes, page = ::sysconf(_SC_PAGESIZE);
     shared_memory_ = fmt::format("mode=1777,size={}", bytes);
     const int64_t semaphores = std::max<int64_t>(bytes / kSemaphoreBytes, 256);
-    settings_ = {{"/proc/sys/kernel/shmall", fmt::format("{}", bytes / page)},
-                 {"/proc/sys/kernel/shmmax", fmt::format("{}", bytes)},
-                 {"/proc/sys/kernel/msgmni", fmt::format("{}", std::max<int64_t>(bytes / 8 / kQueueBytes, 1))},
-                 {"/proc/sys/kernel/sem", fmt::format("250 {} 100 {}", semaphores, semaphores / 16)}};
+    settings_ = {
+        {"/proc/sys/kernel/shmall", fmt::format("{}", bytes / page)},
+        {"/proc/sys/kernel/shmmax", fmt::format("{}", bytes)},
+        {"/proc/sys/kernel/msgmni", fmt::format("{}", std::max<int64_t>(bytes / 8 / kQueueBytes, 1))},
+        {"/proc/sys/kernel/sem", fmt::format("250 {} 100 {}", semaphores, semaphores / 16)}};
   }
 }
 
@@ -101,7 +103,8 @@ SandboxFailure Enclosure::close_cgroups() const noexcept {
 }
 
 void Enclosure::bound_memory() const noexcept {
-  if (raw_syscall(SYS_mount, "tmpfs", kSharedMemory, "tmpfs", MS_NOSUID | MS_NODEV, shared_memory_.c_str()) < 0)
+  if (raw_syscall(SYS_mount, "tmpfs", kSharedMemory, "tmpfs", MS_NOSUID | MS_NODEV, shared_memory_.c_str()) <
+      0)
     lacks_shared_memory_ = true;
   for (const auto& [path, value] : settings_) {
     if (write_setting(path, value) < 0) lacks_system_v_ = true;

@@ -15,8 +15,8 @@ namespace plimsoll {
 class Group;
 
 struct EnclosureOptions {
-  bool user = false;       // all of it within a user namespace, because the caller is not root
-  bool processes = false;  // a PID namespace: the end of its init is the end of everybody in it
+  bool user = false;               // all of it within a user namespace, because the caller is not root
+  bool processes = false;          // a PID namespace: the end of its init is the end of everybody in it
   bool read_only_cgroups = false;  // the mounted hierarchies, in a mount namespace
   // Above 0: System V memory, semaphores and queues and a /dev/shm of its own, none larger than this.
   int64_t memory_bytes = 0;
@@ -49,7 +49,7 @@ class Enclosure : public Confinement {
   const EnclosureOptions options_;
   sandbox::IdentityMap as_root_, as_self_;
   std::vector<std::string> cgroup_mounts_;
-  std::string shared_memory_;                                 // options of the file system
+  std::string shared_memory_;                                  // options of the file system
   std::vector<std::pair<const char*, std::string>> settings_;  // of the IPC namespace
   mutable bool lacks_proc_ = false, lacks_shared_memory_ = false, lacks_system_v_ = false;
 };

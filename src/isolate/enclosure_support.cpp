@@ -1,5 +1,5 @@
-// What can be had is found out by trying: a container that forbids user namespaces looks no different from one
-// that allows them until one tries.
+// What can be had is found out by trying: a container that forbids user namespaces looks no different from
+// one that allows them until one tries.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -54,7 +54,8 @@ std::string try_enclosure(Enclosure& enclosure) {
   }
   enclosure.started();
   if (trial.failure.error != 0)
-    return fmt::format("{}{}: {}", trial.failure.step, trial.failure.path, std::strerror(trial.failure.error));
+    return fmt::format("{}{}: {}", trial.failure.step, trial.failure.path,
+                       std::strerror(trial.failure.error));
   return enclosure.job_status() == 0 ? "" : "its init did not run";
 }
 
@@ -71,10 +72,8 @@ EnclosureSupport probe() {
   EnclosureSupport support;
   for (const bool user : {false, true}) {
     if (!user && ::geteuid() != 0) continue;
-    Enclosure enclosure({.user = user,
-                         .processes = true,
-                         .read_only_cgroups = true,
-                         .memory_bytes = int64_t{1} << 20});
+    Enclosure enclosure(
+        {.user = user, .processes = true, .read_only_cgroups = true, .memory_bytes = int64_t{1} << 20});
     support.why_not = try_enclosure(enclosure);
     if (!support.why_not.empty()) continue;
     support.namespaces = true;

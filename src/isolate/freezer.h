@@ -1,4 +1,5 @@
-// A process that froze itself, or was frozen, by a freezer of version 1 does not die of KILL until it is thawed.
+// A process that froze itself, or was frozen, by a freezer of version 1 does not die of KILL until it is
+// thawed.
 #pragma once
 
 namespace plimsoll {

@@ -13,6 +13,7 @@
 
 #include "isolate/clone.h"
 #include "isolate/freezer.h"
+#include "observe/procfs.h"
 
 namespace plimsoll {
 namespace {
@@ -133,7 +134,8 @@ void Group::shut_in(const Confinement* confinement, const EnclosureOptions* encl
   }
   if (!tracker_) return;
   if (has_init || has_keeper) tracker_->beneath(has_init);
-  if (!memory_) tracker_->watch_limit(limits_.memory_bytes, enclosure != nullptr && enclosure->memory_bytes > 0);
+  if (!memory_)
+    tracker_->watch_limit(limits_.memory_bytes, enclosure != nullptr && enclosure->memory_bytes > 0);
 }
 
 const JobCgroup* Group::roster() const noexcept {
@@ -270,12 +272,13 @@ void Group::sample_sockets() {
 std::vector<std::string> Group::unheld() const {
   std::vector<std::string> found;
   if (!is_closed())
-    found.push_back(fmt::format("its processes: {}, and {}; one that hides well enough outlives the job",
-                                surroundings_->obstacles.empty() ? "no cgroup" : surroundings_->obstacles.front(),
-                                why_open_));
+    found.push_back(fmt::format(
+        "its processes: {}, and {}; one that hides well enough outlives the job",
+        surroundings_->obstacles.empty() ? "no cgroup" : surroundings_->obstacles.front(), why_open_));
   if (limits_.memory_bytes > 0 && !memory_)
-    found.push_back(fmt::format("its memory: {}; it is sampled, and ended when a sample sees more than the limit",
-                                doubts_.empty() ? "no memory cgroup" : doubts_.front()));
+    found.push_back(
+        fmt::format("its memory: {}; it is sampled, and ended when a sample sees more than the limit",
+                    doubts_.empty() ? "no memory cgroup" : doubts_.front()));
   if (limits_.processes > 0 && !limits_processes())
     found.push_back("the number of its processes: it is counted now and then");
   return found;
@@ -312,7 +315,10 @@ bool Group::is_in_place(int pid) const {
   int expected = 0, found = 0;
   for (const auto* cgroup : {&memory_, &unified_, &pids_, &cpuacct_}) expected += cgroup->has_value() ? 1 : 0;
   for (size_t at = text->find(name_); at != std::string_view::npos; at = text->find(name_, at + 1)) ++found;
-  return found >= expected;
+  if (found >= expected) return true;
+  // Of one that is about to end, version 1 tells no place any more.
+  const auto stat = parse_stat(reader.read(fmt::format("/proc/{}/stat", pid).c_str()).value_or(""));
+  return !stat || stat->leader_has_ended() || stat->leader_is_leaving();
 }
 
 std::vector<int> Group::members() {

@@ -49,7 +49,8 @@ std::optional<int> status_of_reaped(int pidfd) noexcept {
 
 // Nobody is waited for without end: who does not die of KILL for so long is told of instead.
 constexpr std::chrono::milliseconds kPatience(5000), kUntilThawed(100);
-constexpr std::chrono::milliseconds kWorthAScan(50);  // jobs this long are looked for outside their cgroup too
+constexpr std::chrono::milliseconds kWorthAScan(
+    50);  // jobs this long are looked for outside their cgroup too
 
 constexpr std::chrono::milliseconds kUntilKilled(20);  // from the kernel's notice to the death of somebody
 
@@ -115,7 +116,8 @@ void Job::Impl::launch(SpawnRequest& request, const Command& command) {
     process = spawn(request);
   } catch (const StartError& error) {
     // Without a mount namespace root's jobs can do without it.
-    const bool only_cgroups = enclosure && enclosure->options().read_only_cgroups && !enclosure->options().processes;
+    const bool only_cgroups =
+        enclosure && enclosure->options().read_only_cgroups && !enclosure->options().processes;
     if (!only_cgroups || error.reason() != StartError::kOther) throw;
     remember_open_cgroups();
     enclosure = enclosure_for(command, limits, group);
@@ -269,7 +271,8 @@ bool Job::Impl::is_over_memory(Clock::time_point now) {
   if (!group.limits_memory()) return group.memory_bytes() > limits.memory_bytes;
   if (group.killed_at_limit()) return true;
   // Version 1 holds what TCP takes to the limit, but apart from the rest.
-  if (group.has_sockets_apart() && group.memory_bytes() + group.socket_bytes() > limits.memory_bytes) return true;
+  if (group.has_sockets_apart() && group.memory_bytes() + group.socket_bytes() > limits.memory_bytes)
+    return true;
   if (now < thrash_watch.next()) return false;
   const auto figures = group.thrash_figures();
   thrashing_ = figures && thrash_watch.add(now, *figures);
@@ -450,7 +453,9 @@ Completed Job::Impl::finish() {
   if (!status_known_) {
     receipt.exit_code = -1;
     receipt.cannot_promise.push_back(
-        given_up_ ? "the job does not die of KILL: it was left alone, and its end is not known" : "the exit code is unknown: something else in this process waited for the job, or ignores SIGCHLD");
+        given_up_ ? "the job does not die of KILL: it was left alone, and its end is not known"
+                  : "the exit code is unknown: something else in this process waited for the job, or ignores "
+                    "SIGCHLD");
   }
   receipt.ending = ending_.value_or(receipt.signal != 0 ? Ending::kSignalled : Ending::kExited);
   if (kill_decided_) receipt.kill_to_report_ms = milliseconds_between(*kill_decided_, Clock::now());

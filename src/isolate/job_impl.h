@@ -34,9 +34,9 @@ struct Job::Impl {
   const int owner = ::getpid();
   Completed completed;
   OutputPump pump;
-  std::unique_ptr<Sandbox> sandbox;  // null: none
+  std::unique_ptr<Sandbox> sandbox;      // null: none
   std::unique_ptr<Enclosure> enclosure;  // null: none
-  std::mutex group_mutex;            // Kill comes from any thread
+  std::mutex group_mutex;                // Kill comes from any thread
   Group group;
   MemoryMeter meter;
   ThrashWatch thrash_watch;

@@ -63,7 +63,8 @@ std::shared_ptr<const std::vector<MountEntry>> mount_table() {
     known.file.reset(::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
   }
   pollfd changed = {known.file.get(), POLLPRI, 0};
-  const bool is_news = known.file && ::poll(&changed, 1, 0) > 0 && (changed.revents & (POLLPRI | POLLERR)) != 0;
+  const bool is_news =
+      known.file && ::poll(&changed, 1, 0) > 0 && (changed.revents & (POLLPRI | POLLERR)) != 0;
   if (!known.table || is_news || !known.file) {
     FileReader reader;
     known.table = std::make_shared<const std::vector<MountEntry>>(

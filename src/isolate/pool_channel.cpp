@@ -19,7 +19,9 @@ constexpr int kLastTurns = 64;  // a dead process's pipes hold 64 KiB each, its 
 }  // namespace
 
 WorkerChannel::WorkerChannel(std::string request, CallOptions options)
-    : request_(std::move(request)), options_(std::move(options)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : request_(std::move(request)),
+      options_(std::move(options)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   int pair[2];
   if (!wake_ || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     fail(ErrorCode::kIo, "no descriptors for a call: {}", std::strerror(errno));

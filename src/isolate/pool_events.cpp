@@ -133,8 +133,9 @@ void PoolLoop::on_answer(PoolWorker& worker) {
   std::shared_ptr<const Attachment> attachment = worker.TakeAttachment();
   auto [job, receipt] = worker.Finish();
   const int attempts = job.attempts;
-  finish(std::move(job), {Outcome::Kind::kAnswer, std::move(answer), {}, std::move(receipt), attempts,
-                          std::move(attachment)});
+  finish(
+      std::move(job),
+      {Outcome::Kind::kAnswer, std::move(answer), {}, std::move(receipt), attempts, std::move(attachment)});
   try {
     recycle_if_due(worker);
   } catch (const Error& error) {

@@ -134,7 +134,8 @@ int64_t ProcessTracker::files_in_memory() {
   struct statvfs room = {};
   const std::string own = fmt::format("/proc/{}/root/dev/shm", first_);
   struct stat own_stat = {};
-  const bool has_own = own_shared_memory_ && ::statvfs(own.c_str(), &room) == 0 && ::stat(own.c_str(), &own_stat) == 0;
+  const bool has_own =
+      own_shared_memory_ && ::statvfs(own.c_str(), &room) == 0 && ::stat(own.c_str(), &own_stat) == 0;
   if (has_own) bytes += static_cast<int64_t>((room.f_blocks - room.f_bfree) * room.f_frsize);
   for (const Member& member : members_) {
     const std::string path = fmt::format("/proc/{}/fd", member.pid);

@@ -25,8 +25,8 @@ class ProcessTracker {
     limit_bytes_ = limit_bytes, own_shared_memory_ = own_shared_memory;
   }
   void started(int pid);
-  // Only its session and descendants are looked for, though it may have ended: nobody else gets the number while
-  // the session lives.
+  // Only its session and descendants are looked for, though it may have ended: nobody else gets the number
+  // while the session lives.
   void adopt(int pid) noexcept;
   // Looks again. `deep` also reads the environment of every process of ours: slow, for the end.
   void scan(bool deep);
@@ -36,7 +36,7 @@ class ProcessTracker {
   int64_t tasks() const noexcept;
   // Shared pages are counted for each process, unless the sum is above the limit: then they are counted once.
   int64_t memory_bytes() const noexcept { return memory_bytes_; }
-  double cpu_ms() const noexcept;           // of the members, and of the dead as last seen
+  double cpu_ms() const noexcept;  // of the members, and of the dead as last seen
   // Only to those that are still who they were. KILL: to the init, if there is one.
   void signal(int signal) const noexcept;
   bool first_is_alive() const noexcept;

@@ -90,7 +90,8 @@ std::vector<SystemVEntry> parse_system_v(SystemVKind kind, std::string_view text
     entry.key = columns[0];
     entry.id = columns[1];
     if (kind == SystemVKind::kMemory) {
-      entry.bytes = number > 14 ? columns[14] : columns[3];  // resident; kernels before 2.6.39 tell the size only
+      entry.bytes =
+          number > 14 ? columns[14] : columns[3];  // resident; kernels before 2.6.39 tell the size only
       entry.maker = columns[4];
       entry.attached = columns[6];
       entry.owner = columns[7];
@@ -132,9 +133,10 @@ void RemainsWatch::find_system_v(std::vector<Leftover>& found, bool clean) const
   for (size_t kind = 0; kind < std::size(kKinds); ++kind) {
     if (count(kKinds[kind]) == 0) continue;
     for (const SystemVEntry& entry : list(kind)) {
-      if (ids_before_[kind].count(entry.id) != 0 || is_alive(entry.maker) || !could_be_ours(entry.owner)) continue;
-      const std::string key =
-          entry.key != 0 ? fmt::format("key {:#x}", static_cast<uint32_t>(entry.key)) : std::string("private");
+      if (ids_before_[kind].count(entry.id) != 0 || is_alive(entry.maker) || !could_be_ours(entry.owner))
+        continue;
+      const std::string key = entry.key != 0 ? fmt::format("key {:#x}", static_cast<uint32_t>(entry.key))
+                                             : std::string("private");
       Leftover left{kNames[kind], fmt::format("{} ({})", entry.id, key), entry.owner, entry.bytes};
       if (clean && entry.attached == 0 && is_mine(entry.owner))
         left.removed = remove(kKinds[kind], static_cast<int>(entry.id));
@@ -178,9 +180,9 @@ void RemainsWatch::find_mounts(std::vector<Leftover>& found, bool clean) const {
   const auto now = mount_table();
   if (now == mounts_before_) return;
   for (const MountEntry& mount : *now) {
-    const bool was_there = std::any_of(mounts_before_->begin(), mounts_before_->end(), [&](const MountEntry& old) {
-      return old.point == mount.point && old.device == mount.device;
-    });
+    const bool was_there = std::any_of(
+        mounts_before_->begin(), mounts_before_->end(),
+        [&](const MountEntry& old) { return old.point == mount.point && old.device == mount.device; });
     if (was_there) continue;
     Leftover left{"mount", fmt::format("{} ({})", mount.point, mount.type), -1, 0};
     if (mount.type == "tmpfs" || mount.type == "ramfs")

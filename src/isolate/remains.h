@@ -1,6 +1,6 @@
 // What outlives a job though no process of it does: System V memory, semaphores and queues, files in memory,
-// mounts. Told by what appeared while it ran: somebody else's that appeared at the same time is among it, unless
-// whoever made it is still there.
+// mounts. Told by what appeared while it ran: somebody else's that appeared at the same time is among it,
+// unless whoever made it is still there.
 #pragma once
 
 #include <sys/types.h>

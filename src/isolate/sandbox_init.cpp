@@ -191,7 +191,7 @@ int become_init(const std::string& image, InitWord* word, int status_pipe, bool 
   asm volatile(
       "syscall\n\t"
       "testq %%rax, %%rax\n\t"
-      "jle 1f\n\t"  // the job, or an error
+      "jle 1f\n\t"               // the job, or an error
       "movl %%eax, 8(%%r9)\n\t"  // the image learns the job's number
       "movl %[pwrite], %%eax\n\t"
       "movl %%r12d, %%edi\n\t"
@@ -217,8 +217,8 @@ int become_init(const std::string& image, InitWord* word, int status_pipe, bool 
       "ud2\n"
       "1:"
       : "+a"(result), "+r"(r10), "+r"(r8)
-      : "r"(word_register), [pwrite] "i"(SYS_pwrite64), "D"(kFlags), "S"(0L), "d"(0L), "b"(kNothing), "r"(program_register), "r"(pipe_register),
-        "r"(arguments_register),
+      : "r"(word_register), [pwrite] "i"(SYS_pwrite64), "D"(kFlags), "S"(0L), "d"(0L), "b"(kNothing),
+        "r"(program_register), "r"(pipe_register), "r"(arguments_register),
         "r"(environment_register), [dup3] "i"(SYS_dup3), [execveat] "i"(SYS_execveat),
         [exit_group] "i"(SYS_exit_group), [empty_path] "i"(AT_EMPTY_PATH), [could_not_exec] "i"(kCouldNotExec)
       : "rcx", "r11", "memory", "cc");
@@ -238,7 +238,7 @@ int become_init(const std::string& image, InitWord* word, int status_pipe, bool 
   asm volatile(
       "svc #0\n\t"
       "cmp x0, #0\n\t"
-      "b.le 1f\n\t"  // the job, or an error
+      "b.le 1f\n\t"            // the job, or an error
       "str w0, [x24, #8]\n\t"  // the image learns the job's number
       "mov x8, %[pwrite]\n\t"
       "mov x0, x19\n\t"
@@ -265,7 +265,8 @@ int become_init(const std::string& image, InitWord* word, int status_pipe, bool 
       "1:"
       : "+r"(result), "+r"(x8), "+r"(x1), "+r"(x2), "+r"(x3), "+r"(x4)
       : "r"(program_register), "r"(pipe_register), "r"(arguments_register), "r"(environment_register),
-        "r"(nothing_register), "r"(word_register), [pwrite] "i"(SYS_pwrite64), [dup3] "i"(SYS_dup3), [execveat] "i"(SYS_execveat),
+        "r"(nothing_register),
+        "r"(word_register), [pwrite] "i"(SYS_pwrite64), [dup3] "i"(SYS_dup3), [execveat] "i"(SYS_execveat),
         [exit_group] "i"(SYS_exit_group), [empty_path] "i"(AT_EMPTY_PATH), [could_not_exec] "i"(kCouldNotExec)
       : "memory", "cc");
 #endif

@@ -2,9 +2,10 @@
 //
 // A job that were process 1 itself would not die of abort() or TERM (the kernel shields process 1 from every
 // signal it does not handle) and would have to reap the orphans of its children. So the process that clone3
-// made becomes an init of some hundred bytes of code, and the job its only child, process 2. The init reaps, and when
-// the job has ended it writes the job's wait status to a pipe and exits; the kernel then kills whatever is
-// left in the namespace. Killing the init kills the job and everything it started, however it hid.
+// made becomes an init of some hundred bytes of code, and the job its only child, process 2. The init reaps,
+// and when the job has ended it writes the job's wait status to a pipe and exits; the kernel then kills
+// whatever is left in the namespace. Killing the init kills the job and everything it started, however it
+// hid.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,8 @@ int run_trial(void* argument) noexcept {
   if ((trial.flags & CLONE_NEWUSER) != 0 && !succeeds("user namespace", apply_identity_map(trial.identity)))
     return 1;
   if ((trial.flags & CLONE_NEWNS) != 0 && !succeeds("mounts", trial.mounts.Apply(&path))) return 1;
-  if ((trial.flags & CLONE_NEWPID) != 0 && !succeeds("init", become_init(trial.init, &trial.word, trial.status_pipe, true)))
+  if ((trial.flags & CLONE_NEWPID) != 0 &&
+      !succeeds("init", become_init(trial.init, &trial.word, trial.status_pipe, true)))
     return 1;
   return 0;
 }

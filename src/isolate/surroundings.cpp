@@ -29,7 +29,8 @@ struct MountAttributes {
 std::shared_ptr<const Descriptor> open_again(const CgroupPlace& place) {
   constexpr unsigned kClone = 1, kReadOnly = 1;  // OPEN_TREE_CLONE, MOUNT_ATTR_RDONLY
   constexpr unsigned kAway = 64;                 // from the numbers that jobs and guards are given
-  Descriptor tree(static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, place.directory.c_str(), kClone | O_CLOEXEC)));
+  Descriptor tree(
+      static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, place.directory.c_str(), kClone | O_CLOEXEC)));
   const MountAttributes writable{0, kReadOnly, 0, 0};
   if (!tree || ::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &writable, sizeof(writable)) != 0)
     return nullptr;

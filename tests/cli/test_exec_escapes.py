@@ -159,7 +159,9 @@ class Escapes(unittest.TestCase):
     def check(self, mechanism):
         found = {way: self.attempt(mechanism, name) for way, name in ESCAPES.items()}
         print(f"{mechanism}: " + json.dumps(found), flush=True)
-        self.assertEqual(found, {way: self.expected.get(way, {}).get(mechanism) for way in ESCAPES})
+        expected = {way: self.expected.get(way, {}).get(mechanism, "not in the table") for way in ESCAPES}
+        wrong = {way: answer for way, answer in found.items() if answer not in expected[way].split(" or ")}
+        self.assertEqual(wrong, {}, expected)
 
     def test_root(self):
         self.check("root v2" if V2 else "root v1")
