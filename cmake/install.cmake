@@ -1,11 +1,13 @@
-# `cmake --install` and find_package(plimsoll).
+# `cmake --install`, find_package(plimsoll) and pkg-config. One component per Debian package (packages.cmake).
+if(NOT TARGET plimsoll)
+  return()  # sanitizers and fuzzers are for this tree alone
+endif()
 include(CMakePackageConfigHelpers)
-get_property(targets GLOBAL PROPERTY PLIMSOLL_FOLDER_TARGETS)
-install(TARGETS ${targets} EXPORT plimsoll-targets
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/plimsoll)
-install(DIRECTORY include/plimsoll DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS plimsoll EXPORT plimsoll-targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
+install(DIRECTORY include/plimsoll DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(EXPORT plimsoll-targets NAMESPACE plimsoll:: FILE plimsoll-targets.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll COMPONENT development)
 configure_package_config_file(cmake/plimsoll-config.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/plimsoll-config.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)
@@ -13,4 +15,22 @@ write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/plimsoll-config-ver
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/plimsoll-config.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/plimsoll-config-version.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll)
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll COMPONENT development)
+# The prefix is where the file stands, wherever the tree was moved to.
+file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" to_prefix ${to_prefix})
+configure_file(cmake/plimsoll.pc.in plimsoll.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/plimsoll.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+
+# Below any prefix; packages, which need none, have it taken out.
+set_target_properties(plimsoll_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS plimsoll_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
+# Manual pages and completion are what `--help` says.
+set(pages ${CMAKE_CURRENT_BINARY_DIR}/command_pages)
+add_custom_command(OUTPUT ${pages}/stamp VERBATIM
+  COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/tools/command_pages.py $<TARGET_FILE:plimsoll_cli> ${pages}
+  DEPENDS plimsoll_cli tools/command_pages.py)
+add_custom_target(plimsoll_command_pages ALL DEPENDS ${pages}/stamp)
+install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT command)
+install(FILES ${pages}/plimsoll.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME plimsoll
+  COMPONENT command)

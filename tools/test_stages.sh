@@ -4,8 +4,8 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts python_tests conformance references random_graphs sklearn golden_verify include_rule clang_format install)
-FULL_STAGES=(references_full random_graphs_full asan mutations_full tsan verdicts_full chaos_full unexplained watch_page version2)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts python_tests backend_suite conformance references random_graphs sklearn golden_verify include_rule clang_format install wheel)
+FULL_STAGES=(references_full random_graphs_full asan mutations_full tsan verdicts_full chaos_full unexplained watch_page python_leaks_full packages version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
 
@@ -135,6 +135,19 @@ python_tests() {
   run_pytest python/tests
 }
 
+# ONNX's own backend tests, all that ship data, through plimsoll.backend.
+backend_suite() {
+  need "${PYTHON_PACKAGES[@]}" python3-onnx libonnx-testdata || skip "no pybind11 or no python3-onnx"
+  PYTHONPATH=build/python /usr/bin/python3 python/tests/backend_suite.py
+}
+
+# 100,000 runs, 1,000 sessions, 1,000 exceptions, 10,000 bindings; sixteen threads for a minute. A tenth is in python_tests.
+python_leaks_full() {
+  need "${PYTHON_PACKAGES[@]}" || skip "no pybind11 or no pytest"
+  export PLIMSOLL_LEAK_SHARE=1 PLIMSOLL_THREADS_SECONDS=60
+  run_pytest -s python/tests/test_leaks.py
+}
+
 # Pools under load whose workers are killed every 100 ms, for a minute: C++, then Python.
 chaos_full() {
   PLIMSOLL_CHAOS_SECONDS=60 build/tests/test_isolate --gtest_filter='*ChaosLosesNothing*'
@@ -261,17 +274,30 @@ clang_format() {
   tools/check_format.sh
 }
 
-# A program outside the tree finds the installed package, includes every public header and runs.
+# A program outside the tree finds the installed library, by CMake and by pkg-config, includes every public header, and runs.
 install() {
   local room
   room=$(mktemp -d)
   # shellcheck disable=SC2064
   trap "rm -rf '$room'" EXIT
   cmake --install build --prefix "$room/prefix" >/dev/null
-  cp -r tests/consumer "$room/consumer"
-  cmake -G Ninja -S "$room/consumer" -B "$room/build" -DCMAKE_PREFIX_PATH="$room/prefix" >/dev/null
-  cmake --build "$room/build"
-  "$room/build/consumer"
+  tests/installed/use_library.sh "$room" "$room/prefix"
+  "$room/prefix/bin/plimsoll" --version
+}
+
+# The wheel in a clean virtual environment that sees Debian's numpy.
+wheel() {
+  need "${PYTHON_PACKAGES[@]}" "${WHEEL_PACKAGES[@]}" || skip "no pybind11 or no patchelf"
+  need "${TYPING_PACKAGES[@]}" || echo "types will not be checked"
+  ./dev wheel >/dev/null
+  tests/installed/use_wheel.sh build/wheel/*.whl
+}
+
+# The Debian packages, by lintian, and in a root that has nothing else.
+packages() {
+  need "${PYTHON_PACKAGES[@]}" "${DEB_PACKAGES[@]}" "${ROOT_PACKAGES[@]}" || skip "no debootstrap or no lintian"
+  ./dev package
+  tests/installed/use_packages.sh build/packages
 }
 
 asan() {

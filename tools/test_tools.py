@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Tests of the scripts in tools/. The last line: N passed, M failed, K skipped."""
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -13,6 +14,7 @@ import op_tests
 from cache import whole_file
 from tensor_proto import encode
 
+TOOLS = pathlib.Path(__file__).resolve().parent
 ONNX_CASES = pathlib.Path("/usr/share/libonnx-testdata/data/node")
 
 
@@ -99,6 +101,46 @@ class Cases(unittest.TestCase):
         feed = cases.data_set("minilm_l6", 1)
         np.testing.assert_array_equal(feed["input_ids"] != 0, feed["attention_mask"] == 1)
         self.assertLess(feed["attention_mask"].sum(), feed["attention_mask"].size)
+
+
+FAKE_COMMAND = """#!/bin/sh
+case "$*" in
+  --version) echo "plimsoll 1.2.3" ;;
+  --help) printf 'Does things.\\nUsage: plimsoll [OPTIONS] SUBCOMMAND\\n\\nOptions:\\n  -h,--help                   Help\\n\\n'
+    printf 'Subcommands:\\n  place                       Gives offsets\\n\\nExample: plimsoll place a.csv\\n' ;;
+  "place --help") printf 'Gives offsets\\nUsage: plimsoll place [OPTIONS] FILE\\n\\nPositionals:\\n  FILE TEXT REQUIRED          .rows\\n\\n'
+    printf 'Options:\\n  -h,--help                   Help\\n  --placer TEXT:{naive,greedy}\\n                              how\\n' ;;
+esac
+"""
+
+
+class CommandPages(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        command = self.folder / "plimsoll"
+        command.write_text(FAKE_COMMAND)
+        command.chmod(0o755)
+        subprocess.run([TOOLS / "command_pages.py", command, self.folder / "pages"], check=True)
+
+    def test_a_page_for_each_command(self):
+        pages = {page.name: page.read_text() for page in (self.folder / "pages/man1").iterdir()}
+        self.assertEqual(sorted(pages), ["plimsoll-place.1", "plimsoll.1"])
+        self.assertIn(".SH NAME\nplimsoll\\-place \\- Gives offsets\n", pages["plimsoll-place.1"])
+        self.assertIn(".TP\n.B \\-\\-placer TEXT:{naive,greedy}\nhow\n", pages["plimsoll-place.1"])
+        self.assertIn("\n\\&.rows\n", pages["plimsoll-place.1"])  # text, not a request
+        self.assertIn("plimsoll place a.csv", pages["plimsoll.1"])
+        self.assertIn(".BR plimsoll\\-place (1)", pages["plimsoll.1"])
+
+    def complete(self, *words):
+        script = (f"source {self.folder}/pages/plimsoll.bash; compopt() {{ echo files; }}; COMP_WORDS=({' '.join(map(repr, words))}); "
+                  f"COMP_CWORD={len(words) - 1}; _plimsoll; echo ${{COMPREPLY[*]}}")
+        return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+
+    def test_completion(self):
+        self.assertEqual(self.complete("plimsoll", "pl"), ["place"])
+        self.assertEqual(self.complete("plimsoll", "place", "--p"), ["--placer"])
+        self.assertEqual(self.complete("plimsoll", "place", "--placer", ""), ["naive", "greedy"])
+        self.assertEqual(self.complete("plimsoll", "place", ""), ["files"])
 
 
 if __name__ == "__main__":

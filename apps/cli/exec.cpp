@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "command.h"
@@ -165,7 +164,7 @@ int exit_code_of(const Receipt& receipt) {
 
 void write_receipt(const std::string& path, const Json& json) {
   NewFiles files;
-  const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = json.dump(1) + "\n";
   files.add(path, {text});
   files.commit();
 }

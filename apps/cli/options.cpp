@@ -1,9 +1,11 @@
 #include "options.h"
 
 #include <fmt/format.h>
+#include <plimsoll/error.h>
+#include <plimsoll/memory_limit.h>
 
+#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <map>
 
 #include "command.h"
@@ -24,10 +26,6 @@ int64_t parse_size(const char* option, const char* expected, std::string_view nu
   return value;
 }
 
-const std::map<std::string, double> kUnits = {
-    {"", 1},     {"B", 1},         {"KB", 1e3},    {"MB", 1e6},      {"GB", 1e9},   {"KiB", 1024},
-    {"K", 1024}, {"MiB", 1 << 20}, {"M", 1 << 20}, {"GiB", 1 << 30}, {"G", 1 << 30}};
-
 const std::map<std::string, GraphOptimizationLevel> kLevels = {
     {"none", GraphOptimizationLevel::kDisableAll},
     {"basic", GraphOptimizationLevel::kBasic},
@@ -38,16 +36,35 @@ const std::map<std::string, GraphOptimizationLevel> kLevels = {
 
 int64_t parse_bytes(const std::string& text, const char* option) {
   constexpr const char* kExpected = "bytes, such as 64MiB, 1.5GiB, 500KB or 1048576";
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) reject(option, kExpected, text);
-  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
-  const auto known = kUnits.find(std::string(unit));
-  const double bytes = known == kUnits.end() ? -1 : std::floor(number * known->second);
-  if (!(bytes >= 1 && bytes < 0x1p62)) reject(option, kExpected, text);
-  return static_cast<int64_t>(bytes);
+  try {
+    return ParseMemorySize(text);
+  } catch (const Error&) {
+    reject(option, kExpected, text);
+  }
 }
+
+namespace {
+
+int64_t parse_limit(const std::string& text) {
+  return text == "container" ? ParseMemoryLimit(text) : parse_bytes(text);
+}
+
+// "max_mem=64MiB,arena_extend_strategy=kSameAsRequested"
+ArenaCfg parse_arena(const std::string& text) {
+  std::map<std::string, std::string> settings;
+  for (size_t at = 0; at < text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    settings.insert(parse_assignment(text.substr(at, comma - at), "--arena", "NAME=VALUE,..."));
+    at = comma + 1;
+  }
+  try {
+    return ArenaCfg(settings);
+  } catch (const Error& error) {
+    throw UsageError(fmt::format("--arena: {}", error.what()));
+  }
+}
+
+}  // namespace
 
 std::pair<std::string, std::string> parse_assignment(const std::string& text, const char* option,
                                                      const char* expected) {
@@ -77,7 +94,7 @@ std::pair<std::string, int64_t> parse_dim(const std::string& text) {
 SessionOptions EngineOptions::session_options() const {
   SessionOptions options;
   options.intra_op_threads = threads;
-  if (!limit.empty()) options.memory_limit_bytes = parse_bytes(limit);
+  if (!limit.empty()) options.memory_limit_bytes = parse_limit(limit);
   options.optimization_level = kLevels.at(level);
   options.placer = placer == "naive" ? Placer::kNaive : Placer::kGreedy;
   options.stop_after_pass = stop_after;
@@ -86,6 +103,7 @@ SessionOptions EngineOptions::session_options() const {
   options.poison = poison;
   options.strict = strict;
   options.custom_ops_libraries = custom_ops;
+  if (!arena.empty()) options.arena = parse_arena(arena == "default" ? "" : arena);
   return options;
 }
 
@@ -124,7 +142,16 @@ void add_strict_option(Arguments arguments, bool& strict) {
 }
 
 void add_limit_option(Arguments arguments, EngineOptions& options) {
-  arguments.add_option("--limit", options.limit, "a hard line over all memory of the session, such as 64MiB");
+  arguments.add_option("--limit", options.limit,
+                       "a hard line over all memory of the session, such as 64MiB, or container");
+}
+
+void add_arena_option(Arguments arguments, EngineOptions& options) {
+  arguments
+      .add_option("--arena", options.arena,
+                  "keep what is not planned in an arena: default, or settings such as "
+                  "arena_extend_strategy=kSameAsRequested,max_mem=64MiB")
+      .check(check_not_empty);
 }
 
 std::string check_not_empty(const std::string& text) {

@@ -36,6 +36,7 @@ struct EngineOptions {
   bool poison = false;
   bool strict = false;
   std::vector<std::string> custom_ops;
+  std::string arena;  // settings of one for what is not planned; empty: none
 
   SessionOptions session_options() const;
   Env make_env() const;
@@ -43,6 +44,7 @@ struct EngineOptions {
 void add_engine_options(Arguments arguments, EngineOptions& options);
 void add_custom_ops_option(Arguments arguments, std::vector<std::string>& libraries);
 void add_strict_option(Arguments arguments, bool& strict);
+void add_arena_option(Arguments arguments, EngineOptions& options);
 void add_limit_option(Arguments arguments, EngineOptions& options);
 void add_json_option(Arguments arguments, bool& json);
 void add_model_option(Arguments arguments, std::string& path);

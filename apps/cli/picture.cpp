@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "report.h"
@@ -39,80 +38,6 @@ std::string escaped(const std::string& text) {
       out += static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f ? '?' : c;
   }
   return out;
-}
-
-constexpr const char* kStyle = R"(
- .picture { --ink: #1b1f24; --paper: #ffffff; --grid: #d5dae0; --line: #b42318; }
- @media (prefers-color-scheme: dark) {
-  .picture { --ink: #e6e8eb; --paper: #14171a; --grid: #3a4047; --line: #ff7a6b; }
- }
- .picture .paper { fill: var(--paper); }
- .picture text { fill: var(--ink); font: 12px system-ui, sans-serif; }
- .picture .grid { stroke: var(--grid); stroke-width: 1; }
- .picture .peak { stroke: var(--line); stroke-width: 1.5; stroke-dasharray: 6 4; }
- .picture rect.b { stroke: var(--paper); stroke-width: 0.5; fill-opacity: 0.85; }
- .picture rect.b:hover { fill-opacity: 1; stroke: var(--ink); stroke-width: 1.5; }
-)";
-
-// Neighbours get hues that are far apart; both themes can bear them.
-std::string color(size_t index) {
-  return fmt::format("hsl({}, 55%, 52%)", index * 137 % 360);
-}
-
-struct Frame {
-  double left = 90, top = 40, width = 1000, height = 480;
-  double total_width() const { return left + width + 20; }
-  double total_height() const { return top + height + 50; }
-};
-
-std::string axes(const Plan& plan, const Frame& frame) {
-  std::string svg;
-  const int64_t bytes = arena_bytes(plan), steps = step_count(plan);
-  constexpr int kTicks = 4;
-  for (int i = 0; i <= kTicks; ++i) {
-    const double y = frame.top + frame.height * (kTicks - i) / kTicks;
-    const double x = frame.left + frame.width * i / kTicks;
-    svg += fmt::format(R"(<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>)", frame.left,
-                       frame.left + frame.width, y, y);
-    svg += fmt::format(R"(<text x="{}" y="{}" text-anchor="end">{}</text>)", frame.left - 8, y + 4,
-                       human_bytes(bytes * i / kTicks));
-    svg += fmt::format(R"(<text x="{}" y="{}" text-anchor="middle">{}</text>)", x,
-                       frame.top + frame.height + 18, steps * i / kTicks);
-  }
-  svg += fmt::format(R"(<text x="{}" y="{}" text-anchor="middle">step</text>)", frame.left + frame.width / 2,
-                     frame.top + frame.height + 38);
-  return svg + "\n";
-}
-
-std::string boxes(const Plan& plan, const Frame& frame) {
-  std::string svg;
-  const double per_byte = frame.height / static_cast<double>(arena_bytes(plan));
-  const double per_step = frame.width / static_cast<double>(step_count(plan));
-  for (size_t i = 0; i < plan.buffers.size(); ++i) {
-    const PlannedBuffer& buffer = plan.buffers[i];
-    const double height = static_cast<double>(buffer.size_bytes) * per_byte;
-    svg += fmt::format(
-        "<rect class=\"b\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\" "
-        "fill=\"{}\"><title>{}\n"
-        "made by {}\n{} bytes at offset {}\nsteps {} to {}</title></rect>\n",
-        frame.left + static_cast<double>(buffer.first_step) * per_step,
-        frame.top + frame.height - static_cast<double>(buffer.offset) * per_byte - height,
-        static_cast<double>(buffer.end_step - buffer.first_step) * per_step, height, color(i),
-        escaped(buffer.name), escaped(buffer.node), grouped(buffer.size_bytes), grouped(buffer.offset),
-        buffer.first_step, buffer.end_step);
-  }
-  return svg;
-}
-
-std::string peak_line(const Plan& plan, const Frame& frame) {
-  const auto at = std::find(plan.steps.begin(), plan.steps.end(), plan.node_at_peak);
-  if (at == plan.steps.end()) return "";
-  const double x = frame.left + frame.width * (static_cast<double>(at - plan.steps.begin()) + 0.5) /
-                                    static_cast<double>(step_count(plan));
-  return fmt::format(
-      R"(<line class="peak" x1="{0:.2f}" x2="{0:.2f}" y1="{1}" y2="{2}"><title>peak at {3}</title></line>)"
-      "\n",
-      x, frame.top, frame.top + frame.height, escaped(plan.node_at_peak));
 }
 
 constexpr const char* kPageStyle = R"(
@@ -156,18 +81,6 @@ std::string ascii_picture(const Plan& plan, int width, int height) {
     text += "|\n";
   }
   return text + fmt::format("  +{}+\n", std::string(static_cast<size_t>(used_columns), '-'));
-}
-
-std::string svg_picture(const Plan& plan) {
-  const Frame frame;
-  return fmt::format(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" viewBox=\"0 0 {0} {1}\" "
-             "width=\"{0}\" height=\"{1}\" role=\"img\">\n<style>{2}</style>\n"
-             "<rect class=\"paper\" width=\"{0}\" height=\"{1}\"/>\n"
-             "<text x=\"{3}\" y=\"24\">planned memory: {4} bytes, {5} buffers, {6} steps</text>\n",
-             frame.total_width(), frame.total_height(), kStyle, frame.left, grouped(arena_bytes(plan)),
-             plan.buffers.size(), plan.steps.size()) +
-         axes(plan, frame) + boxes(plan, frame) + peak_line(plan, frame) + "</svg>\n";
 }
 
 std::string html_page(const Plan& plan, const std::string& title) {

@@ -9,8 +9,6 @@ namespace plimsoll::cli {
 
 // For a terminal: `width` x `height` characters, darker where more of the cell is in use.
 std::string ascii_picture(const Plan& plan, int width, int height);
-// A file of its own, for light and dark screens; every box tells its name, bytes and lifetime.
-std::string svg_picture(const Plan& plan);
 // A page with the picture, the accounts and the formula.
 std::string html_page(const Plan& plan, const std::string& title);
 

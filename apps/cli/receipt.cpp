@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 #include <string.h>
 
-#include <nlohmann/json.hpp>
-
 namespace plimsoll::cli {
 namespace {
 

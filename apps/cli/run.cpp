@@ -2,7 +2,6 @@
 #include <plimsoll/session.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "inputs.h"
@@ -19,7 +18,9 @@ struct RunCommandOptions {
   std::string model, output;
   InputOptions inputs;
   EngineOptions engine;
+  std::string trace;
   int repeat = 1;
+  bool arena_stats = false, shrink = false;
   bool json = false;
 };
 
@@ -59,6 +60,8 @@ struct RunOutcome {
   std::vector<double> times_ms;
   Json outputs = Json::array();
   std::vector<std::string> warnings;
+  ArenaStats arena;
+  std::string trace;
 };
 
 // Everything that lives as long as the session is gone when this returns.
@@ -67,6 +70,7 @@ RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput&
   SessionOptions session_options = options.engine.session_options();
   session_options.random_seed = options.inputs.seed;
   session_options.overridden_initializers = inputs.named();
+  if (!options.trace.empty()) session_options.EnableProfiling(options.trace);
   if (!options.output.empty()) make_directory(options.output);
   // Shapes are known before the weights are loaded: what cannot fit is refused before any tensor memory is
   // taken.
@@ -81,12 +85,13 @@ RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput&
   outcome.depends_on_data = plan.depends_on_data;
   const std::vector<std::string> names = names_of(session.GetInputs()),
                                  output_names = names_of(session.GetOutputs());
+  const RunOptions run_options = RunOptions(interruptible()).SetShrinkArena(options.shrink);
   std::vector<Value> outputs;
   for (int i = 0; i < options.repeat; ++i) {
     const InterruptGuard guard;
     outputs.clear();
     const Stopwatch watch;
-    outputs = session.Run(interruptible(), names, values, output_names);
+    outputs = session.Run(run_options, names, values, output_names);
     outcome.times_ms.push_back(watch.elapsed_ms());
     // From here on nothing can fail unless files are to be written, or more runs to be interrupted.
     if (options.json && options.output.empty() && options.repeat == 1) out.begin();
@@ -96,6 +101,8 @@ RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput&
     outcome.outputs.push_back(value_json(output_names[i], outputs[i]));
   outcome.memory = session.GetMemoryReport();
   outcome.warnings = session.GetWarnings();
+  outcome.arena = session.GetArenaStats();
+  outcome.trace = session.EndProfiling();
   return outcome;
 }
 
@@ -103,8 +110,7 @@ RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput&
 std::string value_text(const Json& value, const std::string& indent) {
   const auto name = value["name"].get<std::string>(), type = value["type"].get<std::string>();
   if (value.contains("first"))
-    return fmt::format("{}{}  {}{}  {}\n", indent, name, type, value["shape"].dump(),
-                       value["first"].dump(-1, ' ', false, Json::error_handler_t::replace));
+    return fmt::format("{}{}  {}{}  {}\n", indent, name, type, value["shape"].dump(), value["first"].dump());
   const auto kind = value["kind"].get<std::string>();
   if (!value.contains("count"))
     return fmt::format("{}{}  {}({}) without a value\n", indent, name, kind, type);
@@ -129,6 +135,12 @@ void print_outcome(const RunOutcome& outcome, const Json& report) {
                   report["after_anonymous_bytes"].get<int64_t>())));
 }
 
+void print_arena(const ArenaStats& stats) {
+  print("\narena\n");
+  for (const auto& [name, value] : stats.ToMap())
+    print(fmt::format("  {:<20}{:>16}\n", name, grouped(value)));
+}
+
 int run(const RunCommandOptions& options) {
   catch_interrupts();
   const Env env = options.engine.make_env();
@@ -136,26 +148,30 @@ int run(const RunCommandOptions& options) {
   const ProcessMemory before = read_process_memory();
   const RunOutcome outcome = execute(options, env, out);
   const ProcessMemory after = read_process_memory();
-  const Json report = {{"predicted_bytes", outcome.predicted_bytes},
-                       {"measured_bytes", outcome.memory.peak_bytes},
-                       {"depends_on_data", outcome.depends_on_data},
-                       {"accounts", accounts_json(outcome.memory)},
-                       {"before_rss_bytes", before.rss_bytes},
-                       {"peak_rss_bytes", after.peak_rss_bytes},
-                       {"after_rss_bytes", after.rss_bytes},
-                       {"before_anonymous_bytes", before.anonymous_bytes},
-                       {"after_anonymous_bytes", after.anonymous_bytes},
-                       {"before_file_bytes", before.file_bytes},
-                       {"after_file_bytes", after.file_bytes},
-                       {"after_ledger_bytes", env.GetMemoryReport().now_bytes},
-                       {"median_ms", median(outcome.times_ms)},
-                       {"outputs", outcome.outputs},
-                       {"warnings", outcome.warnings}};
+  Json report = {{"predicted_bytes", outcome.predicted_bytes},
+                 {"measured_bytes", outcome.memory.peak_bytes},
+                 {"depends_on_data", outcome.depends_on_data},
+                 {"accounts", accounts_json(outcome.memory)},
+                 {"before_rss_bytes", before.rss_bytes},
+                 {"peak_rss_bytes", after.peak_rss_bytes},
+                 {"after_rss_bytes", after.rss_bytes},
+                 {"before_anonymous_bytes", before.anonymous_bytes},
+                 {"after_anonymous_bytes", after.anonymous_bytes},
+                 {"before_file_bytes", before.file_bytes},
+                 {"after_file_bytes", after.file_bytes},
+                 {"after_ledger_bytes", env.GetMemoryReport().now_bytes},
+                 {"median_ms", median(outcome.times_ms)},
+                 {"outputs", outcome.outputs},
+                 {"warnings", outcome.warnings}};
+  if (options.arena_stats) report["arena"] = outcome.arena.ToMap();
+  if (!outcome.trace.empty()) report["trace"] = outcome.trace;
   if (options.json) {
     out.finish(report);
   } else {
     print_warnings(outcome.warnings);
     print_outcome(outcome, report);
+    if (options.arena_stats) print_arena(outcome.arena);
+    if (!outcome.trace.empty()) print(fmt::format("trace: {}\n", outcome.trace));
   }
   return 0;
 }
@@ -173,6 +189,12 @@ Command run_command(Arguments parent) {
   arguments.add_option(
       "--output", options->output,
       "a directory for the outputs: 0.npy, 1.npy, ...; of a sequence a folder: 0/0.npy, 0/1.npy, ...");
+  add_arena_option(arguments, options->engine);
+  arguments.add_flag("--arena-stats", options->arena_stats,
+                     "tell what the arena has done, by ONNX Runtime's names");
+  arguments.add_flag("--shrink", options->shrink, "give the arena's free regions back after each run");
+  arguments.add_option("--trace", options->trace, "write a Chrome trace to PREFIX_DATE_TIME.json")
+      .check(check_not_empty);
   add_engine_options(arguments, options->engine);
   add_json_option(arguments, options->json);
   arguments.footer(

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "files.h"
 #include "report.h"
@@ -26,7 +25,7 @@ constexpr size_t kMostPoints = 5000;  // a screen has fewer columns
 // Inside a script element `<` could end it: in JSON every one of these may be written as an escape.
 std::string script_json(const Json& object) {
   std::string out;
-  for (const char c : object.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+  for (const char c : object.dump()) {
     if (c == '<' || c == '>' || c == '&')
       out += fmt::format("\\u{:04x}", c);
     else

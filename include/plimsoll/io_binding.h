@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/allocator.h"
 #include "plimsoll/value.h"
 
 namespace plimsoll {
@@ -27,11 +28,20 @@ class IoBinding {
   void BindOutput(const std::string& name, const Value& value);
   // Plimsoll makes the value in each run.
   void BindOutput(const std::string& name);
+  // Likewise, where the session takes outputs that nobody bound. Throws kInvalidArgument of memory other than
+  // "Cpu".
+  void BindOutput(const std::string& name, const MemoryInfo& info);
+  // Nothing is pending here when a call returns.
+  void SynchronizeInputs() {}
+  void SynchronizeOutputs() {}
   void ClearBoundInputs();
   void ClearBoundOutputs();
   std::vector<std::string> GetOutputNames() const;
   // The outputs of the last run, in the order in which they were bound.
   std::vector<Value> GetOutputValues() const;
+  // What is bound; an empty Value if nothing is, or if each run makes it.
+  Value GetBoundInput(const std::string& name) const;
+  Value GetBoundOutput(const std::string& name) const;
 
  private:
   friend class Session;

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/allocator.h"
 #include "plimsoll/env.h"
+#include "plimsoll/error.h"
 #include "plimsoll/plan.h"
 #include "plimsoll/session_options.h"
 #include "plimsoll/value.h"
@@ -26,6 +28,35 @@ struct ValueInfo {
   std::vector<int64_t> dims;         // -1 where it is not a number
   std::vector<std::string> symbols;  // "" where it is a number
   bool has_default = false;          // an initializer stands in for it
+};
+
+// What a file says of itself. The functions are ONNX Runtime's names for the fields.
+struct ModelMetadata {
+  std::string producer_name, graph_name, domain, description, graph_description;
+  int64_t version = 0;
+  std::map<std::string, std::string> custom_metadata_map;
+
+  AllocatedStringPtr GetProducerNameAllocated(const Allocator& a) const {
+    return allocate_text(producer_name, a);
+  }
+  AllocatedStringPtr GetGraphNameAllocated(const Allocator& a) const { return allocate_text(graph_name, a); }
+  AllocatedStringPtr GetDomainAllocated(const Allocator& a) const { return allocate_text(domain, a); }
+  AllocatedStringPtr GetDescriptionAllocated(const Allocator& a) const {
+    return allocate_text(description, a);
+  }
+  AllocatedStringPtr GetGraphDescriptionAllocated(const Allocator& a) const {
+    return allocate_text(graph_description, a);
+  }
+  std::vector<AllocatedStringPtr> GetCustomMetadataMapKeysAllocated(const Allocator& a) const;
+  // Null if there is no such key.
+  AllocatedStringPtr LookupCustomMetadataMapAllocated(const char* key, const Allocator& a) const;
+  int64_t GetVersion() const { return version; }
+};
+
+// kInvalidModel of bytes that cannot even be taken apart as a protobuf.
+class MalformedModel : public Error {
+ public:
+  explicit MalformedModel(std::string message) : Error(ErrorCode::kInvalidModel, std::move(message)) {}
 };
 
 struct ModelInfo {
@@ -56,6 +87,7 @@ class Model {
   ~Model();
 
   const ModelInfo& GetInfo() const;
+  const ModelMetadata& GetMetadata() const;
   // What ONNX forbids and was let pass, so far: reading finds some of it, MakePlan the rest.
   std::vector<std::string> GetWarnings() const;
   // The plan for these shapes, as a Session with the same options would make it; nothing is packed

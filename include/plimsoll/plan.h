@@ -48,6 +48,10 @@ struct Plan {
   double prepare_ms = 0;
 };
 
+// The planned arena as a picture in SVG, for light and dark screens: steps from left to right, offsets upwards,
+// one box per buffer that tells its name, bytes and lifetime.
+std::string svg_picture(const Plan& plan);
+
 // The placer alone, without a model.
 struct PlaceOptions {
   int64_t capacity_bytes = 0;  // stop at the first placement that fits; 0: none, look for the smallest peak

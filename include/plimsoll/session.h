@@ -25,6 +25,10 @@
 
 namespace plimsoll {
 
+namespace cxx_api {
+class TypeInfo;  // plimsoll/cxx_api.h
+}
+
 // Told the inputs of a model, gives the shapes that the first runs will have.
 using ShapesForInputs = std::function<Shapes(const std::vector<ValueInfo>& inputs)>;
 
@@ -36,20 +40,28 @@ class Session {
   Session(const Env& env, const std::string& path, const SessionOptions& options = {},
           const ShapesForInputs& shapes = {});
   // From bytes that the caller keeps until the Session is destroyed.
-  Session(const Env& env, const void* model, size_t size, const SessionOptions& options = {});
+  Session(const Env& env, const void* model, size_t size, const SessionOptions& options = {},
+          const ShapesForInputs& shapes = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  // Outputs belong to the caller.
+  // Outputs belong to the caller. They may be any of the model's, in any order; of a name that comes twice
+  // both Values share their bytes. Nothing of a run is kept.
   std::vector<Value> Run(const RunOptions& options, const char* const* input_names, const Value* inputs,
                          size_t input_count, const char* const* output_names, size_t output_count);
   std::vector<Value> Run(const RunOptions& options, const std::vector<std::string>& input_names,
                          const std::vector<Value>& inputs, const std::vector<std::string>& output_names);
+  // Values that are not empty are written in place, the others are made.
+  void Run(const RunOptions& options, const char* const* input_names, const Value* inputs, size_t input_count,
+           const char* const* output_names, Value* outputs, size_t output_count);
+  // Throws kInvalidArgument of a binding of another session.
   void Run(const RunOptions& options, IoBinding& binding);
 
   // Plans, places and binds ahead for these shapes; a Run of them then only maps its arena.
   Plan Prepare(const Shapes& shapes);
+  // The same for runs that want only these outputs and have SetOnlyExecutePathToFetches.
+  Plan Prepare(const Shapes& shapes, const std::vector<std::string>& outputs);
 
   const std::vector<ValueInfo>& GetInputs() const;
   const std::vector<ValueInfo>& GetOutputs() const;
@@ -57,10 +69,14 @@ class Session {
   // plan told ahead, need them named in SessionOptions::overridden_initializers. Otherwise the first run that
   // gives one prepares the model a second time, weights and all, inside the same limit.
   const std::vector<ValueInfo>& GetOverridableInitializers() const;
-  // What ONNX forbids and was let pass (SessionOptions::strict).
+  const ModelMetadata& GetModelMetadata() const;
+  // What ONNX forbids and was let pass (SessionOptions::strict), and config keys that nobody knows.
   std::vector<std::string> GetWarnings() const;
   MemoryReport GetMemoryReport() const;
-  // Gives the arenas of idle runs back to the operating system; the next run maps them again.
+  // Of the arena for what is not planned: this session's or the Env's. All zero if it has none.
+  ArenaStats GetArenaStats() const;
+  // Gives the arenas of idle runs back to the operating system; the next run maps them again. Of the arena
+  // for what is not planned, the regions in which nothing is in use.
   void ReleaseMemory();
   // Nodes and their time, summed over the runs since profiling was turned on.
   struct ProfileEntry {
@@ -72,11 +88,34 @@ class Session {
   };
   void EnableProfiling(bool on);
   std::vector<ProfileEntry> GetProfile() const;
+  // Ends the trace that SessionOptions::EnableProfiling began, and names its file: "" if there is none, or it
+  // has ended before. Throws kIo if it could not be written.
+  std::string EndProfiling();
+  AllocatedStringPtr EndProfilingAllocated(const Allocator& allocator) {
+    return allocate_text(EndProfiling(), allocator);
+  }
+  // When the trace began, in nanoseconds of CLOCK_MONOTONIC; 0 if there is none.
+  uint64_t GetProfilingStartTimeNs() const;
+
+  // ONNX Runtime's names.
+  size_t GetInputCount() const { return GetInputs().size(); }
+  size_t GetOutputCount() const { return GetOutputs().size(); }
+  size_t GetOverridableInitializerCount() const { return GetOverridableInitializers().size(); }
+  std::vector<std::string> GetInputNames() const;
+  std::vector<std::string> GetOutputNames() const;
+  // Throw kInvalidArgument if there is no such number.
+  AllocatedStringPtr GetInputNameAllocated(size_t index, const Allocator& allocator) const;
+  AllocatedStringPtr GetOutputNameAllocated(size_t index, const Allocator& allocator) const;
+  AllocatedStringPtr GetOverridableInitializerNameAllocated(size_t index, const Allocator& allocator) const;
+  cxx_api::TypeInfo GetInputTypeInfo(size_t index) const;  // with plimsoll/cxx_api.h
+  cxx_api::TypeInfo GetOutputTypeInfo(size_t index) const;
+  cxx_api::TypeInfo GetOverridableInitializerTypeInfo(size_t index) const;
 
   struct Impl;
 
  private:
   friend class IoBinding;
+  friend class Allocator;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -13,9 +13,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace plimsoll {
+
+class Allocator;
+class MemoryInfo;
+class TensorTypeAndShapeInfo;  // plimsoll/cxx_api.h
 
 // The numbers are ONNX's TensorProto.DataType.
 enum class ElementType : uint8_t {
@@ -56,6 +61,7 @@ class Value {
  public:
   // An empty handle: no value at all.
   Value() = default;
+  explicit Value(std::nullptr_t) {}
 
   // Owned, zero-filled. Throws kInvalidArgument on a negative dimension, kOutOfMemory.
   static Value CreateTensor(ElementType type, std::vector<int64_t> shape);
@@ -63,6 +69,19 @@ class Value {
   static Value CreateTensor(ElementType type, std::vector<int64_t> shape, void* data, size_t bytes);
   template <typename T>
   static Value CreateTensor(T* data, size_t count, std::vector<int64_t> shape);
+  // Owned, from the allocator, with whatever was there before. Strings are refused (kInvalidArgument).
+  static Value CreateTensor(const Allocator& allocator, ElementType type, std::vector<int64_t> shape);
+  // ONNX Runtime's signatures, with plimsoll/cxx_api.h.
+  template <typename T>
+  static Value CreateTensor(const MemoryInfo& info, T* data, size_t count, const int64_t* shape, size_t rank);
+  template <typename Type>
+  requires(std::is_enum_v<Type>) static Value CreateTensor(const MemoryInfo& info, void* data, size_t bytes,
+                                                           const int64_t* shape, size_t rank, Type type);
+  template <typename T>
+  static Value CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank);
+  template <typename Type>
+  requires(std::is_enum_v<Type>) static Value
+      CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank, Type type);
   // Owned strings.
   static Value CreateStrings(const std::vector<std::string>& strings, std::vector<int64_t> shape);
   // Owned, from a serialized TensorProto, such as the files of ONNX's test data. `name`, if not null, is set
@@ -109,6 +128,8 @@ class Value {
     return static_cast<T*>(GetMutableData());
   }
   std::string_view GetString(size_t index) const;
+  TensorTypeAndShapeInfo GetTensorTypeAndShapeInfo() const;  // with plimsoll/cxx_api.h
+  MemoryInfo GetTensorMemoryInfo() const;
 
   // The implementation; defined in src/runtime, for Plimsoll's own use.
   struct Impl;

@@ -41,6 +41,8 @@ auto without_lock(Work work) {
   if constexpr (!std::is_void_v<decltype(work())>) return std::move(*answer);
 }
 
+// plimsoll::Error thrown in the module that calls this becomes its Python exception.
+void translate_errors();
 void bind_condition(pybind11::module_& module);
 void bind_error(pybind11::module_& module);
 void bind_isolate(pybind11::module_& module);

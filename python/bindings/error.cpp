@@ -16,7 +16,7 @@ void raise(ErrorCode code, const std::string& message) {
 
 }  // namespace
 
-void bind_error(py::module_& module) {
+void translate_errors() {
   // By value is what pybind11 calls. NOLINTNEXTLINE(performance-unnecessary-value-param)
   py::register_local_exception_translator([](std::exception_ptr thrown) {
     try {
@@ -25,6 +25,10 @@ void bind_error(py::module_& module) {
       raise(error.code(), error.what());
     }
   });
+}
+
+void bind_error(py::module_& module) {
+  translate_errors();
   module.def(
       "error_code_name", [](int code) { return error_code_name(static_cast<ErrorCode>(code)); },
       py::arg("code"), "The name of an error code, such as 'budget exceeded'.");

@@ -1,5 +1,6 @@
 """The exceptions of Plimsoll. Every one is an `Error`; each is also the built-in exception that fits it."""
 import pickle
+import re
 from typing import TYPE_CHECKING, ClassVar, Dict, Optional, Type
 
 if TYPE_CHECKING:
@@ -25,19 +26,55 @@ class InvalidModel(Error, ValueError):
     code = 4
 
 
+class InvalidProtobuf(InvalidModel):
+    """The bytes are no ONNX model at all: not the file that was meant, or a part of it."""
+
+
+class InvalidGraph(InvalidModel):
+    """A model that can be read, but says what ONNX does not allow."""
+
+
+class InvalidFeed(InvalidArgument, RuntimeError):
+    """A value that cannot be what the input wants. ONNX Runtime raises RuntimeError here."""
+
+
+class Fail(Error, RuntimeError):
+    """Something went wrong that has no name of its own."""
+
+
+class RuntimeException(Error, RuntimeError):
+    """A run could not be done."""
+
+
+class NoModel(Error, RuntimeError):
+    """There is no model to run: the session is closed, or cannot be used in this process."""
+
+
+class ModelLoaded(Error, RuntimeError):
+    """ONNX Runtime's name for loading a model twice. Never raised here: a session opens its model once."""
+
+
+class EngineError(Error, RuntimeError):
+    """ONNX Runtime's name for a failure of its engine. Never raised here: failures have names of their own."""
+
+
+class EPFail(Error, RuntimeError):
+    """ONNX Runtime's name for the failure of an execution provider. Never raised here: there is one provider."""
+
+
 class NotImplementedYet(Error, NotImplementedError):
     """Valid, but neither this version nor this machine can do it."""
 
     code = 5
 
 
-class BudgetExceeded(Error, MemoryError):
+class BudgetExceeded(RuntimeException, MemoryError):
     """Would cross a memory limit; raised before the memory is taken."""
 
     code = 6
 
 
-class OutOfMemory(Error, MemoryError):
+class OutOfMemory(RuntimeException, MemoryError):
     """The operating system refused memory below the limit."""
 
     code = 7
@@ -49,7 +86,11 @@ class IoError(Error, OSError):
     code = 8
 
 
-class Cancelled(Error):
+class NoSuchFile(IoError, FileNotFoundError):
+    """There is no such file."""
+
+
+class Cancelled(Fail):
     """Cancelled by its caller."""
 
     code = 9
@@ -76,8 +117,16 @@ BY_CODE: Dict[int, Type[Error]] = {
 
 
 def from_code(code: int, message: str) -> Error:
-    """The exception of a code: called by the native module."""
+    """The exception of a code: called by the native modules."""
+    if code == IoError.code and "No such file" in message:
+        return NoSuchFile(message)
+    if code == InvalidModel.code:
+        return (InvalidProtobuf if re.search(_NOT_A_MODEL, message) else InvalidGraph)(message)
     return BY_CODE.get(code, Error)(message)
+
+
+# How the reader begins to speak of bytes that are no ModelProto.
+_NOT_A_MODEL = r"protobuf field|value of field|found no bytes|ModelProto\b"
 
 
 class JobError(Error):

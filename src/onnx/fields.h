@@ -122,7 +122,7 @@ namespace shape_field {
 enum : uint32_t { kDim = 1 };
 }
 namespace dim_field {
-enum : uint32_t { kValue = 1, kParam = 2 };
+enum : uint32_t { kValue = 1, kParam = 2, kDenotation = 3 };
 }
 
 // What recursion in a file may cost: bodies in bodies, sequences of sequences.

@@ -27,6 +27,9 @@ void GraphReader::read_graph(Message m, const Where& where) {
       case graph_field::kName:
         where.graph.name = arena_.copy(m.bytes("name"));
         break;
+      case graph_field::kDocString:
+        read_description(m.bytes("doc_string"), where);
+        break;
       case graph_field::kInitializer:
         initializers.push_back(m.message("initializer", "TensorProto"));
         break;
@@ -45,7 +48,7 @@ void GraphReader::read_graph(Message m, const Where& where) {
   }
   for (const Message& input : inputs) read_input(input, where);
   for (const Message& initializer : initializers) {
-    const TensorReader::Named tensor = tensors_.read(initializer);
+    const TensorReader::Named tensor = tensors_.read(initializer, where.depth == 0);
     read_initializer(tensor.name, tensor.data, where);
   }
   for (const Message& initializer : sparse) {
@@ -60,6 +63,10 @@ void GraphReader::read_graph(Message m, const Where& where) {
   read_nodes(nodes, where);
   for (const Message& output : outputs) read_output(output, where);
   where.graph.sort();
+}
+
+void GraphReader::read_description(std::string_view text, const Where& where) {
+  if (where.depth == 0 && options_.graph_description != nullptr) *options_.graph_description = text;
 }
 
 // A new value of the graph. Throws if the graph has one of that name.

@@ -31,8 +31,9 @@ class GraphReader {
       : memory_(root.arena().budget()),
         arena_(root.arena()),
         root_(root),
+        options_(options),
         tensors_(root.arena(), source, options),
-        types_(root.arena(), root.dims()) {
+        types_(root.arena(), root.dims(), options) {
     root.strict = options.strict;
   }
 
@@ -59,6 +60,7 @@ class GraphReader {
 
   // graph_reader.cpp
   void read_graph(Message graph, const Where& where);
+  void read_description(std::string_view text, const Where& where);
   Edge* define(const Where& where, std::string_view name, const char* role);
   void read_input(Message value, const Where& where);
   void read_initializer(std::string_view name, const TensorData& data, const Where& where);
@@ -79,6 +81,7 @@ class GraphReader {
   TransientMemory memory_;  // for tables as long as the model has nodes
   BumpArena& arena_;
   Graph& root_;
+  const LoadOptions& options_;
   TensorReader tensors_;
   TypeReader types_;
   std::unordered_set<std::string_view> function_domains_;

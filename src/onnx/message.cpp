@@ -1,5 +1,7 @@
 #include "onnx/message.h"
 
+#include "plimsoll/model.h"
+
 namespace plimsoll::onnx {
 namespace {
 
@@ -20,11 +22,15 @@ const char* wire_name(protozero::pbf_wire_type type) {
 
 }  // namespace
 
+void Message::reject_text(std::string text) {
+  throw MalformedModel(printable(std::move(text)));
+}
+
 bool Message::next() {
   try {
     return reader_.next();
   } catch (const protozero::exception& e) {
-    fail(ErrorCode::kInvalidModel, "{}: expected a protobuf field, found {}", kind_, e.what());
+    reject_text(fmt::format("{}: expected a protobuf field, found {}", kind_, e.what()));
   }
 }
 
@@ -37,7 +43,7 @@ void Message::skip() {
       reader_.skip();
     }
   } catch (const protozero::exception& e) {
-    fail(ErrorCode::kInvalidModel, "{}: expected a value of field {}, found {}", kind_, number, e.what());
+    reject_text(fmt::format("{}: expected a value of field {}, found {}", kind_, number, e.what()));
   }
 }
 

@@ -58,11 +58,11 @@ class Message {
   }
   template <typename... Args>
   [[noreturn]] void reject(const char* name, fmt::format_string<Args...> format, Args&&... args) const {
-    fail(ErrorCode::kInvalidModel, "{}.{}: {}", kind_, name,
-         fmt::format(format, std::forward<Args>(args)...));
+    reject_text(fmt::format("{}.{}: {}", kind_, name, fmt::format(format, std::forward<Args>(args)...)));
   }
 
  private:
+  [[noreturn]] static void reject_text(std::string text);  // the bytes are malformed
   int64_t packed_integer(const char* name, std::string_view packed, size_t& at) const;
   void expect(const char* name, protozero::pbf_wire_type type) const;
 

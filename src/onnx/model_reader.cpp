@@ -5,6 +5,7 @@
 #include "onnx/fields.h"
 #include "onnx/graph_reader.h"
 #include "onnx/reader.h"
+#include "plimsoll/model.h"
 
 namespace plimsoll {
 namespace onnx {
@@ -54,6 +55,9 @@ void GraphReader::read_model(Message m) {
         m.skip();
     }
   }
+  // Text that happens to decode ends here.
+  if (!has_ir_version && graphs.empty())
+    throw MalformedModel("ModelProto: expected ir_version and a graph, found neither");
   if (!has_ir_version || root_.ir_version < 1)
     fail(ErrorCode::kInvalidModel, "ModelProto.ir_version: expected at least 1, found {}", root_.ir_version);
   if (graphs.size() != 1)
@@ -260,8 +264,10 @@ namespace {
 void read(std::span<const std::byte> bytes, const std::string& subject, Graph& root, ModelSource* source,
           const LoadOptions& options) {
   try {
-    if (bytes.empty()) fail(ErrorCode::kInvalidModel, "expected a ModelProto, found no bytes");
+    if (bytes.empty()) throw MalformedModel("expected a ModelProto, found no bytes");
     GraphReader(root, source, options).read_model({"ModelProto", as_text(bytes)});
+  } catch (const MalformedModel& e) {
+    throw MalformedModel(fmt::format("{}: {}", subject, e.what()));
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kInvalidModel && e.code() != ErrorCode::kNotImplemented) throw;
     fail(e.code(), "{}: {}", subject, e.what());
@@ -274,12 +280,13 @@ void read(std::span<const std::byte> bytes, const std::string& subject, Graph& r
 }  // namespace onnx
 
 void read_model(const std::string& path, Graph& root, ModelSource& source, const LoadOptions& options) {
-  source = ModelSource(path, options.access, options.admit);
+  source.open_model(path, options.access, options.admit);
   onnx::read(source.model(), fmt::format("model '{}'", path), root, &source, options);
 }
 
-void read_model(std::span<const std::byte> bytes, Graph& root, const LoadOptions& options) {
-  onnx::read(bytes, "model", root, nullptr, options);
+void read_model(std::span<const std::byte> bytes, Graph& root, const LoadOptions& options,
+                ModelSource* source) {
+  onnx::read(bytes, "model", root, source, options);
 }
 
 }  // namespace plimsoll

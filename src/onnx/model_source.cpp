@@ -52,16 +52,19 @@ std::string resolve_inside(const std::string& directory, std::string_view locati
 
 }  // namespace
 
-ModelSource::ModelSource(const std::string& path, MappedFile::Access access, MappedFile::Admit admit)
-    : path_(path), access_(access), admit_(std::move(admit)) {
+void ModelSource::open_model(const std::string& path, MappedFile::Access access, MappedFile::Admit admit) {
+  access_ = access;
+  admit_ = std::move(admit);
   files_.emplace_back(path, access, admit_);
+  own_ = files_.back().bytes();
+  if (folder_.empty()) folder_ = directory_of(path);
 }
 
 std::span<const std::byte> ModelSource::external(std::string_view location) {
   for (const Location& known : locations_) {
     if (known.name == location) return files_[known.file].bytes();
   }
-  const std::string resolved = resolve_inside(directory_of(path_), location);
+  const std::string resolved = resolve_inside(folder_, location);
   size_t file = 0;
   while (file < files_.size() && files_[file].path() != resolved) ++file;
   if (file == files_.size()) files_.emplace_back(resolved, access_, admit_);

@@ -15,15 +15,16 @@ namespace plimsoll {
 class ModelSource {
  public:
   ModelSource() = default;
-  // Throws kIo if the model's file cannot be read.
-  explicit ModelSource(const std::string& path, MappedFile::Access access = MappedFile::Access::kMap,
-                       MappedFile::Admit admit = {});
+  explicit ModelSource(const std::string& path) { open_model(path, MappedFile::Access::kMap, {}); }
 
-  const std::string& path() const { return path_; }
+  // Throws kIo if the model's file cannot be read. External data is looked for beside it, unless a folder is
+  // set.
+  void open_model(const std::string& path, MappedFile::Access access, MappedFile::Admit admit);
+  // Where external data is.
+  void set_folder(const std::string& folder) { folder_ = folder; }
+
   // Bytes of the model's own file.
-  std::span<const std::byte> model() const {
-    return files_.empty() ? std::span<const std::byte>() : files_[0].bytes();
-  }
+  std::span<const std::byte> model() const { return own_; }
   // Bytes of an external data file, opened at its first use. `location` must be a relative path that
   // stays inside the model's directory, symbolic links included; throws kInvalidModel or kIo.
   std::span<const std::byte> external(std::string_view location);
@@ -40,10 +41,11 @@ class ModelSource {
     std::string name;
     size_t file;
   };
-  std::string path_;
+  std::string folder_;
+  std::span<const std::byte> own_;
   MappedFile::Access access_ = MappedFile::Access::kMap;
   MappedFile::Admit admit_;
-  std::vector<MappedFile> files_;  // the model's own is the first
+  std::vector<MappedFile> files_;
   std::vector<Location> locations_;
 };
 

@@ -1,6 +1,8 @@
 // ONNX bytes -> Graph.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 
@@ -16,6 +18,18 @@ struct LoadOptions {
   bool external_data = true;  // false: a tensor outside the model's own file is an Error
   // What all sparse tensors together may take as dense ones.
   int64_t max_dense_bytes = int64_t{64} << 20;
+
+  using Sizes = std::map<std::string, int64_t, std::less<>>;
+  using Tensors = std::map<std::string, TensorData, std::less<>>;
+  using Files = std::map<std::string, std::span<const std::byte>, std::less<>>;
+  // Sizes for dimensions that have none, by name and by denotation. Two that differ for one dimension are an
+  // Error (kInvalidArgument).
+  Sizes sizes_by_name, sizes_by_denotation;
+  // Instead of initializers of the model's graph, whose type and shape they must have (kInvalidArgument): of
+  // any, and of those whose data is in another file, which is not opened then. The bytes outlive the graph.
+  Tensors initializers, external_initializers;
+  Files external_files;                      // instead of files of these names
+  std::string* graph_description = nullptr;  // where to put the graph's own doc_string
 };
 
 // Fills `root`, which must be new, from the file at `path`. Names are copied into the graph's arena;
@@ -31,7 +45,9 @@ struct LoadOptions {
 // kOutOfMemory; `root` is then of no use.
 void read_model(const std::string& path, Graph& root, ModelSource& source, const LoadOptions& options = {});
 
-// The same from bytes in memory, which must outlive `root`. External data is an Error.
-void read_model(std::span<const std::byte> bytes, Graph& root, const LoadOptions& options = {});
+// The same from bytes in memory, which must outlive `root`. External data comes from `source`, which is that
+// of a folder, or is an Error.
+void read_model(std::span<const std::byte> bytes, Graph& root, const LoadOptions& options = {},
+                ModelSource* source = nullptr);
 
 }  // namespace plimsoll

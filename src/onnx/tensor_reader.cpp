@@ -190,29 +190,35 @@ TensorReader::Parts TensorReader::scan(Message m) {
   return parts;
 }
 
-TensorReader::Named TensorReader::read(Message m) {
+TensorReader::Named TensorReader::read(Message m, bool initializer) {
   const Parts parts = scan(m);
   const std::string subject = subject_of(parts.name);
   TensorData data;
   data.type = checked_element_type(subject, parts.type_code);
   const int64_t elements = count_elements(subject, data.type, parts.dims);
+  if (const TensorData* instead = initializer ? given(parts, data.type) : nullptr) {
+    data.bytes = instead->bytes;
+    data.dims = arena_.copy(parts.dims);
+    return {parts.name, data};
+  }
   const int64_t needed = element_bytes(data.type, elements);
   const bool mapped = source_ != nullptr && source_->is_mapped();
+  const bool in_model = mapped && !source_->model().empty();  // otherwise the model is in the caller's memory
   if (parts.raw && !parts.raw->empty() && parts.values > 0)
     fail(ErrorCode::kInvalidModel, "{}: expected one kind of data, found raw_data and {}", subject,
          typed_field_name(parts.typed_field));
   if (parts.external) {
     data.bytes = external_bytes(parts, needed);
-    data.in_file = mapped;
+    data.in_file = mapped && options_.external_files.count(parts.location) == 0;
   } else if (parts.raw && parts.values == 0 && data.type != ElementType::kString) {
     if (static_cast<int64_t>(parts.raw->size()) != needed)
       fail(ErrorCode::kInvalidModel, "{}: expected {} bytes for {}{}, found {} bytes of raw_data", subject,
            needed, element_type_name(data.type), to_string(parts.dims), parts.raw->size());
     data.bytes = as_bytes(*parts.raw);
-    data.in_file = mapped;
+    data.in_file = in_model;
   } else {
     data.bytes = decode(m, parts, elements);
-    data.in_file = mapped && m.contains(data.bytes);
+    data.in_file = in_model && m.contains(data.bytes);
   }
   if (data.type == ElementType::kBool) {
     const std::span<const std::byte> legal = legal_bools(data.bytes);
@@ -220,6 +226,23 @@ TensorReader::Named TensorReader::read(Message m) {
   }
   data.dims = arena_.copy(parts.dims);
   return {parts.name, data};
+}
+
+// What the caller has for an initializer: null if nothing.
+const TensorData* TensorReader::given(const Parts& parts, ElementType type) const {
+  const auto find = [&](const LoadOptions::Tensors& tensors) -> const TensorData* {
+    const auto found = tensors.find(parts.name);
+    return found == tensors.end() ? nullptr : &found->second;
+  };
+  const TensorData* instead = find(options_.initializers);
+  if (instead == nullptr && parts.external) instead = find(options_.external_initializers);
+  if (instead == nullptr) return nullptr;
+  if (instead->type != type ||
+      !std::equal(instead->dims.begin(), instead->dims.end(), parts.dims.begin(), parts.dims.end()))
+    fail(ErrorCode::kInvalidArgument, "initializer '{}': expected {}{} as the model has it, found {}{}",
+         parts.name, element_type_name(type), to_string(parts.dims), element_type_name(instead->type),
+         to_string(instead->dims));
+  return instead;
 }
 
 // Bytes above 1 are no bool in C++: such a tensor is copied.
@@ -232,6 +255,12 @@ std::span<const std::byte> TensorReader::legal_bools(std::span<const std::byte> 
 
 std::span<const std::byte> TensorReader::external_file(const std::string& subject,
                                                        std::string_view location) {
+  if (const auto in_memory = options_.external_files.find(location);
+      in_memory != options_.external_files.end())
+    return in_memory->second;
+  if (source_ == nullptr || !options_.external_data)
+    fail(ErrorCode::kInvalidModel, "{}: expected its data in the model itself, found external data in '{}'",
+         subject, location);
   try {
     return source_->external(location);
   } catch (const Error& error) {
@@ -242,9 +271,6 @@ std::span<const std::byte> TensorReader::external_file(const std::string& subjec
 
 std::span<const std::byte> TensorReader::external_bytes(const Parts& parts, int64_t needed) {
   const std::string subject = subject_of(parts.name);
-  if (source_ == nullptr || !options_.external_data)
-    fail(ErrorCode::kInvalidModel, "{}: expected its data in the model itself, found external data in '{}'",
-         subject, parts.location);
   if (parts.type_code == static_cast<int>(ElementType::kString))
     fail(ErrorCode::kInvalidModel, "{}: expected strings in string_data, found external data", subject);
   if ((parts.raw && !parts.raw->empty()) || parts.values > 0)

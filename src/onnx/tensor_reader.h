@@ -17,8 +17,9 @@ class TensorReader {
     std::string_view name;
     TensorData data;
   };
-  // The number of elements is proven to agree with the bytes present before anything is allocated.
-  Named read(Message tensor);
+  // The number of elements is proven to agree with the bytes present before anything is allocated. The caller
+  // of the reader may have another one for an `initializer`.
+  Named read(Message tensor, bool initializer = false);
   struct NamedSparse {
     std::string_view name;
     SparseData data;
@@ -31,6 +32,7 @@ class TensorReader {
  private:
   struct Parts;
   static Parts scan(Message tensor);
+  const TensorData* given(const Parts& parts, ElementType type) const;
   std::span<const std::byte> external_bytes(const Parts& parts, int64_t needed);
   std::span<const std::byte> external_file(const std::string& subject, std::string_view location);
   std::span<const std::byte> decode(Message tensor, const Parts& parts, int64_t needed);

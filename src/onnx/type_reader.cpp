@@ -1,5 +1,6 @@
 #include "onnx/type_reader.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "onnx/fields.h"
@@ -113,7 +114,7 @@ void TypeReader::read_shape(Message m, std::string_view owner, TypeInfo& out) {
 }
 
 Dim TypeReader::read_dim(Message m, std::string_view owner, size_t index) {
-  std::string_view name;
+  std::string_view name, denotation;
   int64_t size = -1;
   while (m.next()) {
     switch (m.field()) {
@@ -123,13 +124,34 @@ Dim TypeReader::read_dim(Message m, std::string_view owner, size_t index) {
       case dim_field::kParam:
         name = m.bytes("dim_param");
         break;
+      case dim_field::kDenotation:
+        denotation = m.bytes("denotation");
+        break;
       default:
         m.skip();
     }
   }
-  if (!says_nothing(name)) return named(name);
-  if (size >= 0) return size;
+  const bool is_named = !says_nothing(name);
+  if (!is_named && size >= 0) return size;
+  if (const int64_t given = given_size(owner, is_named ? name : "", denotation); given >= 0) return given;
+  if (is_named) return named(name);
   return dims_.symbol(unused(fmt::format("{}.d{}", owner, index)));
+}
+
+// What the caller says of a dimension without a size; -1 if nothing.
+int64_t TypeReader::given_size(std::string_view owner, std::string_view name,
+                               std::string_view denotation) const {
+  const auto find = [](const LoadOptions::Sizes& sizes, std::string_view key) -> int64_t {
+    const auto found = key.empty() ? sizes.end() : sizes.find(key);
+    return found == sizes.end() ? -1 : found->second;
+  };
+  const int64_t by_name = find(options_.sizes_by_name, name);
+  const int64_t by_denotation = find(options_.sizes_by_denotation, denotation);
+  if (by_name >= 0 && by_denotation >= 0 && by_name != by_denotation)
+    fail(ErrorCode::kInvalidArgument,
+         "type of '{}': dimension '{}' is given as {} by its name and as {} by its denotation '{}'", owner,
+         name, by_name, by_denotation, denotation);
+  return std::max(by_name, by_denotation);
 }
 
 Dim TypeReader::named(std::string_view name) {

@@ -38,6 +38,11 @@ void CustomOps::add_library(const std::string& path) {
   }
   using Entry = const PlimsollOps* (*)();
   const auto entry = reinterpret_cast<Entry>(::dlsym(library.handle.get(), PLIMSOLL_CUSTOM_OPS_FUNCTION));
+  if (entry == nullptr && ::dlsym(library.handle.get(), "RegisterCustomOps") != nullptr)
+    fail(ErrorCode::kInvalidArgument,
+         "{}: a library of operators for ONNX Runtime (RegisterCustomOps), whose binaries cannot be used here; build it "
+         "with plimsoll/custom_op.h",
+         subject);
   if (entry == nullptr)
     fail(ErrorCode::kInvalidArgument, "{}: expected the function {}, found none", subject,
          PLIMSOLL_CUSTOM_OPS_FUNCTION);

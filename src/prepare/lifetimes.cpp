@@ -8,10 +8,10 @@
 
 namespace plimsoll {
 
-Lifetimes::Lifetimes(const Graph& of, Schedule turns, TransientMemory& memory)
+Lifetimes::Lifetimes(const Graph& of, Schedule turns, TransientMemory& memory, WantedOutputs wanted)
     : graph(&of),
       schedule(std::move(turns)),
-      values(of, schedule, memory),
+      values(of, schedule, memory, wanted),
       steps(memory.resource()),
       buffers(memory.resource()),
       locations(memory.resource()),
@@ -63,7 +63,7 @@ class Analysis {
         options_(options),
         memory_(memory),
         is_root_(is_root),
-        result_(graph, std::move(schedule), memory),
+        result_(graph, std::move(schedule), memory, is_root ? options.wanted : WantedOutputs()),
         values_(result_.values),
         aliases_(aliases),
         pieces_(memory),

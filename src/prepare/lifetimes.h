@@ -74,7 +74,7 @@ struct NestedMemory {
 };
 
 struct Lifetimes {
-  Lifetimes(const Graph& graph, Schedule turns, TransientMemory& memory);
+  Lifetimes(const Graph& graph, Schedule turns, TransientMemory& memory, WantedOutputs wanted = {});
 
   const Graph* graph;
   Schedule schedule;
@@ -99,6 +99,7 @@ struct LifetimeOptions {
   bool reuse = true;                  // outputs may overwrite inputs that nobody needs any more
   bool pieces = true;                 // the inputs of a Concat may be written straight into its output
   const PackPolicy* packs = nullptr;  // null: no weight is packed
+  WantedOutputs wanted;               // of the root
 };
 
 // Of the root of a model, whose outputs are memory of the caller.

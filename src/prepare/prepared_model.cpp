@@ -109,22 +109,52 @@ PreparedModel::PreparedModel(const std::string& path, const PrepareOptions& opti
       arena_(budget_),
       dims_(arena_),
       graph_(arena_, dims_) {
-  if (options.custom_ops != nullptr) graph_.custom_ops = options.custom_ops->ops();
-  LoadOptions load;
-  load.access = options.read_into_memory ? MappedFile::Access::kRead : MappedFile::Access::kMap;
-  load.max_dense_bytes = kMaxDenseBytes;
-  load.admit = [this](int64_t bytes) { source_charge_.grow(bytes); };
-  load.strict = options.strict;
-  read_model(path, graph_, source_, load);
+  read(&path, {});
 }
 
 PreparedModel::PreparedModel(std::span<const std::byte> bytes, const PrepareOptions& options, Budget& budget)
-    : options_(options), budget_("model", 0, &budget), arena_(budget_), dims_(arena_), graph_(arena_, dims_) {
-  if (options.custom_ops != nullptr) graph_.custom_ops = options.custom_ops->ops();
-  LoadOptions load;
-  load.strict = options.strict;
+    : options_(options),
+      budget_("model", 0, &budget),
+      source_charge_(budget_, Account::kWeights, 0),
+      arena_(budget_),
+      dims_(arena_),
+      graph_(arena_, dims_) {
+  read(nullptr, bytes);
+}
+
+namespace {
+
+// An initializer that was given for data in another file must be one.
+void check_external(const Graph& graph, const LoadOptions::Tensors& given) {
+  for (const auto& [name, tensor] : given) {
+    const auto is_it = [&, &wanted = name, &data = tensor](const Edge* edge) {
+      return edge->name == wanted && edge->data->bytes.data() == data.bytes.data();
+    };
+    if (std::none_of(graph.initializers.begin(), graph.initializers.end(), is_it))
+      fail(ErrorCode::kInvalidArgument,
+           "external initializer '{}': expected an initializer of that name with data in another file, found "
+           "none",
+           name);
+  }
+}
+
+}  // namespace
+
+void PreparedModel::read(const std::string* path, std::span<const std::byte> bytes) {
+  if (options_.custom_ops != nullptr) graph_.custom_ops = options_.custom_ops->ops();
+  LoadOptions load = options_.load;
+  load.access = options_.read_into_memory ? MappedFile::Access::kRead : MappedFile::Access::kMap;
   load.max_dense_bytes = kMaxDenseBytes;
-  read_model(bytes, graph_, load);
+  load.admit = [this](int64_t size) { source_charge_.grow(size); };
+  load.strict = options_.strict;
+  load.graph_description = &graph_description_;
+  if (!options_.external_folder.empty()) source_.set_folder(options_.external_folder);
+  if (path != nullptr) {
+    read_model(*path, graph_, source_, load);
+  } else {
+    read_model(bytes, graph_, load, options_.external_folder.empty() ? nullptr : &source_);
+  }
+  check_external(graph_, load.external_initializers);
 }
 
 void PreparedModel::prepare() {
@@ -147,7 +177,7 @@ void PreparedModel::prepare() {
   optimization.check_passes = options_.check_passes;
   optimize(graph_, optimization);
   infer_graph(graph_);
-  weights_ = std::make_unique<Weights>(graph_, options_.threads);
+  weights_ = std::make_unique<Weights>(graph_, options_.threads, options_.pack);
   prepare_peak_ = budget_.report()[Account::kSession].peak_bytes;
 }
 

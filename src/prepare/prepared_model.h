@@ -23,7 +23,12 @@ struct PrepareOptions {
   bool check_passes = false;  // see OptimizeOptions
   bool check_plans = false;   // run the independent checker on every plan
   bool read_into_memory = false;
-  bool strict = false;  // see LoadOptions
+  bool strict = false;    // see LoadOptions
+  bool pack = true;       // weights in the format that kernels want
+  bool thorough = false;  // look for the smallest plan even where the quick one fits
+  // What stands for parts of the file; the rest of it is set from what is above.
+  LoadOptions load;
+  std::string external_folder;  // of external data; empty: beside the model
   // Inputs that are also initializers: these are inputs, with the initializer for runs that do not give them;
   // the others are constants.
   std::vector<std::string> overridden;
@@ -49,6 +54,7 @@ class PreparedModel {
   const Graph& graph() const { return graph_; }
   const Weights& weights() const { return *weights_; }
   const PrepareOptions& options() const { return options_; }
+  const std::string& graph_description() const { return graph_description_; }  // its doc_string
   // The graph, and the tables of its weights.
   int64_t memory_bytes() const { return arena_.mapped_bytes() + weights_->tables_bytes(); }
   // The graph and the tables that made it, at their most.
@@ -65,10 +71,12 @@ class PreparedModel {
     const TensorData* data;
     int64_t offset;
   };
+  void read(const std::string* path, std::span<const std::byte> bytes);
   void settle_inputs();
   void load_defaults();
 
   PrepareOptions options_;
+  std::string graph_description_;
   Budget budget_;
   Charge source_charge_;
   int64_t prepare_peak_ = 0;

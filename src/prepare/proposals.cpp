@@ -87,9 +87,10 @@ class Proposals {
 Proposal best_proposal(const Graph& root, FactsTable& facts, const LifetimeOptions& options, Effort effort,
                        bool check, TransientMemory& memory) {
   Proposals proposals(root, facts, options, check, memory);
-  proposals.try_order(file_order(root, memory));
-  if (effort == Effort::kThorough && options.reuse && root.nodes.size() <= kMostNodesToOrder)
-    proposals.try_order(frugal_order(root, facts, memory));
+  const Schedule order = file_order(root, memory, options.wanted);
+  proposals.try_order(order);
+  if (effort == Effort::kThorough && options.reuse && order.size() <= kMostNodesToOrder)
+    proposals.try_order(frugal_order(root, facts, order, memory, options.wanted));
   return proposals.take_best();
 }
 

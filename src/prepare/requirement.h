@@ -27,10 +27,11 @@ int64_t lower_bound_bytes(const PreparedModel& model, const ShapePlan& shape);
 template <typename PlanType>
 std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
                                       const std::vector<std::vector<int64_t>>& shapes, Budget& budget,
-                                      int64_t limit_bytes, bool after_load) {
+                                      int64_t limit_bytes, bool after_load,
+                                      const ShapePlan::Wanted& wanted = {}) {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (const Effort effort : {Effort::kQuick, Effort::kThorough}) {
-    auto plan = std::make_shared<PlanType>(model, shapes, budget, effort);
+    auto plan = std::make_shared<PlanType>(model, shapes, budget, effort, wanted);
     plan->assume_planned_after_load(after_load);
     const int64_t needed = requirement(model, *plan).peak_bytes;
     if (limit_bytes == 0 || needed <= limit_bytes) return plan;

@@ -7,10 +7,39 @@
 
 namespace plimsoll {
 
-Schedule file_order(const Graph& graph, TransientMemory& memory) {
+namespace {
+
+// By node id: whether one of the wanted edges needs it.
+std::pmr::vector<bool> needed_nodes(const Graph& graph, std::span<Edge* const> wanted,
+                                    TransientMemory& memory) {
+  std::pmr::vector<bool> nodes(graph.node_count(), false, memory.resource());
+  std::pmr::vector<bool> edges(graph.edge_count(), false, memory.resource());
+  for (const Edge* edge : wanted) edges[edge->id] = true;
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const Node& node = *graph.nodes[n];
+    const bool needed = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                    [&](const Edge* edge) { return edge != nullptr && edges[edge->id]; });
+    if (!needed) continue;
+    nodes[node.id] = true;
+    for (const Edge* edge : node.inputs) {
+      if (edge != nullptr) edges[edge->id] = true;
+    }
+    if (!node.op->control_flow) continue;
+    for (const Edge* edge : captured_edges(node)) edges[edge->id] = true;
+  }
+  return nodes;
+}
+
+}  // namespace
+
+Schedule file_order(const Graph& graph, TransientMemory& memory, WantedOutputs wanted) {
   Schedule schedule(memory.resource());
   schedule.reserve(graph.nodes.size());
-  for (const Node* node : graph.nodes) schedule.push_back({node, 0});
+  std::pmr::vector<bool> needed(memory.resource());
+  if (wanted) needed = needed_nodes(graph, *wanted, memory);
+  for (const Node* node : graph.nodes) {
+    if (!wanted || needed[node->id]) schedule.push_back({node, 0});
+  }
   return schedule;
 }
 
@@ -19,11 +48,12 @@ namespace {
 // Of the nodes that can run, the one after which the least is alive; of equals the file's first.
 class FrugalOrder {
  public:
-  FrugalOrder(const Graph& graph, const FactsTable& facts, TransientMemory& memory)
-      : graph_(graph),
+  FrugalOrder(const Graph& graph, const FactsTable& facts, const Schedule& order, TransientMemory& memory,
+              WantedOutputs wanted)
+      : order_(order),
         facts_(facts),
-        values_(graph, file_order(graph, memory), memory),
-        waiting_(graph.nodes.size(), 0, memory.resource()),
+        values_(graph, order, memory, wanted),
+        waiting_(order.size(), 0, memory.resource()),
         readers_(values_.size(), 0, memory.resource()),
         readers_begin_(memory.resource()),
         reader_list_(memory.resource()),
@@ -35,7 +65,7 @@ class FrugalOrder {
     for (size_t n = 0; n < waiting_.size(); ++n) {
       if (waiting_[n] == 0) ready_.push_back(static_cast<uint32_t>(n));
     }
-    result_.reserve(graph_.nodes.size());
+    result_.reserve(order_.size());
     while (!ready_.empty()) take(best_ready());
     return std::move(result_);
   }
@@ -47,7 +77,7 @@ class FrugalOrder {
     for (uint32_t v : values_.captures(turn)) f(v);
   }
   void collect() {
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    for (size_t n = 0; n < order_.size(); ++n) {
       for_each_read(n, [&](uint32_t v) {
         if (v == kNoValue) return;
         ++readers_[v];
@@ -58,7 +88,7 @@ class FrugalOrder {
     for (size_t v = 0; v < values_.size(); ++v) readers_begin_[v + 1] = readers_begin_[v] + readers_[v];
     reader_list_.resize(readers_begin_.back());
     std::pmr::vector<uint32_t> next(readers_begin_.begin(), readers_begin_.end(), readers_.get_allocator());
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    for (size_t n = 0; n < order_.size(); ++n) {
       for_each_read(n, [&](uint32_t v) {
         if (v != kNoValue) reader_list_[next[v]++] = static_cast<uint32_t>(n);
       });
@@ -95,7 +125,7 @@ class FrugalOrder {
     const uint32_t node = ready_[index];
     ready_[index] = ready_.back();
     ready_.pop_back();
-    result_.push_back({graph_.nodes[node], 0});
+    result_.push_back({order_[node].node, 0});
     for_each_read(node, [&](uint32_t v) {
       if (v != kNoValue) --readers_[v];
     });
@@ -107,7 +137,7 @@ class FrugalOrder {
     }
   }
 
-  const Graph& graph_;
+  const Schedule& order_;
   const FactsTable& facts_;
   ScheduledValues values_;
   std::pmr::vector<uint32_t> waiting_;  // by node: values it reads that are not made yet
@@ -119,8 +149,9 @@ class FrugalOrder {
 
 }  // namespace
 
-Schedule frugal_order(const Graph& graph, const FactsTable& facts, TransientMemory& memory) {
-  return FrugalOrder(graph, facts, memory).run();
+Schedule frugal_order(const Graph& graph, const FactsTable& facts, const Schedule& order,
+                      TransientMemory& memory, WantedOutputs wanted) {
+  return FrugalOrder(graph, facts, order, memory, wanted).run();
 }
 
 EdgeNumbers::EdgeNumbers(const Graph& graph, TransientMemory& memory) : map_(memory.resource()) {
@@ -143,7 +174,8 @@ void EdgeNumbers::set(const Edge* edge, uint32_t number) {
   }
 }
 
-ScheduledValues::ScheduledValues(const Graph& graph, const Schedule& schedule, TransientMemory& memory)
+ScheduledValues::ScheduledValues(const Graph& graph, const Schedule& schedule, TransientMemory& memory,
+                                 WantedOutputs wanted)
     : values_(memory.resource()),
       numbers_(memory.resource()),
       begins_(memory.resource()),
@@ -170,7 +202,7 @@ ScheduledValues::ScheduledValues(const Graph& graph, const Schedule& schedule, T
     for (const Edge* edge : node.outputs) numbers_.push_back(edge == nullptr ? kNoValue : add(edge, now));
     end_part();
   }
-  for (const Edge* edge : graph.outputs) {
+  for (const Edge* edge : wanted.value_or(graph.outputs.span())) {
     outputs_.push_back(newest(edge));
     use(outputs_.back(), ScheduledValue::kForever);
   }

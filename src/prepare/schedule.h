@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory_resource>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -19,9 +20,15 @@ struct Turn {
 };
 using Schedule = std::pmr::vector<Turn>;
 
-Schedule file_order(const Graph& graph, TransientMemory& memory);
-// Takes, of the nodes that can run, the one after which the least is alive. Sizes must be constants.
-Schedule frugal_order(const Graph& graph, const FactsTable& facts, TransientMemory& memory);
+// What a run is to make: all outputs of a graph, or some of the root's.
+using WantedOutputs = std::optional<std::span<Edge* const>>;
+
+// With `wanted`, only the nodes that these need.
+Schedule file_order(const Graph& graph, TransientMemory& memory, WantedOutputs wanted = {});
+// Takes, of the nodes of an order that can run, the one after which the least is alive. Sizes must be
+// constants.
+Schedule frugal_order(const Graph& graph, const FactsTable& facts, const Schedule& order,
+                      TransientMemory& memory, WantedOutputs wanted = {});
 
 inline constexpr uint32_t kNoValue = ~0u;
 
@@ -48,7 +55,8 @@ struct ScheduledValue {
 // Who reads and makes what. A turn reads the newest value of each edge. Everything lives in `memory`.
 class ScheduledValues {
  public:
-  ScheduledValues(const Graph& graph, const Schedule& schedule, TransientMemory& memory);
+  ScheduledValues(const Graph& graph, const Schedule& schedule, TransientMemory& memory,
+                  WantedOutputs wanted = {});
 
   std::span<ScheduledValue> all() { return values_; }
   ScheduledValue& operator[](uint32_t value) { return values_[value]; }

@@ -116,8 +116,8 @@ LifetimeOptions lifetime_options(const PreparedModel& model) {
 }  // namespace
 
 ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget,
-                     Effort effort)
-    : shapes_(std::move(shapes)), budget_("plan", 0, &budget), arena_(budget_) {
+                     Effort effort, Wanted wanted)
+    : shapes_(std::move(shapes)), wanted_(std::move(wanted)), budget_("plan", 0, &budget), arena_(budget_) {
   const auto start = std::chrono::steady_clock::now();
   planned_after_load_ = model.weights().is_loaded();
   // What only planning needs leaves with this function.
@@ -133,8 +133,14 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
     blame_shapes(graph, shapes_, error);
   }
 
+  std::vector<Edge*> outputs;
+  for (size_t i = 0; i < (wanted_ ? wanted_->size() : graph.outputs.size()); ++i)
+    outputs.push_back(graph.outputs[wanted_ ? (*wanted_)[i] : i]);
+  LifetimeOptions options = lifetime_options(model);
+  if (wanted_) options.wanted = outputs;
+  if (model.options().thorough) effort = Effort::kThorough;
   const Proposal proposal =
-      best_proposal(graph, facts, lifetime_options(model), effort, model.options().check_plans, transient);
+      best_proposal(graph, facts, options, effort, model.options().check_plans, transient);
   const BuiltProgram built =
       build_program(facts, proposal.lifetimes, proposal.placement, model, arena_, transient);
   program_ = built.program;
@@ -148,7 +154,7 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   for (const Edge* edge : graph.inputs) {
     if (edge->facts.type.kind == ValueKind::kTensor) add_bound(edge);
   }
-  for (const Edge* edge : graph.outputs) {
+  for (const Edge* edge : outputs) {
     if (facts[edge].is_concrete()) add_bound(edge);
   }
   describe(proposal);

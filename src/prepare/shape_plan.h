@@ -15,12 +15,16 @@ namespace plimsoll {
 // Built once, then read by many threads. Its memory is charged to `session` of the budget it is given.
 class ShapePlan {
  public:
+  // Which outputs a program makes, by number and in their order: nothing means all, and every node runs.
+  using Wanted = std::optional<std::vector<uint32_t>>;
+
   // `shapes`: one per input of the model. Throws kInvalidArgument if they do not fit the model.
   ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget,
-            Effort effort = Effort::kQuick);
+            Effort effort = Effort::kQuick, Wanted wanted = {});
   ShapePlan(const ShapePlan&) = delete;
 
   const std::vector<std::vector<int64_t>>& shapes() const { return shapes_; }
+  const Wanted& wanted() const { return wanted_; }
   const Program& program() const { return *program_; }
   Frame& frame(size_t run) const { return *frames_[run]; }  // one per concurrent run
   // Gives the frames the addresses of weights, which are loaded now. Once, before the first run.
@@ -50,6 +54,7 @@ class ShapePlan {
   void describe(const Proposal& proposal);
 
   std::vector<std::vector<int64_t>> shapes_;
+  Wanted wanted_;
   Budget budget_;
   BumpArena arena_;
   Program* program_ = nullptr;

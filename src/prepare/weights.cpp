@@ -49,8 +49,9 @@ class Weights::Collector : public PackPolicy {
   Weights& weights_;
 };
 
-Weights::Weights(Graph& root, int threads)
+Weights::Weights(Graph& root, int threads, bool pack)
     : threads_(threads),
+      may_pack_(pack),
       own_("weights", 0, &root.arena().budget()),
       mappings_(own_, Account::kSession),
       tables_(TransientMemory::kPools, &mappings_),
@@ -77,6 +78,7 @@ Weights::Weights(Graph& root, int threads)
 }
 
 bool Weights::request(const Node& node, size_t input, const PackFormat& format, int64_t bytes) {
+  if (!may_pack_) return false;
   const Edge& edge = *node.inputs[input];
   // A value that a node makes, be it known or not, is no weight to pack; one that runs change would not be
   // what was packed.

@@ -21,8 +21,9 @@ class Weights : public PackPolicy {
  public:
   using Drop = std::function<void(std::span<const std::byte>)>;
 
-  // Pure: decides and counts. The graph must be resolved, inferred, and final.
-  Weights(Graph& root, int threads);
+  // Pure: decides and counts. The graph must be resolved, inferred, and final. Without `pack`, every weight
+  // is used as it is.
+  Weights(Graph& root, int threads, bool pack = true);
 
   // Takes the memory and fills it. `drop` forgets pages of the mapped file.
   void load(Budget& budget, const Drop& drop);
@@ -61,6 +62,7 @@ class Weights : public PackPolicy {
   void collect_raw(Graph& root, TransientMemory& transient);
 
   int threads_;
+  bool may_pack_;
   Budget own_;
   ChargedResource mappings_;
   std::pmr::unsynchronized_pool_resource tables_;

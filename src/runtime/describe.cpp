@@ -9,6 +9,7 @@
 #include "ops/registry.h"
 #include "plimsoll/env.h"
 #include "prepare/lower.h"
+#include "runtime/value_impl.h"
 
 namespace plimsoll {
 namespace {
@@ -17,6 +18,30 @@ int usable_cpus() {
   cpu_set_t set;
   if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   return std::max(1, CPU_COUNT(&set));
+}
+
+// The Values must outlive what is read with them.
+LoadOptions::Tensors tensors_of(const std::map<std::string, Value>& values) {
+  LoadOptions::Tensors tensors;
+  for (const auto& [name, value] : values) {
+    const Value::Impl& impl = *value.impl();
+    TensorData& data = tensors[name];
+    data.type = impl.type;
+    data.dims = impl.shape;
+    data.bytes = {impl.data, static_cast<size_t>(impl.bytes)};
+  }
+  return tensors;
+}
+
+LoadOptions load_options(const SessionOptions& options) {
+  LoadOptions load;
+  load.sizes_by_name.insert(options.free_dimensions_by_name.begin(), options.free_dimensions_by_name.end());
+  load.sizes_by_denotation.insert(options.free_dimensions_by_denotation.begin(),
+                                  options.free_dimensions_by_denotation.end());
+  load.initializers = tensors_of(options.initializers);
+  load.external_initializers = tensors_of(options.external_initializers);
+  load.external_files.insert(options.external_files.begin(), options.external_files.end());
+  return load;
 }
 
 }  // namespace
@@ -35,12 +60,16 @@ PrepareOptions prepare_options(const SessionOptions& options) {
   result.concurrent_runs = options.max_concurrent_runs;
   result.level = static_cast<int>(options.optimization_level);
   result.stop_after_pass = options.stop_after_pass;
-  result.naive = options.placer == Placer::kNaive;
+  result.naive = options.placer == Placer::kNaive || !options.mem_reuse;
   result.check_passes = options.check_passes;
   result.check_plans = options.poison;
   result.read_into_memory = options.read_model_into_memory;
   result.strict = options.strict;
   result.overridden = options.overridden_initializers;
+  result.pack = options.prepack;
+  result.thorough = options.execution_order == ExecutionOrder::kMemoryEfficient;
+  result.external_folder = options.external_data_folder;
+  result.load = load_options(options);
   if (!options.custom_ops_libraries.empty() || !options.custom_ops.empty()) {
     auto custom = std::make_shared<CustomOps>();
     for (const std::string& path : options.custom_ops_libraries) custom->add_library(path);
@@ -124,6 +153,33 @@ ModelInfo describe_model(Graph& graph) {
   }
   info.not_implemented.assign(missing.begin(), missing.end());
   return info;
+}
+
+ModelMetadata describe_metadata(const PreparedModel& model) {
+  const Graph& graph = model.graph();
+  ModelMetadata data;
+  data.producer_name = graph.producer_name;
+  data.graph_name = graph.name;
+  data.domain = graph.domain;
+  data.description = graph.doc_string;
+  data.graph_description = model.graph_description();
+  data.version = graph.model_version;
+  for (const NameValue& entry : graph.metadata)
+    data.custom_metadata_map[std::string(entry.name)] = entry.value;
+  return data;
+}
+
+std::vector<AllocatedStringPtr> ModelMetadata::GetCustomMetadataMapKeysAllocated(const Allocator& a) const {
+  std::vector<AllocatedStringPtr> keys;
+  for (const auto& entry : custom_metadata_map) keys.push_back(allocate_text(entry.first, a));
+  return keys;
+}
+
+AllocatedStringPtr ModelMetadata::LookupCustomMetadataMapAllocated(const char* key,
+                                                                   const Allocator& a) const {
+  const auto found = custom_metadata_map.find(key);
+  if (found == custom_metadata_map.end()) return {nullptr, AllocatedFree{a}};
+  return allocate_text(found->second, a);
 }
 
 std::vector<std::string> describe_warnings(const Graph& graph) {

@@ -8,6 +8,7 @@ namespace plimsoll {
 
 PrepareOptions prepare_options(const SessionOptions& options);
 ModelInfo describe_model(Graph& graph);
+ModelMetadata describe_metadata(const PreparedModel& model);
 ValueInfo describe_edge(const Edge& edge);
 std::vector<ValueInfo> describe_inputs(const Graph& graph);
 std::vector<ValueInfo> describe_overridable(const Graph& graph);

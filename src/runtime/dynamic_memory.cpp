@@ -14,6 +14,20 @@ constexpr int64_t kBackPointer = sizeof(void*);  // just before the data: the bl
 
 }  // namespace
 
+void take_from_run(Budget& run, int64_t bytes) {
+  const int64_t limit = run.limit_bytes();
+  if (limit == 0) return;
+  const int64_t left = limit - run.report().now_bytes;
+  if (bytes >= left)
+    fail(ErrorCode::kBudgetExceeded,
+         "run: {} bytes of the arena would cross the run's limit, of which {} bytes are left", bytes, left);
+  run.set_limit_bytes(limit - bytes);
+}
+
+void give_to_run(Budget& run, int64_t bytes) noexcept {
+  if (run.limit_bytes() > 0) run.set_limit_bytes(run.limit_bytes() + bytes);
+}
+
 DynamicMemory::~DynamicMemory() {
   while (large_ != nullptr) {
     LargeBlock* block = large_;
@@ -24,15 +38,37 @@ DynamicMemory::~DynamicMemory() {
 
 // The arena leaves the memory that it is about to unmap.
 void DynamicMemory::release(LargeBlock* block) noexcept {
+  const int64_t pooled = block->pooled;
   const Arena arena = std::move(block->arena);
   block->~LargeBlock();
+  if (pooled == 0) return;
+  blocks_->free(block);
+  give_to_run(budget_, pooled);
+}
+
+DynamicMemory::LargeBlock* DynamicMemory::take_pooled(int64_t bytes) {
+  const int64_t pooled = BlockArena::block_bytes(bytes);
+  take_from_run(budget_, pooled);
+  try {
+    auto* block = new (blocks_->allocate(bytes)) LargeBlock;
+    block->pooled = pooled;
+    return block;
+  } catch (...) {
+    give_to_run(budget_, pooled);
+    throw;
+  }
 }
 
 DynamicMemory::LargeBlock* DynamicMemory::take_large(int64_t bytes) {
-  Arena arena(budget_, Account::kDynamic, bytes);
-  auto* block = new (arena.data()) LargeBlock;
+  LargeBlock* block = nullptr;
+  if (blocks_ != nullptr) {
+    block = take_pooled(bytes);
+  } else {
+    Arena arena(budget_, Account::kDynamic, bytes);
+    block = new (arena.data()) LargeBlock;
+    block->arena = std::move(arena);
+  }
   block->size_class = kLarge;
-  block->arena = std::move(arena);
   block->after = large_;
   if (large_ != nullptr) large_->before = block;
   return large_ = block;

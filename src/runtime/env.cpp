@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "plimsoll/session_options.h"
+#include "runtime/allocator_impl.h"
 #include "runtime/env_impl.h"
 
 namespace plimsoll {
@@ -69,6 +71,51 @@ Env::Env(const EnvOptions& options) : impl_(std::make_shared<Impl>(options.memor
     fail(ErrorCode::kInvalidArgument, "memory limit: expected 0 or more bytes, found {}",
          options.memory_limit_bytes);
   if (!options.instruction_set.empty()) set_instruction_set(options.instruction_set);
+  impl_->log_severity_level = options.log_severity_level;
+  impl_->log_id = options.log_id;
+}
+
+int Env::GetLogSeverityLevel() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->log_severity_level;
+}
+void Env::SetLogSeverityLevel(int level) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->log_severity_level = level;
+}
+const std::string& Env::GetLogId() const {
+  return impl_->log_id;
+}
+
+void Env::CreateAndRegisterAllocator(const MemoryInfo& info, const ArenaCfg& settings) {
+  check_cpu(info);
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->arena != nullptr)
+    fail(ErrorCode::kInvalidArgument, "an allocator for Cpu is registered already; unregister it first");
+  impl_->arena = make_arena(settings, impl_->shared_budget, impl_->budget);
+}
+
+void Env::CreateAndRegisterAllocatorV2(const std::string& provider, const MemoryInfo& info,
+                                       const std::map<std::string, std::string>& options,
+                                       const ArenaCfg& settings) {
+  SessionOptions().AppendExecutionProvider(provider, options);  // throws of what is not here
+  CreateAndRegisterAllocator(info, options.empty() ? settings : ArenaCfg(options));
+}
+
+void Env::UnregisterAllocator(const MemoryInfo& info) {
+  check_cpu(info);
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->arena == nullptr) fail(ErrorCode::kInvalidArgument, "no allocator for Cpu is registered");
+  impl_->arena.reset();
+}
+
+std::optional<Allocator> Env::GetSharedAllocator(const MemoryInfo& info) const {
+  check_cpu(info);
+  const std::lock_guard lock(impl_->mutex);
+  if (impl_->arena == nullptr) return std::nullopt;
+  auto shared = std::make_shared<Allocator::Impl>();
+  shared->arena = impl_->arena;
+  return Allocator(std::move(shared));
 }
 
 MemoryReport Env::GetMemoryReport() const {

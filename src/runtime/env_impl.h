@@ -5,6 +5,7 @@
 #include <list>
 #include <mutex>
 
+#include "memory/block_arena.h"
 #include "memory/budget.h"
 #include "plimsoll/env.h"
 #include "plimsoll/error.h"
@@ -73,8 +74,14 @@ class LiveSession {
 };
 
 struct Env::Impl {
-  explicit Impl(int64_t limit_bytes) : budget("process", limit_bytes) {}
-  Budget budget;
+  explicit Impl(int64_t limit_bytes)
+      : shared_budget(std::make_shared<Budget>("process", limit_bytes)), budget(*shared_budget) {}
+  const std::shared_ptr<Budget> shared_budget;  // arenas may outlive the Env
+  Budget& budget;
+  std::mutex mutex;                   // of what follows
+  std::shared_ptr<BlockArena> arena;  // registered for all sessions; null: none
+  int log_severity_level = 2;
+  std::string log_id;
   IdleMemory idle;
   std::atomic<bool> team_busy{false};  // one run at a time holds the OpenMP team
 };

@@ -47,7 +47,7 @@ void Executor::refresh_arguments(Frame& frame, const Step& step) {
 }
 
 void check_stop(const RunOptions& options) {
-  if (options.terminate()) fail(ErrorCode::kCancelled, "the run was cancelled");
+  if (options.terminate() || options.interrupted()) fail(ErrorCode::kCancelled, "the run was cancelled");
   const auto deadline = options.deadline();
   if (deadline && std::chrono::steady_clock::now() >= *deadline)
     fail(ErrorCode::kDeadlineExceeded, "the run did not finish by its deadline");
@@ -82,15 +82,31 @@ void Executor::run(Frame& frame, std::byte* arena, std::span<const TensorView> i
 }
 
 void Executor::run_step(Frame& frame, const Step& step, std::byte* arena) {
-  if (context_.profile == nullptr) return run_node(frame, step, arena);
+  if (context_.profile == nullptr && context_.trace == nullptr) return run_node(frame, step, arena);
   const auto start = std::chrono::steady_clock::now();
   run_node(frame, step, arena);
+  if (context_.trace != nullptr) add_to_trace(frame, step, start);
+  if (context_.profile == nullptr) return;
   Profile::Entry& entry = context_.profile->entries[step.node->id];
   entry.node = step.node;
   entry.count += 1;
   entry.operations += step.cost.operations;
   entry.bytes += step.cost.bytes;
   entry.nanoseconds += (std::chrono::steady_clock::now() - start).count();
+}
+
+void Executor::add_to_trace(const Frame& frame, const Step& step, Trace::Clock::time_point start) const {
+  const auto end = Trace::Clock::now();
+  const auto view = [&](uint32_t value) { return value == kNoValue ? TensorView{} : frame.values[value]; };
+  std::vector<TensorView> inputs, outputs;
+  const auto constant = std::make_unique<bool[]>(step.inputs.size());
+  for (uint32_t value : step.inputs) {
+    constant[inputs.size()] = value != kNoValue && is_constant(frame.program->values[value].address.space);
+    inputs.push_back(view(value));
+  }
+  for (uint32_t value : step.outputs) outputs.push_back(view(value));
+  context_.trace->add_node(step, inputs, outputs, {constant.get(), inputs.size()}, start, end,
+                           context_.threads);
 }
 
 void Executor::run_node(Frame& frame, const Step& step, std::byte* arena) {

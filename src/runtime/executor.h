@@ -8,6 +8,7 @@
 #include "plimsoll/run_options.h"
 #include "prepare/program.h"
 #include "runtime/dynamic_memory.h"
+#include "runtime/trace.h"
 
 namespace plimsoll {
 
@@ -35,6 +36,7 @@ class Executor {
     DynamicMemory* dynamic = nullptr;
     Budget* budget = nullptr;
     Profile* profile = nullptr;  // null: off
+    Trace* trace = nullptr;      // likewise
     bool poison = false;
     uint64_t random_seed = 0;
     uint64_t run_number = 0;  // of the session, from 1
@@ -53,6 +55,7 @@ class Executor {
   void check_stop() const { plimsoll::check_stop(*context_.options); }
   void run_step(Frame& frame, const Step& step, std::byte* arena);
   void run_node(Frame& frame, const Step& step, std::byte* arena);
+  void add_to_trace(const Frame& frame, const Step& step, Trace::Clock::time_point start) const;
   void run_dynamic(Frame& frame, const Step& step);
   void run_values(Frame& frame, const Step& step);
   void refresh_arguments(Frame& frame, const Step& step);

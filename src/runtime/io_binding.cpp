@@ -31,6 +31,18 @@ void IoBinding::BindOutput(const std::string& name) {
   BindOutput(name, Value());
 }
 
+void IoBinding::BindOutput(const std::string& name, const MemoryInfo& info) {
+  check_cpu(info);
+  BindOutput(name, Value());
+}
+
+Value IoBinding::GetBoundInput(const std::string& name) const {
+  return impl_->inputs[impl_->session->input_index(name)];
+}
+Value IoBinding::GetBoundOutput(const std::string& name) const {
+  return impl_->bound[impl_->session->output_index(name)];
+}
+
 void IoBinding::ClearBoundInputs() {
   std::fill(impl_->inputs.begin(), impl_->inputs.end(), Value());
 }

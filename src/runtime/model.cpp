@@ -1,35 +1,10 @@
 #include "plimsoll/model.h"
 
-#include "onnx/writer.h"
-#include "ops/registry.h"
 #include "runtime/describe.h"
 #include "runtime/env_impl.h"
+#include "runtime/save.h"
 
 namespace plimsoll {
-namespace {
-
-// A file has one version of each domain. A local function may import another, in which, says ONNX, its
-// operators mean the same: what cannot even be written that way is refused.
-void check_versions(Graph& root) {
-  root.for_each_graph([&](Graph& graph) {
-    for (const Node* node : graph.nodes) {
-      const int version = root.opset(node->domain);
-      if (node->opset == version || version == 0) continue;
-      Node as_written = *node;
-      as_written.opset = version;
-      try {
-        resolve(as_written, root.arena());
-      } catch (const Error& error) {
-        fail(ErrorCode::kNotImplemented,
-             "a function of opset {} in a model of opset {} cannot be written: {}", node->opset, version,
-             error.what());
-      }
-    }
-  });
-}
-
-}  // namespace
-
 struct Model::Impl {
   Impl(const Env& environment, const std::string& model_path, const SessionOptions& session_options)
       : env(environment.impl()),
@@ -38,6 +13,7 @@ struct Model::Impl {
         budget("model", 0, &env->budget) {
     model = std::make_unique<PreparedModel>(path, prepare_options(options), budget);
     info = describe_model(model->graph());  // as it is in the file, before anything is rewritten
+    metadata = describe_metadata(*model);
   }
   PreparedModel& prepared() {
     if (!model->is_prepared()) model->prepare();
@@ -49,6 +25,7 @@ struct Model::Impl {
   Budget budget;
   std::unique_ptr<PreparedModel> model;
   ModelInfo info;
+  ModelMetadata metadata;
 };
 
 Model::Model(const Env& env, const std::string& path, const SessionOptions& options)
@@ -59,6 +36,10 @@ Model::~Model() = default;
 
 const ModelInfo& Model::GetInfo() const {
   return impl_->info;
+}
+
+const ModelMetadata& Model::GetMetadata() const {
+  return impl_->metadata;
 }
 
 std::vector<std::string> Model::GetWarnings() const {
@@ -91,24 +72,9 @@ Plan Model::MakePlan(const Shapes& shapes, bool told_at_opening) const {
 }
 
 void Model::Save(const std::string& path, const SaveOptions& save) const {
-  PrepareOptions options = prepare_options(impl_->options);
-  options.keep_opset = true;
-  options.only_onnx = !save.fused;
-  options.overridden.clear();  // the file keeps what it has
   Budget saving("saving", 0, &impl_->env->budget);
-  PreparedModel model(impl_->path, options, saving);
-  std::vector<TypeInfo> declared;
-  for (const Edge* edge : model.graph().outputs) declared.push_back(edge->facts.type);
-  model.prepare();
-  // ONNX wants a shape of every output: where inference does not know even the rank, the one that the file
-  // had.
-  for (size_t i = 0; i < declared.size(); ++i) {
-    TypeInfo& type = model.graph().outputs[i]->facts.type;
-    if (declared[i].ranked && !type.ranked && declared[i].type == type.type) type = declared[i];
-  }
-  check_versions(model.graph());
-  for (std::string_view warning : model.graph().warnings) impl_->model->graph().warn(warning);
-  write_model(model.graph(), path);
+  save_optimized({impl_->path, {}}, prepare_options(impl_->options), save.fused, saving, path,
+                 &impl_->model->graph());
 }
 
 }  // namespace plimsoll

@@ -16,9 +16,9 @@ Session::Impl::Impl(Impl& base, const SessionOptions& session_options)
     : env(base.env),
       options(session_options),
       budget("overriding", session_options.memory_limit_bytes, &base.budget),
-      model(base.path_.empty()
-                ? std::make_unique<PreparedModel>(base.bytes_, prepare_options(session_options), budget)
-                : std::make_unique<PreparedModel>(base.path_, prepare_options(session_options), budget)) {
+      model(base.location_.read(prepare_options(session_options), budget)),
+      arena(base.arena),
+      trace(base.trace) {
   initialize({});
 }
 

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "kernels/random.h"
+#include "runtime/config_keys.h"
+#include "runtime/flush_denormals.h"
 
 namespace plimsoll {
 namespace {
@@ -17,28 +19,54 @@ uint64_t fresh_seed() {
 
 }  // namespace
 
-Session::Impl::Impl(const Env& environment, const std::string& path, const SessionOptions& session_options,
-                    const ShapesForInputs& shapes)
-    : env(environment.impl()),
-      options(session_options),
-      budget("session", session_options.memory_limit_bytes, &env->budget),
-      model(std::make_unique<PreparedModel>(path, prepare_options(session_options), budget)),
-      path_(path) {
-  initialize(shapes);
-}
-
-Session::Impl::Impl(const Env& environment, std::span<const std::byte> bytes,
+Session::Impl::Impl(const Env& environment, const ModelLocation& location,
                     const SessionOptions& session_options, const ShapesForInputs& shapes)
     : env(environment.impl()),
       options(session_options),
       budget("session", session_options.memory_limit_bytes, &env->budget),
-      model(std::make_unique<PreparedModel>(bytes, prepare_options(session_options), budget)),
-      bytes_(bytes) {
+      location_(location) {
+  if (options.enable_profiling) trace = std::make_shared<Trace>(options.profile_file_prefix, budget);
+  const auto start = Trace::Clock::now();
+  model = location.read(prepare_options(session_options), budget);
+  if (trace)
+    trace->add_session_event(location.path.empty() ? "model_loading_array" : "model_loading_uri", start);
+  const auto read = Trace::Clock::now();
   initialize(shapes);
+  if (trace) trace->add_session_event("session_initialization", read);
+}
+
+// Values that a run made may live on, and with them the arena.
+Session::Impl::~Impl() {
+  if (has_idle_entry_) env->idle.remove(idle_entry_);
+  if (arena == nullptr || owns_arena_ == false) return;
+  arena->shrink(true);
+  arena->outlive(env->budget);
+}
+
+void Session::Impl::choose_arena() {
+  if (arena != nullptr) return;
+  if (options.use_env_allocators) {
+    const std::lock_guard lock(env->mutex);
+    arena = env->arena;
+  }
+  if (arena != nullptr || !options.arena || !options.keep_arena) return;
+  arena = make_arena(*options.arena, env->shared_budget, budget);
+  owns_arena_ = true;
+}
+
+std::vector<std::string> Session::Impl::warnings() const {
+  std::vector<std::string> all = describe_warnings(model->graph());
+  for (const auto& [key, value] : options.config_entries) {
+    if (find_config_key(key, false) == nullptr)
+      all.push_back(fmt::format("config entry '{}' = '{}': nobody knows this key", key, value));
+  }
+  return all;
 }
 
 void Session::Impl::initialize(const ShapesForInputs& shapes_for) {
   random_seed_ = options.random_seed != 0 ? kernels::mix_bits(options.random_seed) : fresh_seed();
+  metadata = describe_metadata(*model);
+  choose_arena();
   model->prepare();
   const Graph& graph = model->graph();
   inputs = describe_inputs(graph);
@@ -60,6 +88,7 @@ void Session::Impl::initialize(const ShapesForInputs& shapes_for) {
     idle_.back()->index = static_cast<size_t>(i);
   }
   idle_entry_ = env->idle.add([this] { release_memory(); });
+  has_idle_entry_ = true;
 }
 
 namespace {
@@ -82,21 +111,23 @@ size_t Session::Impl::output_index(std::string_view name) const {
   return find_name(outputs, name, "output");
 }
 
-std::shared_ptr<ShapePlan> Session::Impl::find_plan(const std::vector<std::vector<int64_t>>& shapes) const {
+std::shared_ptr<ShapePlan> Session::Impl::find_plan(const std::vector<std::vector<int64_t>>& shapes,
+                                                    const Wanted& wanted) const {
   const std::shared_ptr<const PlanTable> table = plans_.load();
   for (size_t i = table->size(); i-- > 0;) {
-    if ((*table)[i]->shapes() != shapes) continue;
+    if ((*table)[i]->shapes() != shapes || (*table)[i]->wanted() != wanted) continue;
     (*table)[i]->last_use = ++uses_;
     return (*table)[i];
   }
   return nullptr;
 }
 
-std::shared_ptr<ShapePlan> Session::Impl::prepare(const std::vector<std::vector<int64_t>>& shapes) {
-  if (auto known = find_plan(shapes)) return known;
+std::shared_ptr<ShapePlan> Session::Impl::prepare(const std::vector<std::vector<int64_t>>& shapes,
+                                                  const Wanted& wanted) {
+  if (auto known = find_plan(shapes, wanted)) return known;
   const std::lock_guard lock(prepare_mutex_);
-  if (auto known = find_plan(shapes)) return known;
-  const std::shared_ptr<CachedPlan> plan = make_plan(shapes);
+  if (auto known = find_plan(shapes, wanted)) return known;
+  const std::shared_ptr<CachedPlan> plan = make_plan(shapes, wanted);
   remember(plan);
   return plan;
 }
@@ -110,9 +141,12 @@ void Session::Impl::remember(const std::shared_ptr<CachedPlan>& plan) {
 }
 
 // What other shapes and other sessions left behind makes room if there is too little.
-std::shared_ptr<CachedPlan> Session::Impl::make_plan(const std::vector<std::vector<int64_t>>& shapes) {
+std::shared_ptr<CachedPlan> Session::Impl::make_plan(const std::vector<std::vector<int64_t>>& shapes,
+                                                     const Wanted& wanted) {
   return take_with_room(
-      [&] { return plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes, true); },
+      [&] {
+        return plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes, true, wanted);
+      },
       [&] {
         env->idle.release_all();
         forget_overriding();
@@ -150,7 +184,8 @@ void Session::Impl::evict(PlanTable& table, const CachedPlan& keep) const {
 // A slot that goes back when the run ends, however it ends.
 class Session::Impl::Slot {
  public:
-  Slot(Impl& session, const RunOptions& run) : session_(session) {
+  Slot(Impl& session, const RunOptions& run)
+      : session_(session), shrink_(run.shrink_arena() || !session.options.keep_arena) {
     std::unique_lock lock(session.slots_mutex_);
     if (session.idle_.empty() && session.options.when_busy == BusyPolicy::kError)
       fail(ErrorCode::kBusy, "{} runs are under way, as many as max_concurrent_runs allows",
@@ -163,7 +198,7 @@ class Session::Impl::Slot {
     session.idle_.pop_back();
   }
   ~Slot() {
-    if (!session_.options.keep_arena) slot_->release();
+    if (shrink_) slot_->release();
     {
       const std::lock_guard lock(session_.slots_mutex_);
       session_.idle_.push_back(std::move(slot_));  // never grows: capacity was there before
@@ -174,6 +209,7 @@ class Session::Impl::Slot {
 
  private:
   Impl& session_;
+  const bool shrink_;
   std::unique_ptr<RunSlot> slot_;
 };
 
@@ -188,11 +224,12 @@ void Session::Impl::map_arena(RunSlot& slot, const ShapePlan& plan) {
 
 // The arena and the charge for inputs and outputs. What other shapes and other sessions left behind makes
 // room if there is too little.
-Charge Session::Impl::take_memory(RunSlot& slot, const std::shared_ptr<ShapePlan>& plan, Budget& run_budget) {
+Charge Session::Impl::take_memory(RunSlot& slot, const std::shared_ptr<ShapePlan>& plan, Budget& run_budget,
+                                  int64_t bound_bytes) {
   return take_with_room(
       [&] {
         map_arena(slot, *plan);
-        return Charge(run_budget, Account::kBound, plan->bound_bytes());
+        return Charge(run_budget, Account::kBound, bound_bytes);
       },
       [&] {
         slot.release();
@@ -257,11 +294,11 @@ const std::vector<int64_t>& Session::Impl::planned_shape(size_t input, const Val
 }
 
 // Looks a prepared shape up without taking memory.
-std::shared_ptr<ShapePlan> Session::Impl::plan_for(std::span<const Value> values) {
+std::shared_ptr<ShapePlan> Session::Impl::plan_for(std::span<const Value> values, const Wanted& wanted) {
   const std::shared_ptr<const PlanTable> table = plans_.load();
   for (size_t i = table->size(); i-- > 0;) {
     const auto& known = (*table)[i]->shapes();
-    bool same = known.size() == values.size();
+    bool same = known.size() == values.size() && (*table)[i]->wanted() == wanted;
     for (size_t v = 0; same && v < values.size(); ++v) same = known[v] == planned_shape(v, values[v]);
     if (!same) continue;
     (*table)[i]->last_use = ++uses_;
@@ -269,7 +306,23 @@ std::shared_ptr<ShapePlan> Session::Impl::plan_for(std::span<const Value> values
   }
   std::vector<std::vector<int64_t>> shapes;
   for (size_t v = 0; v < values.size(); ++v) shapes.push_back(planned_shape(v, values[v]));
-  return prepare(shapes);
+  return prepare(shapes, wanted);
+}
+
+const std::string& Session::Impl::output_name(const ShapePlan& plan, size_t output) const {
+  return outputs[plan.wanted() ? (*plan.wanted())[output] : output].name;
+}
+
+int64_t Session::Impl::pooled_output_bytes(const ShapePlan& plan, std::span<const Value> values) const {
+  if (arena == nullptr) return 0;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const ProgramValue& value = plan.program().values[plan.program().outputs[i]];
+    if (!values[i] && value.is_static && value.view.kind == ValueKind::kTensor &&
+        value.view.type != ElementType::kString)
+      bytes += value.view.bytes();
+  }
+  return bytes;
 }
 
 void Session::Impl::make_outputs(const ShapePlan& plan, std::span<Value> values,
@@ -280,16 +333,18 @@ void Session::Impl::make_outputs(const ShapePlan& plan, std::span<Value> values,
     const std::span<const int64_t> dims = value.view.dims;
     if (values[i] && (value.view.kind != ValueKind::kTensor || !values[i].IsTensor()))
       fail(ErrorCode::kInvalidArgument,
-           "output '{}': expected {}, bound to {}: only tensors are written in place", outputs[i].name,
-           outputs[i].type_text, values[i].GetTypeInfo());
+           "output '{}': expected {}, bound to {}: only tensors are written in place", output_name(plan, i),
+           value_kind_name(value.view.kind), values[i].GetTypeInfo());
     if (!values[i] && value.is_static) {
       // Of strings these are the handles; their characters follow at the end.
-      values[i] = Value::CreateTensor(value.view.type, {dims.begin(), dims.end()});
+      const bool pooled = arena != nullptr && value.view.type != ElementType::kString;
+      values[i] = pooled ? make_tensor(arena, value.view.type, {dims.begin(), dims.end()})
+                         : Value::CreateTensor(value.view.type, {dims.begin(), dims.end()});
     } else if (value.is_static) {
       const Value& bound = values[i];
       if (bound.GetElementType() != value.view.type ||
           !std::equal(dims.begin(), dims.end(), bound.GetShape().begin(), bound.GetShape().end()))
-        fail(ErrorCode::kInvalidArgument, "output '{}': expected {}{}, found {}{}", outputs[i].name,
+        fail(ErrorCode::kInvalidArgument, "output '{}': expected {}{}, found {}{}", output_name(plan, i),
              element_type_name(value.view.type), to_string(dims), element_type_name(bound.GetElementType()),
              to_string(bound.GetShape()));
     }
@@ -298,7 +353,8 @@ void Session::Impl::make_outputs(const ShapePlan& plan, std::span<Value> values,
 }
 
 // Strings, whose characters come now, and outputs whose shape only the run could tell.
-void Session::Impl::finish_outputs(const Frame& frame, std::span<Value> results, Charge& bound_charge) {
+void Session::Impl::finish_outputs(const ShapePlan& plan, const Frame& frame, std::span<Value> results,
+                                   Charge& bound_charge) {
   const Program& program = *frame.program;
   auto copy = [&](const TensorView& value) {
     bound_charge.grow(value_copy_bytes(value));
@@ -313,15 +369,17 @@ void Session::Impl::finish_outputs(const Frame& frame, std::span<Value> results,
       Value made = copy(value);
       replaced.push_back(std::exchange(results[i], std::move(made)));
     } else if (!program.values[program.outputs[i]].is_static) {
-      if (!results[i]) {
+      if (!results[i] && arena != nullptr) {
+        results[i] = make_tensor(arena, value.type, {value.dims.begin(), value.dims.end()});
+      } else if (!results[i]) {
         results[i] = copy(value);
         continue;
       }
       const Value& bound = results[i];
       if (bound.GetElementType() != value.type ||
           !std::equal(value.dims.begin(), value.dims.end(), bound.GetShape().begin(), bound.GetShape().end()))
-        fail(ErrorCode::kInvalidArgument, "output '{}': bound to shape {}, the run made {}", outputs[i].name,
-             to_string(bound.GetShape()), to_string(value.dims));
+        fail(ErrorCode::kInvalidArgument, "output '{}': bound to shape {}, the run made {}",
+             output_name(plan, i), to_string(bound.GetShape()), to_string(value.dims));
       if (value.bytes() > 0) std::memcpy(bound.impl()->data, value.data, static_cast<size_t>(value.bytes()));
     }
   }
@@ -329,7 +387,9 @@ void Session::Impl::finish_outputs(const Frame& frame, std::span<Value> results,
 
 void Session::Impl::run(const RunOptions& run_options, const Io& io) {
   check_inputs(io.inputs);
-  const std::shared_ptr<ShapePlan> plan = plan_for(io.inputs);
+  static const Wanted all;
+  const auto start = Trace::Clock::now();
+  const std::shared_ptr<ShapePlan> plan = plan_for(io.inputs, io.wanted != nullptr ? *io.wanted : all);
   Slot slot(*this, run_options);
 
   Budget run_budget("run", 0, &budget);
@@ -341,12 +401,14 @@ void Session::Impl::run(const RunOptions& run_options, const Io& io) {
            run_limit, fixed);
     run_budget.set_limit_bytes(run_limit - plan->planned_bytes());
   }
-  Charge bound = take_memory(*slot, plan, run_budget);
+  const int64_t pooled = pooled_output_bytes(*plan, io.outputs);
+  Charge bound = take_memory(*slot, plan, run_budget, plan->bound_bytes() - pooled);
+  if (pooled > 0) take_from_run(run_budget, pooled);
   std::vector<TensorView>& input_views = (*slot).inputs;
   std::vector<TensorView>& output_views = (*slot).outputs;
   input_views.clear();
   output_views.clear();
-  DynamicMemory dynamic(run_budget);
+  DynamicMemory dynamic(run_budget, arena.get());
   for (size_t i = 0; i < io.inputs.size(); ++i) {
     if (inputs[i].kind != ValueKind::kTensor) bound.grow(value_bytes(io.inputs[i]));
     input_views.push_back(view_of(io.inputs[i], inputs[i].type, dynamic));
@@ -372,10 +434,17 @@ void Session::Impl::run(const RunOptions& run_options, const Io& io) {
   Profile own_profile;
   if (profiling_) own_profile.entries.resize(model->graph().node_count());
   context.profile = own_profile.entries.empty() ? nullptr : &own_profile;
+  context.trace = trace.get();
   Frame& frame = plan->frame((*slot).index);
-  Executor(context).run(frame, (*slot).planned.data(), input_views, output_views);
-  finish_outputs(frame, io.outputs, bound);
+  const auto execution = Trace::Clock::now();
+  {
+    const FlushDenormals flush(options.denormal_as_zero, context.threads);
+    Executor(context).run(frame, (*slot).planned.data(), input_views, output_views);
+  }
+  if (trace != nullptr) trace->add_session_event("SequentialExecutor::Execute", execution);
+  finish_outputs(*plan, frame, io.outputs, bound);
   if (context.profile != nullptr) add_to_profile(own_profile);
+  if (trace != nullptr) trace->add_session_event("model_run", start, run_options.GetRunTag());
 }
 
 void Session::Impl::enable_profiling(bool on) {
@@ -406,6 +475,37 @@ void Session::Impl::add_to_profile(const Profile& run) {
 void Session::Impl::release_memory() {
   const std::lock_guard lock(slots_mutex_);
   for (auto& slot : idle_) slot->release();
+  if (arena != nullptr && owns_arena_) arena->shrink(true);
+}
+
+void Session::Impl::release_idle_regions() {
+  if (arena != nullptr) arena->shrink();
+}
+
+void Session::Impl::run_some(const RunOptions& run_options, std::span<const Value> given,
+                             std::span<const size_t> numbers, std::span<Value> values) {
+  Wanted wanted;
+  if (run_options.only_execute_path_to_fetches()) {
+    wanted.emplace(numbers.begin(), numbers.end());
+    std::sort(wanted->begin(), wanted->end());
+    wanted->erase(std::unique(wanted->begin(), wanted->end()), wanted->end());
+    if (wanted->size() == outputs.size()) wanted.reset();
+  }
+  const auto place = [&](size_t number) {
+    if (!wanted) return number;
+    return static_cast<size_t>(std::find(wanted->begin(), wanted->end(), number) - wanted->begin());
+  };
+  std::vector<Value> made(wanted ? wanted->size() : outputs.size());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    Value& bound = made[place(numbers[i])];
+    if (!values[i]) continue;
+    if (bound && bound.impl() != values[i].impl())
+      fail(ErrorCode::kInvalidArgument, "output '{}': expected one place for it, found two",
+           outputs[numbers[i]].name);
+    bound = values[i];
+  }
+  run(run_options, {given, made, &wanted});
+  for (size_t i = 0; i < numbers.size(); ++i) values[i] = made[place(numbers[i])];
 }
 
 }  // namespace plimsoll

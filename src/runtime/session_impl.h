@@ -12,6 +12,8 @@
 #include "runtime/describe.h"
 #include "runtime/env_impl.h"
 #include "runtime/executor.h"
+#include "runtime/save.h"
+#include "runtime/trace.h"
 #include "runtime/value_impl.h"
 
 namespace plimsoll {
@@ -51,20 +53,25 @@ class SharedCell {
 };
 
 struct Session::Impl {
-  Impl(const Env& env, const std::string& path, const SessionOptions& options, const ShapesForInputs& shapes);
-  Impl(const Env& env, std::span<const std::byte> bytes, const SessionOptions& options,
+  using Wanted = ShapePlan::Wanted;
+
+  Impl(const Env& env, const ModelLocation& location, const SessionOptions& options,
        const ShapesForInputs& shapes);
-  ~Impl() { env->idle.remove(idle_entry_); }
+  ~Impl();
 
   // Values for the inputs and outputs of one run, in the graph's order. An output that is empty is
-  // made by the run and left there.
+  // made by the run and left there. With `wanted`, only these outputs are there.
   struct Io {
     std::span<const Value> inputs;
     std::span<Value> outputs;
+    const Wanted* wanted = nullptr;
   };
   void run(const RunOptions& options, const Io& io);
+  // A run that wants some outputs, by number: `values` has one for each, empty if it is to be made.
+  void run_some(const RunOptions& options, std::span<const Value> given, std::span<const size_t> numbers,
+                std::span<Value> values);
 
-  std::shared_ptr<ShapePlan> prepare(const std::vector<std::vector<int64_t>>& shapes);
+  std::shared_ptr<ShapePlan> prepare(const std::vector<std::vector<int64_t>>& shapes, const Wanted& wanted);
   // The preparation that a run with these inputs needs: this one, or, if they override initializers that are
   // constants here, another, made when first needed and kept.
   std::shared_ptr<Impl> overriding(std::span<const char* const> input_names);
@@ -73,12 +80,17 @@ struct Session::Impl {
   size_t input_index(std::string_view name) const;  // throws kInvalidArgument
   size_t output_index(std::string_view name) const;
   void release_memory();
+  void release_idle_regions();  // after a run, as ONNX Runtime's arenas shrink
 
   std::shared_ptr<Env::Impl> env;
   LiveSession live;  // before the weights are packed
   SessionOptions options;
   Budget budget;
   std::unique_ptr<PreparedModel> model;
+  ModelMetadata metadata;
+  std::shared_ptr<BlockArena> arena;  // for what is not planned; null: from the operating system
+  std::shared_ptr<Trace> trace;       // null: no profiling into a file
+  std::vector<std::string> warnings() const;
   std::vector<ValueInfo> inputs, outputs, overridable;
   void enable_profiling(bool on);
   Profile profile() const;  // a copy
@@ -88,27 +100,33 @@ struct Session::Impl {
   class Slot;
   Impl(Impl& base, const SessionOptions& options);
   void initialize(const ShapesForInputs& shapes);
+  void choose_arena();
   std::shared_ptr<Impl> open_overriding(std::span<const char* const> names);
   void make_defaults();
   void forget_overriding();
-  std::shared_ptr<ShapePlan> find_plan(const std::vector<std::vector<int64_t>>& shapes) const;
-  std::shared_ptr<ShapePlan> plan_for(std::span<const Value> values);
+  std::shared_ptr<ShapePlan> find_plan(const std::vector<std::vector<int64_t>>& shapes,
+                                       const Wanted& wanted) const;
+  std::shared_ptr<ShapePlan> plan_for(std::span<const Value> values, const Wanted& wanted);
   const std::vector<int64_t>& planned_shape(size_t input, const Value& value) const;
   void check_inputs(std::span<const Value> values) const;
-  std::shared_ptr<CachedPlan> make_plan(const std::vector<std::vector<int64_t>>& shapes);
+  std::shared_ptr<CachedPlan> make_plan(const std::vector<std::vector<int64_t>>& shapes,
+                                        const Wanted& wanted);
   void remember(const std::shared_ptr<CachedPlan>& plan);
   void forget_plans_but(const ShapePlan* plan);
   void evict(PlanTable& table, const CachedPlan& keep) const;
   void map_arena(RunSlot& slot, const ShapePlan& plan);
-  Charge take_memory(RunSlot& slot, const std::shared_ptr<ShapePlan>& plan, Budget& run_budget);
+  Charge take_memory(RunSlot& slot, const std::shared_ptr<ShapePlan>& plan, Budget& run_budget,
+                     int64_t bound_bytes);
+  // What outputs of known shape that nobody bound take of the arena.
+  int64_t pooled_output_bytes(const ShapePlan& plan, std::span<const Value> values) const;
+  const std::string& output_name(const ShapePlan& plan, size_t output) const;
   void add_to_profile(const Profile& run);
   void make_outputs(const ShapePlan& plan, std::span<Value> values, std::vector<TensorView>& views);
   // `bound` grows by what is made here.
-  void finish_outputs(const Frame& frame, std::span<Value> values, Charge& bound);
+  void finish_outputs(const ShapePlan& plan, const Frame& frame, std::span<Value> values, Charge& bound);
 
-  std::string path_;
-  std::span<const std::byte> bytes_;  // where there is no path
-  std::vector<Value> defaults_;       // by input; none if no input has one
+  ModelLocation location_;
+  std::vector<Value> defaults_;  // by input; none if no input has one
   std::mutex overriding_mutex_;
   std::shared_ptr<Impl> overriding_;
   std::mutex prepare_mutex_;
@@ -123,6 +141,8 @@ struct Session::Impl {
   std::condition_variable slot_free_;
   std::vector<std::unique_ptr<RunSlot>> idle_;
   IdleMemory::Entry idle_entry_;
+  bool has_idle_entry_ = false;
+  bool owns_arena_ = false;
 };
 
 struct IoBinding::Impl {

@@ -9,6 +9,21 @@
 
 namespace plimsoll {
 
+namespace {
+
+const Value::Impl& checked(const std::shared_ptr<Value::Impl>& impl) {
+  if (impl == nullptr) fail(ErrorCode::kInvalidArgument, "the value is empty");
+  return *impl;
+}
+
+const Value::Impl& tensor(const std::shared_ptr<Value::Impl>& impl) {
+  if (checked(impl).kind != ValueKind::kTensor)
+    fail(ErrorCode::kInvalidArgument, "expected a tensor, found {}", Value(impl).GetTypeInfo());
+  return *impl;
+}
+
+}  // namespace
+
 int64_t tensor_bytes(ElementType type, const std::vector<int64_t>& shape) {
   if (element_bits(type) == 0) fail(ErrorCode::kInvalidArgument, "a tensor needs an element type");
   int64_t count = 1;
@@ -46,6 +61,28 @@ Value Value::CreateTensor(ElementType type, std::vector<int64_t> shape, void* da
   impl->data = static_cast<std::byte*>(data);
   impl->bytes = needed;
   return Value(std::move(impl));
+}
+
+Value make_tensor(const std::shared_ptr<BlockArena>& arena, ElementType type, std::vector<int64_t> shape) {
+  auto impl = std::make_shared<Value::Impl>();
+  impl->bytes = tensor_bytes(type, shape);
+  impl->type = type;
+  impl->shape = std::move(shape);
+  impl->block = ArenaBlock(arena, impl->bytes);
+  impl->data = impl->block.data();
+  return Value(std::move(impl));
+}
+
+Value Value::CreateTensor(const Allocator& allocator, ElementType type, std::vector<int64_t> shape) {
+  if (type == ElementType::kString)
+    fail(ErrorCode::kInvalidArgument, "a tensor of strings: expected its strings, found an allocator");
+  if (allocator.impl()->arena == nullptr) return CreateTensor(type, std::move(shape));
+  return make_tensor(allocator.impl()->arena, type, std::move(shape));
+}
+
+MemoryInfo Value::GetTensorMemoryInfo() const {
+  tensor(impl_);
+  return {"Cpu", AllocatorType::kDevice};
 }
 
 Value Value::CreateStrings(const std::vector<std::string>& strings, std::vector<int64_t> shape) {
@@ -153,17 +190,6 @@ int64_t value_bytes(const Value& value) {
 }
 
 namespace {
-
-const Value::Impl& checked(const std::shared_ptr<Value::Impl>& impl) {
-  if (impl == nullptr) fail(ErrorCode::kInvalidArgument, "the value is empty");
-  return *impl;
-}
-
-const Value::Impl& tensor(const std::shared_ptr<Value::Impl>& impl) {
-  if (checked(impl).kind != ValueKind::kTensor)
-    fail(ErrorCode::kInvalidArgument, "expected a tensor, found {}", Value(impl).GetTypeInfo());
-  return *impl;
-}
 
 ElementType key_type(const Value& map) {
   return map.GetValue(0).GetElementType();

@@ -1,13 +1,12 @@
 """Runs somebody's script as `python script.py` would, watched."""
 import importlib.abc
 import importlib.util
-import io
 import os
 import sys
 import time
 import traceback
-import types
 
+from .. import _script
 from . import diagnose, process
 from .watching import Watch
 
@@ -50,8 +49,7 @@ class _AfterTorch(importlib.abc.MetaPathFinder):
 
 def run(path, arguments):
     """(Report, Outcome). Raises OSError or SyntaxError if the script cannot be read or compiled."""
-    with io.open_code(path) as file:
-        code = compile(file.read(), path, "exec", dont_inherit=True)
+    code = _script.compile_file(path)
     outcome, owner = Outcome(path, arguments), os.getpid()
     watching, before, started = Watch(), process.read(), time.perf_counter()
     finder = None
@@ -60,12 +58,9 @@ def run(path, arguments):
     else:
         finder = _AfterTorch(watching.start)
         sys.meta_path.insert(0, finder)
-    saved = sys.argv, sys.path[0], sys.modules["__main__"]
-    main = types.ModuleType("__main__")
-    main.__file__, main.__builtins__ = path, __builtins__
-    sys.argv, sys.path[0], sys.modules["__main__"] = [path, *arguments], os.path.dirname(os.path.abspath(path)), main
     try:
-        _execute(code, main, outcome, owner)
+        with _script.as_main(path, arguments) as main:
+            _execute(code, main, outcome, owner)
     finally:
         if finder in sys.meta_path:
             sys.meta_path.remove(finder)
@@ -74,7 +69,6 @@ def run(path, arguments):
             watching.stop()
         else:
             diagnose.without_torch(report, time.perf_counter() - started, before, process.read())
-        sys.argv, sys.path[0], sys.modules["__main__"] = saved
     report.script = outcome.to_dict()
     return report, outcome
 
@@ -92,7 +86,7 @@ def _execute(code, main, outcome, owner):
         if os.getpid() != owner:
             raise
         outcome.exit_code, outcome.exception = 1, "".join(traceback.format_exception_only(error)).strip()
-        _show(error)
+        _script.show(error, __file__)
 
 
 def _exit_code(code):
@@ -102,12 +96,3 @@ def _exit_code(code):
         return code & 0xFF
     print(code, file=sys.stderr)
     return 1
-
-
-def _show(error):
-    """The traceback as the script would have shown it: without our frames."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
-    sys.stdout.flush()
-    sys.excepthook(type(error), error.with_traceback(trace), trace)

@@ -1,0 +1,208 @@
+"""Scripts that say `import onnxruntime`, unchanged; and the first seed's snippets as printed."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import seed_snippets
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIGITS = ROOT / "examples" / "digits.onnx"
+
+
+def python(*arguments, cwd=None):
+    return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, timeout=300, cwd=cwd)
+
+
+def run(path, *arguments, cwd=None):
+    return python("-m", "plimsoll.run", path, *arguments, cwd=cwd)
+
+
+def script(folder, text):
+    path = folder / "script.py"
+    path.write_text(text)
+    return path
+
+
+CLASSIFY = """
+import sys
+import numpy as np
+import onnxruntime as ort
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
+import onnxruntime.capi._pybind_state as C
+
+session = ort.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+name = session.get_inputs()[0].name
+answer, = session.run(None, {name: np.zeros((2, 1, 8, 8), np.float32)})
+print(answer.shape, ort.__name__, C.get_device())
+try:
+    session.run(None, {"no such input": answer})
+except InvalidArgument as error:
+    print("refused")
+"""
+
+
+def test_a_script_of_onnxruntimes_runs_unchanged(tmp_path):
+    done = run(script(tmp_path, CLASSIFY), DIGITS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "(2, 10) plimsoll CPU\nrefused\n"
+
+
+def test_as_it_would_run_alone(tmp_path):
+    (tmp_path / "beside.py").write_text("import __main__; print(__main__.__file__.endswith('script.py'))")
+    path = script(tmp_path, "import sys, beside\nprint(sys.argv[1:], __name__)\nsys.exit(3)\n")
+    done = run(path, "--help", "-m", "a b")
+    assert (done.returncode, done.stdout) == (3, "True\n['--help', '-m', 'a b'] __main__\n")
+    path.write_text("def main():\n    raise LookupError('no such thing')\nmain()\n")
+    assert (run(path).returncode, run(path).stderr) == (1, python(path).stderr)
+
+
+def test_a_module(tmp_path):
+    (tmp_path / "service.py").write_text("import onnxruntime, sys; print(onnxruntime.get_device(), sys.argv[1:])")
+    assert run("-m", "service", "x", cwd=tmp_path).stdout == "CPU ['x']\n"
+
+
+@pytest.mark.parametrize("arguments, code", [(["--help"], 0), ([], 2), (["--nonsense", "x.py"], 2), (["-m"], 2), (["absent.py"], 2)])
+def test_usage(arguments, code, tmp_path):
+    done = python("-m", "plimsoll.run", *arguments, cwd=tmp_path)
+    assert done.returncode == code and "Traceback" not in done.stderr and done.stdout + done.stderr
+
+
+def test_the_same_modules_not_copies(tmp_path):
+    text = ("import plimsoll\nplimsoll.install_as_onnxruntime()\nplimsoll.install_as_onnxruntime()\n"
+            "import onnxruntime, onnxruntime.capi.onnxruntime_pybind11_state as state\n"
+            "import plimsoll.capi.onnxruntime_pybind11_state as ours\n"
+            "from onnxruntime import InferenceSession\n"
+            "print(onnxruntime is plimsoll, state is ours, InferenceSession is plimsoll.InferenceSession)\n"
+            "print(plimsoll.capi.__spec__.name)\n")
+    done = python(script(tmp_path, text))
+    assert done.stdout == "True True True\nplimsoll.capi\n", done.stderr
+
+
+@pytest.mark.parametrize("name", ["quantization", "training", "training.ortmodule", "transformers", "nonsense"])
+def test_what_is_not_here_is_refused_by_name(tmp_path, name):
+    done = run(script(tmp_path, f"try:\n    import onnxruntime.{name}\nexcept ImportError as error:\n    print(error)\n"))
+    assert re.match(rf"onnxruntime\.{name.partition('.')[0]} is not part of Plimsoll", done.stdout), done.stdout + done.stderr
+
+
+def test_another_onnxruntime_that_is_already_there(tmp_path):
+    (tmp_path / "onnxruntime.py").write_text("")
+    done = python(script(tmp_path, "import onnxruntime, plimsoll\nplimsoll.install_as_onnxruntime()\n"))
+    assert done.returncode == 1 and "already imported from" in done.stderr
+
+
+# --- the first seed's snippets ---------------------------------------------------------------------------------------
+
+TEXT = seed_snippets.document()
+SNIPPETS = seed_snippets.snippets(TEXT) if TEXT else []
+
+
+def model_bytes():
+    """What the snippets open: 'input' [batch, 3, 224, 224] to 'output' [batch, 4]."""
+    pytest.importorskip("onnx", reason="no python3-onnx")
+    from onnx import TensorProto, helper, numpy_helper
+    weights = np.random.default_rng(0).standard_normal((4, 3, 8, 8)).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["input", "w"], ["features"], strides=[8, 8]), helper.make_node("GlobalAveragePool", ["features"], ["mean"]),
+         helper.make_node("Flatten", ["mean"], ["output"])], "seed",
+        [helper.make_tensor_value_info("input", TensorProto.FLOAT, ["batch", 3, 224, 224])],
+        [helper.make_tensor_value_info("output", TensorProto.FLOAT, ["batch", 4])],
+        [numpy_helper.from_array(weights, "w")])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]).SerializeToString()
+
+
+class QuantType:
+    QInt8 = 0
+
+
+@pytest.fixture(scope="module")
+def seed(tmp_path_factory):
+    """The namespace that the snippets share, as a reader would go through the document, in a folder with model.onnx."""
+    if not SNIPPETS:
+        pytest.skip("no ../shared/seeds")
+    import plimsoll
+    folder, before = tmp_path_factory.mktemp("seed"), os.getcwd()
+    (folder / "model.onnx").write_bytes(model_bytes())
+    plimsoll.install_as_onnxruntime()
+    os.chdir(folder)
+    image = np.random.default_rng(1).standard_normal((1, 3, 224, 224)).astype(np.float32)
+    names = {"QuantType": QuantType, "output_shape": (1, 4), "dataset": [image] * 3, "inputs": {"input": image}}
+
+    def build_model():
+        import torch
+        return torch.nn.Linear(2, 2)
+
+    def test_inference(batch_size):
+        session = plimsoll.InferenceSession("model.onnx", names["limited"])
+        session.run(None, {"input": np.zeros((batch_size, 3, 224, 224), np.float32)})
+
+    names.update(build_model=build_model, pt_model=None, test_inference=test_inference)
+    names["limited"] = plimsoll.SessionOptions()
+    names["limited"].max_concurrent_runs = 1
+    eight = plimsoll.InferenceSession("model.onnx", names["limited"]).plan({"input": [8, 3, 224, 224]})
+    names["limited"].memory_limit_bytes = eight.minimum_limit_bytes
+    yield names
+    os.chdir(before)
+    for finder in [finder for finder in sys.meta_path if type(finder).__module__ == "plimsoll._as_onnxruntime"]:
+        sys.meta_path.remove(finder)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "onnxruntime"]:
+        del sys.modules[name]
+
+
+def test_there_are_snippets():
+    if TEXT is None:
+        pytest.skip("no ../shared/seeds")
+    assert len(SNIPPETS) >= 20
+
+
+def expectation(source):
+    """What a snippet is to do here: (exceptions, pattern), or None if it is to run."""
+    if "onnxruntime.training" in source or "ORTModule" in source:
+        return (ImportError, NameError), r"onnxruntime.training is not part of Plimsoll|'ORTModule' is not defined"
+    if "quantize_dynamic" in source:
+        return (ImportError, NameError), r"onnxruntime.quantization is not part of Plimsoll|'quantize_dynamic' is not defined"
+    if "device='cuda" in source:
+        return (AssertionError, RuntimeError), r"CUDA|cuda"  # torch's own, before we are asked
+    if "append_execution_provider('CUDA" in source:
+        return (RuntimeError, ValueError), r"CUDAExecutionProvider"
+    return None
+
+
+@pytest.mark.parametrize("number", range(len(SNIPPETS)))
+def test_snippet(seed, number, capsys):
+    source = SNIPPETS[number]
+    if "torch" in source or "ORTModule(" in source:
+        pytest.importorskip("torch", reason="no python3-torch")
+    expected = expectation(source)
+    if expected is None:
+        exec(compile(source, f"snippet {number}", "exec"), seed)
+    else:
+        with pytest.raises(expected[0], match=expected[1]):
+            exec(compile(source, f"snippet {number}", "exec"), seed)
+        if "device='cuda" in source:
+            with pytest.raises(RuntimeError, match="cuda"):
+                seed["io_binding"].bind_output(name="output", device_type="cuda", device_id=0, element_type=np.float32, shape=(1, 4))
+    check(seed, source, capsys.readouterr().out)
+
+
+def check(seed, source, printed):
+    """What a reader would expect of the snippets that run."""
+    if "copy_outputs_to_cpu" in source:  # one of them binds no output, and is given none
+        assert [output.shape for output in seed["outputs"]] == ([(1, 4)] if "bind_output" in source else [])
+    if "test_inference" in source:
+        assert printed.splitlines() == [*(f"Batch size {size}: OK" for size in (1, 2, 4, 8)), "Batch size 16: OOM"]
+    if "def profile_memory" in source:
+        seed["profile_memory"](seed["session"], seed["inputs"]["input"], "input")
+    if "def profile_gpu_memory" in source:
+        with pytest.raises((AssertionError, AttributeError, RuntimeError), match="(?i)cuda|nvidia"):  # torch's
+            seed["profile_gpu_memory"](seed["session"], seed["inputs"]["input"], "input")
+    if "optimized_model_filepath" in source:
+        import plimsoll
+        plimsoll.InferenceSession("model.onnx", seed["session_options"])
+        assert pathlib.Path("optimized.onnx").exists()
+    if source.strip() == "del session":
+        assert "session" not in seed

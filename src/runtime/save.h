@@ -1,0 +1,20 @@
+#pragma once
+
+#include "prepare/prepared_model.h"
+
+namespace plimsoll {
+
+// Where a model is: a path, or bytes of the caller.
+struct ModelLocation {
+  std::string path;
+  std::span<const std::byte> bytes;  // where the path is empty
+
+  std::unique_ptr<PreparedModel> read(const PrepareOptions& options, Budget& budget) const;
+};
+
+// Writes the model after optimization to `path`; with `fused`, with our own operators too. What was odd about
+// it goes to `warnings`.
+void save_optimized(const ModelLocation& model, PrepareOptions options, bool fused, Budget& budget,
+                    const std::string& path, Graph* warnings);
+
+}  // namespace plimsoll
