@@ -4,7 +4,7 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests optimize_tests exec_tests exec_trouble lab_tests watch_tests watch_trouble verdicts python_tests backend_suite conformance references random_graphs sklearn golden_verify include_rule clang_format install wheel)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts python_tests backend_suite conformance references random_graphs sklearn golden_verify include_rule clang_format install wheel)
 FULL_STAGES=(references_full random_graphs_full asan mutations_full tsan verdicts_full chaos_full unexplained watch_page python_leaks_full packages version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
@@ -114,6 +114,11 @@ exec_tests() {
 exec_trouble() {
   need strace || echo "fault injection will skip"
   /usr/bin/python3 tests/cli/test_exec_trouble.py
+}
+
+# Every way out that a job may try, in every mechanism that this machine has: the table in docs/isolate.md.
+exec_escapes() {
+  /usr/bin/python3 tests/cli/test_exec_escapes.py
 }
 
 # plimsoll lab: the experiments run, and what they say of Plimsoll's own way holds.
@@ -322,13 +327,14 @@ version2() {
     files+=(--file "$PWD/build/tests/$file")
   done
   tools/run_in_guest.py --python --memory 4096 --timeout 1800 "${files[@]}" --file "$PWD/build/plimsoll" \
-    --file "$PWD/tests" --file "$(command -v flock)" -- "
+    --file "$PWD/tests" --file "$PWD/docs" --file "$(command -v flock)" -- "
     cd $PWD; export GTEST_COLOR=no
     build/tests/test_isolate --gtest_filter=-*Chaos*
     echo '[  SKIPPED ] 1 test, *Chaos*: it counts what a fast machine does in seconds'
     /usr/bin/python3 tests/cli/test_exec.py
     /usr/bin/python3 tests/cli/test_exec_trouble.py
     /usr/bin/python3 tests/cli/test_exec_v2.py
+    /usr/bin/python3 tests/cli/test_exec_escapes.py
     echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir /sys/fs/cgroup/observe
     echo \$\$ >/sys/fs/cgroup/observe/cgroup.procs
     build/tests/test_observe
@@ -336,12 +342,12 @@ version2() {
     >"$log" 2>&1 || status=$?
   ((status != 77)) || { cat "$log"; exit 77; }
   grep -E '^\[  (FAILED|SKIPPED)|^(FAIL|ERROR|failed|skipped):' "$log" || true
-  # Two summaries of GoogleTest's and four of ours.
+  # Two summaries of GoogleTest's and five of ours.
   local passed failed skipped
   passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests\?.*/\1/p; s/^\([0-9]*\) passed, .*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
   failed=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) tests\?,.*/\1/p; s/^[0-9]* passed, \([0-9]*\) failed.*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
   skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) tests\?,.*/\1/p; s/^[0-9]* passed, .*, \([0-9]*\) skipped/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
-  [[ $(grep -c 'PASSED  \]\|^[0-9]* passed, ' "$log") == 6 ]] || { tail -n 40 "$log"; wrong=1; }
+  [[ $(grep -c 'PASSED  \]\|^[0-9]* passed, ' "$log") == 7 ]] || { tail -n 40 "$log"; wrong=1; }
   echo "$passed passed, $failed failed, $skipped skipped"
   ((failed == 0 && wrong == 0))
 }
