@@ -72,6 +72,13 @@ struct ContainerView {
   double pressure_some_avg10 = 0;  // PSI, percent; 0 where absent
 };
 
+// One process of a tree, with what is its own whoever else is there: its anonymous pages, by Rss.
+struct TreeMember {
+  int pid = 0;
+  std::string command;  // the beginning of its command line, or the kernel's name for it
+  int64_t bytes = 0;
+};
+
 // What was read at one moment. `exact` is false for the cheap samples between two full ones: their parts of
 // the process view are scaled from the last full one by the kernel's cheap figures.
 struct Sample {
@@ -82,6 +89,7 @@ struct Sample {
   bool exact = true;
   ProcessView process;
   std::optional<ContainerView> container;
+  std::vector<TreeMember> members;  // the largest eight, largest first
 };
 
 // A reconciled account with what would come back, for people and for JSON.

@@ -88,6 +88,18 @@ class Members {
   const char* what_;
 };
 
+void read_tree(const Json& array, std::vector<TreeMember>& members) {
+  if (!array.is_array())
+    fail(ErrorCode::kInvalidArgument, "members: expected a list, found {}", array.type_name());
+  for (const Json& item : array) {
+    TreeMember& member = members.emplace_back();
+    const Members values(item, "a member of the tree");
+    values.read("pid", member.pid, 0, 1 << 30);
+    values.read("command", member.command);
+    values.read("bytes", member.bytes);
+  }
+}
+
 Sample read_sample(const Json& object) {
   Sample sample;
   const Members members(object, "a sample");
@@ -110,6 +122,7 @@ Sample read_sample(const Json& object) {
     for_each_container_field(view, [&](const char* name, int64_t& value) { container.read(name, value); });
     container.read("pressure_some_avg10", view.pressure_some_avg10, 0, 100);
   }
+  if (const Json* found = members.find("members")) read_tree(*found, sample.members);
   return sample;
 }
 

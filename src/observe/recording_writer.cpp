@@ -29,6 +29,12 @@ Json to_object(const Sample& sample) {
     container["pressure_some_avg10"] = sample.container->pressure_some_avg10;
     object["container"] = std::move(container);
   }
+  if (sample.members.size() > 1) {
+    Json members = Json::array();
+    for (const TreeMember& member : sample.members)
+      members.push_back({{"pid", member.pid}, {"command", member.command}, {"bytes", member.bytes}});
+    object["members"] = std::move(members);
+  }
   return object;
 }
 
