@@ -201,6 +201,9 @@ struct JudgeOptions {
 // A pure function: the same samples give the same verdict.
 Verdict Judge(std::span<const Sample> samples, const JudgeOptions& options = {});
 
+// What Judge looks at of a sample for a verdict's `part`, in bytes or in number; nothing where it is unknown.
+std::optional<double> FigureOf(const Sample& sample, std::string_view part);
+
 // A recording is lines of JSON: a header, one object per sample, perhaps an account and notes, and last, if
 // the watch ended well, the verdict. Each ToJson is one line without its newline; what is not UTF-8 is
 // replaced.

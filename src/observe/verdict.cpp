@@ -137,6 +137,8 @@ class Judging {
     one.course = Course::kUnclear;
     const double span = series_.span, pieces = std::max(1.0, one.rivals.pieces);
     one.needed_x = std::clamp(span * (kEnoughPieces / pieces - 1), 0.5 * span, 4 * span);
+    if (one.rivals.nurseries > 0 && one.rivals.nurseries < 1 && one.slope > 0)
+      one.needed_x = std::max(one.needed_x, (runtime.nursery_bytes - one.rise) / one.slope);
   }
 
   // Of the process that holds most.

@@ -178,7 +178,10 @@ double leak_confidence(const GrowthRivals& rivals) {
                1.37 * std::clamp(rivals.recent, 0.0, 1.0) +
                0.4 * std::log(std::clamp(rivals.pieces, 1.0, 8.0) / 8);
   if (rivals.nurseries > 0) sum += 0.12 + 0.68 * std::log(std::clamp(rivals.nurseries, 0.03, 4.0));
-  return std::min(1 / (1 + std::exp(-sum)), 0.99);
+  // A runtime that has not filled what it fills before it collects cannot be told from a leak.
+  constexpr double kCannotTell = 0.7;
+  const double most = rivals.nurseries > 0 && rivals.nurseries < 1 ? kCannotTell : 0.99;
+  return std::min(1 / (1 + std::exp(-sum)), most);
 }
 
 std::vector<CurvePoint> fit_curve(const Points& points, const Trend& trend) {

@@ -5,6 +5,8 @@
 #include <functional>
 #include <map>
 
+#include "observe/verdict_evidence.h"
+
 namespace plimsoll {
 
 namespace {
@@ -192,6 +194,15 @@ double seconds_at(const Series& series, double x) {
   if (after == clock.end()) return clock.back().y;
   const Point& before = *(after - 1);
   return before.y + (x - before.x) / (after->x - before.x) * (after->y - before.y);
+}
+
+std::optional<double> FigureOf(const Sample& sample, std::string_view part) {
+  std::array<double, kPartCount> figures = figures_of(sample);
+  count_largest_whole(sample, figures);
+  for (size_t one = 0; one < kPartCount; ++one) {
+    if (!part.empty() && part == part_name(static_cast<Part>(one))) return figures[one];
+  }
+  return std::nullopt;
 }
 
 }  // namespace plimsoll

@@ -35,7 +35,7 @@ def repeat(place, stop, mean, turn):
     while not stop.is_set():
         try:
             turn()
-        except (OSError, http.client.HTTPException, ValueError, struct.error):
+        except (OSError, http.client.HTTPException, ValueError, IndexError, struct.error):
             time.sleep(0.5)
         pause(place, mean)
 
@@ -79,7 +79,10 @@ class Talk:
                 self.file = connection.makefile("rwb")
             self.file.write(data)
             self.file.flush()
-            return self.file.readline() if answer else b""
+            line = self.file.readline() if answer else b""
+            if answer and not line:
+                raise ConnectionError("closed")
+            return line
         except OSError:
             self.file = None
             raise
