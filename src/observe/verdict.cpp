@@ -266,7 +266,7 @@ class Judging {
     int in_private = 0;
     for (const Part part : kLeakParts) {
       if (!growing(part) || Moved(part) || (part == kSlabPart && !KernelMemoryLeaks())) continue;
-      in_private += is_private(part);
+      in_private += is_private(part) && !trend(part).slight;
       if (worst == kPartCount || trend(part).slope > trend(worst).slope) worst = part;
     }
     if (worst == kPartCount && growing(kPrivatePart)) worst = LargestPrivate();

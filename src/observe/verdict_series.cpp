@@ -118,6 +118,8 @@ bool use_iterations(std::vector<Row>& rows) {
 
 // The first seconds are sampled faster than the rest: there as many are left out.
 void even_out(std::vector<Row>& rows) {
+  constexpr size_t kFewRows = 40;  // all of which are needed
+  if (rows.size() < kFewRows) return;
   std::vector<double> steps;
   for (size_t i = 1; i < rows.size(); ++i) steps.push_back(rows[i].seconds - rows[i - 1].seconds);
   const double least = 0.7 * quantile(std::move(steps), 0.5);

@@ -26,6 +26,7 @@ constexpr double kLowShare = 0.1;          // the quantile that is a stretch's l
 constexpr double kOutgrown = 3;            // a rise by so many times the deepest fall is no part of a cycle
 constexpr size_t kEnoughCycles = 6;        // to tell the usual one from the longest
 constexpr double kTailShare = 0.45;        // of a rise, that 60 % of the time have at least if it goes on
+constexpr double kLittleDoubt = 0.85;
 constexpr double kKnownMargin = 0.5;       // of a slope: with a wider interval it is not known
 
 double spread(const std::vector<double>& values) {  // a standard deviation, if they are normal
@@ -312,17 +313,23 @@ Trend trend_with(const Points& points, double material, double cycle, double ran
   };
   const Window all = look_at(found, 0, material), tail = look_at(found, from(0.4), material),
                last = look_at(found, from(0.6), material);
+  Trend growing;
   for (const Window* window : {&all, &tail, &last}) {
     // What is too little in the last part may be enough in all, if it went on there.
     const bool went_on = tail.steady || tail.rise > kTailShare * all.rise;
     if (!window->steady || !is_record(envelope, *window) || (window == &all && !went_on)) continue;
-    take(*window, trend);
-    if (!measure(points, envelope, trend)) continue;
-    trend.course = Course::kGrowing;
-    trend.rivals = find_rivals(points, envelope, trend);
-    trend.confidence = leak_confidence(trend.rivals);
-    return trend;
+    Trend one = trend;
+    take(*window, one);
+    if (!measure(points, envelope, one)) continue;
+    one.course = Course::kGrowing;
+    one.slight = window == &all && !tail.steady;
+    one.rivals = find_rivals(points, envelope, one);
+    one.confidence = leak_confidence(one.rivals);
+    // The longest window that leaves little doubt; a warm-up may be what is doubtful in it.
+    if (growing.course != Course::kGrowing || (growing.confidence < kLittleDoubt && one.confidence > growing.confidence))
+      growing = one;
   }
+  if (growing.course == Course::kGrowing) return growing;
   judge_unsteady(tail, last, material, trend);
   if (trend.course == Course::kUnclear) trend.needed_x = points.back().x - points.front().x;
   measure(points, envelope, trend);

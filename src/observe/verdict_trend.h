@@ -36,6 +36,7 @@ struct Trend {
   double late_share = 1;                    // rate of the second half against that of the first
   double needed_x = 0;                      // kUnclear: about how much more of x would do
   GrowthRivals rivals;                      // kGrowing, or kUnclear because of them
+  bool slight = false;                      // kGrowing: enough in all, too little in its last part alone
   double confidence = 0;                    // that it is growth that goes on, all rivals weighed
 };
 
