@@ -4,8 +4,13 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts python_tests backend_suite conformance references random_graphs sklearn golden_verify include_rule clang_format install wheel)
-FULL_STAGES=(references_full random_graphs_full asan mutations_full tsan verdicts_full chaos_full unexplained watch_page python_leaks_full packages version2)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests
+  cli_tests optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts corpus_few
+  python_tests backend_suite
+  conformance references random_graphs sklearn golden_verify
+  include_rule clang_format install wheel)
+FULL_STAGES=(references_full random_graphs_full asan mutations_full tsan verdicts_full corpus chaos_full unexplained watch_page
+  python_leaks_full packages version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
 
@@ -181,6 +186,19 @@ verdicts() {
 verdicts_full() {
   need "${EXAMPLE_PACKAGES[@]}" || echo "families with torch will be skipped"
   tests/scenarios/evaluate.py prove --jobs 10
+}
+
+# Six real programs, steady and leaking, shortened to 40 s and all at once.
+corpus_few() {
+  need "${FEW_CORPUS_PACKAGES[@]}" || skip "no gawk, lua, flask or gunicorn"
+  tests/corpus/corpus.py check
+}
+
+# All 56 real programs, two minutes and three seeds each, ten at a time: more than an hour.
+corpus() {
+  need "${CORPUS_PACKAGES[@]}" || skip "not all programs of the corpus can be installed"
+  need_node || skip "no node"
+  tests/corpus/corpus.py prove
 }
 
 # verify_variants VARIANTS... -- ARGUMENTS: `plimsoll verify` once for each variant (a string of options), counts added
