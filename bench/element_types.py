@@ -3,9 +3,9 @@
 
 Each case of bench/type_cases.py is a model of one node, timed by `plimsoll bench` in f32, f16, bf16 and f64 in turn, several
 rounds; the least time counts. `loop` is the worst type's time over what a straightforward vectorized loop is taken to need
-(LOOP_NS of type_cases.py): an estimate, to find what is out of proportion. --share runs each once under callgrind and tells
-which part of the instructions of a run is in src/kernels (or in memcpy and its like): where it is small, a plain loop of the
-operator's own runs. Both are kept in the JSON file, from which tools/operators_table.py tells kernel from loop.
+(LOOP_NS of type_cases.py): an estimate, to find what is out of proportion. --share runs each once more under perf and tells
+which part of the time is in src/kernels (or in memcpy and its like): where it is small, a plain loop of the operator's own
+runs. Both are kept in the JSON file, from which tools/operators_table.py tells kernel from loop.
 """
 import argparse
 import json
@@ -27,8 +27,8 @@ from type_cases import LOOP_NS, all_cases  # noqa: E402
 TYPES = {"f32": "float", "f16": "float16", "bf16": "bfloat16", "f64": "double"}
 PLIMSOLL = os.environ.get("PLIMSOLL", str(ROOT / "build" / "plimsoll"))
 RESULTS = ROOT / "bench" / "results" / "element_types.json"
-KERNEL = re.compile(r"plimsoll::kernels::|^_?_?mem(cpy|move|set)|memcpy|memmove|memset")
-RUN = "plimsoll::*::run_node*"
+# Templates of src/kernels whose loops are the operators' own are no kernels.
+KERNEL = re.compile(r"^(void |bool |int64_t )?plimsoll::kernels::(?!parallel_for|Broadcast)|mem(cpy|move|set)")
 
 
 class Model:
@@ -80,32 +80,20 @@ def times(models, rounds, seconds, failures):
     return best
 
 
-def kernel_share(model, folder):
-    """The part of a run's instructions that kernels have, or None if there was no run."""
-    profile = folder / "callgrind.out"
-    done = model.run(["valgrind", "--tool=callgrind", f"--toggle-collect={RUN}", f"--callgrind-out-file={profile}", PLIMSOLL, "run"])
+def kernel_share(model, folder, seconds):
+    """The part of a run's samples that are in kernels, or None if there was no run. perf: Debian's linux-perf."""
+    profile = str(folder / "perf.data")
+    done = model.run(["perf", "record", "-q", "-e", "cpu-clock", "-F", "5000", "-o", profile, PLIMSOLL, "bench"], "--json",
+                     "--seconds", str(seconds))
     if done.returncode != 0:
         return None
-    names, in_kernels, total, inside, called = {}, 0, 0, False, False
-    for line in profile.read_text().splitlines():
-        if line.startswith("fn="):
-            number, _, name = line[3:].partition(" ")
-            names.setdefault(number, name)
-            inside = bool(KERNEL.search(names[number]))
-        elif line.startswith(("cfn=", "cfi=", "cob=")):
-            if line.startswith("cfn="):
-                number, _, name = line[4:].partition(" ")
-                names.setdefault(number, name) if name else None
-        elif line.startswith("calls="):
-            called = True  # the next line is what the callee took, which it counts itself
-        elif line[:1].isdigit() or line[:1] in "+-*":
-            if called:
-                called = False
-                continue
-            cost = int(line.split()[1])
-            total += cost
-            in_kernels += cost if inside else 0
-    return in_kernels / total if total else None
+    report = subprocess.run(["perf", "report", "-i", profile, "--stdio", "--no-children", "-F", "overhead,dso,sym"],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
+    samples = [(float(part), symbol) for part, library, symbol in
+               re.findall(r"^\s*([\d.]+)%\s+(\S+)\s+\[\.\]\s+(.*)$", report, re.M)
+               if KERNEL.search(symbol) or library.startswith("libm.") or "plimsoll::" in symbol]  # not what starts a process
+    total = sum(part for part, _ in samples)
+    return sum(part for part, symbol in samples if KERNEL.search(symbol)) / total if total else None
 
 
 def row(case, entry):
@@ -113,7 +101,7 @@ def row(case, entry):
     cells = [f"{case.name:34}", f"{1000 * ms['f32']:9.1f}" if "f32" in ms else f"{'-':>9}"]
     for short in ["f16", "bf16", "f64"]:
         cells.append(f"{ms[short] / ms['f32']:6.2f}" if short in ms and "f32" in ms else f"{'-':>6}")
-    cells.append(f"{entry['loop']:7.1f}" if "loop" in entry else f"{'-':>7}")
+    cells.append(f"{max(entry['over'].values()):7.1f}" if entry.get("over") else f"{'-':>7}")
     cells += [f"{100 * share[short]:4.0f}%" if share.get(short) is not None else f"{'-':>5}" for short in TYPES if share]
     return "  ".join(cells)
 
@@ -123,7 +111,7 @@ def main():
     parser.add_argument("names", nargs="*", help="operators, or parts of cases' names")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.1)
-    parser.add_argument("--share", action="store_true", help="also which part of a run is in kernels, under callgrind")
+    parser.add_argument("--share", action="store_true", help="also which part of the time is in kernels, by perf")
     parser.add_argument("--json", type=pathlib.Path, help=f"update this file ({RESULTS.relative_to(ROOT)} for docs/operators.md)")
     options = parser.parse_args()
     cases = [c for c in all_cases() if not options.names or any(n == c.op or (n in c.name and n != c.name.split()[0]) for n in options.names)]
@@ -145,10 +133,9 @@ def main():
             if options.rounds:
                 entry["ms"] = times(models, options.rounds, options.seconds, failures)
                 pace = {t: case.steps * LOOP_NS[case.pace] * (2 if t == "f64" else 1) * 1e-6 for t in TYPES}
-                over = [ms / pace[t] for t, ms in entry["ms"].items()]
-                entry["loop"] = max(over, default=0)
+                entry["over"] = {t: round(ms / pace[t], 2) for t, ms in entry["ms"].items()}
             if options.share:
-                entry["share"] = {t: kernel_share(m, pathlib.Path(name)) for t, m in models.items() if t not in failures}
+                entry["share"] = {t: kernel_share(m, pathlib.Path(name), options.seconds) for t, m in models.items() if t not in failures}
             results[case.name] = entry
             refused += [f"{case.name}: {short}: {why}" for short, why in failures.items()]
             print(row(case, entry), flush=True)
