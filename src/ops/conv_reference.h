@@ -1,6 +1,8 @@
 // Convolutions of any rank, layout and float type, for what no fast kernel covers.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/parallel.h"
 #include "kernels/storage.h"
 #include "ops/activation_attr.h"

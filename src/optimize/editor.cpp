@@ -50,39 +50,25 @@ void Editor::grow() {
 }
 
 void Editor::add_use(Edge* edge, Node& node) {
-  if (edge != nullptr) users_[edge->id].add(node, *memory_.resource());
+  if (edge != nullptr) users_[edge->id].nodes.push_back(&node);
 }
 
 void Editor::drop_use(Edge* edge, Node& node) {
   if (edge != nullptr) users_[edge->id].remove(node);
 }
 
-void Editor::Users::add(Node& node, std::pmr::memory_resource& memory) {
-  if (size_ == std::max(capacity_, 1u)) {
-    const uint32_t capacity = 2 * size_;
-    auto* larger = static_cast<Node**>(memory.allocate(capacity * sizeof(Node*), alignof(Node*)));
-    std::ranges::copy(list(), larger);
-    if (capacity_ > 0) memory.deallocate(many_, capacity_ * sizeof(Node*), alignof(Node*));
-    many_ = larger, capacity_ = capacity;
-  }
-  (capacity_ == 0 ? &one_ : many_)[size_++] = &node;
-}
-
 void Editor::Users::remove(const Node& node) {
-  const std::span<Node*> nodes = list();
-  auto found = std::find(nodes.begin() + last_, nodes.end(), &node);
-  if (found == nodes.end()) found = std::find(nodes.begin(), nodes.begin() + last_, &node);
+  auto found = std::find(nodes.begin() + last, nodes.end(), &node);
+  if (found == nodes.end()) found = std::find(nodes.begin(), nodes.begin() + last, &node);
   *found = nullptr;
-  last_ = static_cast<uint32_t>(found - nodes.begin());
-  ++gone_;
+  last = static_cast<uint32_t>(found - nodes.begin());
+  ++gone;
 }
 
 void Editor::Users::tidy() {
-  if (gone_ == 0) return;
-  const std::span<Node*> nodes = list();
-  const auto kept = std::remove(nodes.begin(), nodes.end(), nullptr);
-  size_ = static_cast<uint32_t>(kept - nodes.begin());
-  gone_ = last_ = 0;
+  if (gone == 0) return;
+  nodes.erase(std::remove(nodes.begin(), nodes.end(), nullptr), nodes.end());
+  gone = last = 0;
 }
 
 // Removes the node if none of its outputs is used, then what only it used, and so on.
@@ -176,10 +162,7 @@ Edge* Editor::renew_output(Node& node, size_t i) {
 std::pmr::vector<Node*> Editor::take_users(const Edge& edge) {
   Users& users = users_[edge.id];
   users.tidy();
-  const std::span<Node*> list = users.list();
-  std::pmr::vector<Node*> taken(list.begin(), list.end(), memory_.resource());
-  users.clear();
-  return taken;
+  return std::exchange(users.nodes, std::pmr::vector<Node*>(memory_.resource()));
 }
 
 bool Editor::replace(Edge& from, Edge& to) {

@@ -48,7 +48,7 @@ class Editor {
   // Nodes that take the edge as an input, once per input; bodies included.
   std::span<Node* const> users(const Edge& edge) const {
     users_[edge.id].tidy();
-    return users_[edge.id].list();
+    return users_[edge.id].nodes;
   }
   bool is_graph_output(const Edge& edge) const { return output_uses_[edge.id] > 0; }
   int use_count(const Edge& edge) const {
@@ -105,23 +105,23 @@ class Editor {
   std::pmr::memory_resource* memory() { return memory_.resource(); }
 
  private:
-  // Most values have one user, which needs no memory of its own. Half of a model may use one value, and leave
-  // it one by one: what leaves is crossed out first, and found from where the last one left.
-  class Users {
-   public:
-    std::span<Node*> list() { return {capacity_ == 0 ? &one_ : many_, size_}; }
-    size_t count() const { return size_ - gone_; }
-    void add(Node& node, std::pmr::memory_resource& memory);
+  // Half of a model may use one value, and leave it one by one: what leaves is crossed out first, and found
+  // from where the last one left.
+  struct Users {
+    using allocator_type = std::pmr::polymorphic_allocator<Node*>;
+    Users() = default;
+    explicit Users(const allocator_type& allocator) : nodes(allocator) {}
+    Users(Users&& other, const allocator_type& allocator)
+        : nodes(std::move(other.nodes), allocator), gone(other.gone), last(other.last) {}
+    Users(Users&&) = default;
+    Users& operator=(Users&&) = default;
+
+    size_t count() const { return nodes.size() - gone; }
     void remove(const Node& node);
     void tidy();
-    void clear() { size_ = gone_ = last_ = 0; }
 
-   private:
-    union {
-      Node* one_ = nullptr;
-      Node** many_;  // where capacity_ is not 0; the pass's memory, which goes back as a whole
-    };
-    uint32_t size_ = 0, capacity_ = 0, gone_ = 0, last_ = 0;  // null: gone
+    std::pmr::vector<Node*> nodes;  // null: gone
+    uint32_t gone = 0, last = 0;
   };
   friend class EditorPlace;
   EditorPlace place_at(Node& place, uint64_t phase);
