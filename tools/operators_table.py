@@ -23,12 +23,17 @@ from model_file import TYPE_NAMES, tensor_type  # noqa: E402
 TABLE = ROOT / "docs" / "operators.md"
 CONFORMANCE = pathlib.Path("/usr/share/libonnx-testdata/data")
 CASES = 60  # of each reference are looked at
+MEASURED = ROOT / "bench" / "results" / "element_types.json"
 SHORT = {"float": "f32", "double": "f64", "float16": "f16", "bfloat16": "bf16"}
 HEAD = """# Operators
 
 Made by `tools/operators_table.py` from the registry (`plimsoll operators`) and from the cases that run each operator and know the
 answer from elsewhere: ONNX's conformance data, and the references in `tests/reference`. Opsets and types are those of such cases;
 types of the first input come first, then those that only other inputs have. `ai.plimsoll` holds the fused forms that passes make.
+
+What runs each float type was measured (`bench/element_types.py --share`, one node by itself): `kernel` where most of the time is
+spent in src/kernels, `loop` where most of it is spent in a loop of the operator's own, with the time over what a straightforward
+vectorized loop is estimated to need, if that is 2 or more. Operators without a case there are not timed.
 
 """
 
@@ -83,6 +88,26 @@ def types_text(types):
     return " ".join(SHORT.get(t, t) for t in sorted(types, key=TYPE_NAMES.index))
 
 
+def measured_runs():
+    """{(domain, operator): {"kernel" or "loop": {type: worst time over a vectorized loop's}}}"""
+    runs = collections.defaultdict(lambda: collections.defaultdict(dict))
+    for case in json.loads(MEASURED.read_text()).values() if MEASURED.exists() else []:
+        for kind, share in case.get("share", {}).items():
+            if share is not None:
+                found = runs[case["domain"], case["op"]]["kernel" if share >= 0.5 else "loop"]
+                found[kind] = max(found.get(kind, 0), case["over"].get(kind, 0))
+    return runs
+
+
+def runs_text(found):
+    """A type that has both, by its cases, is named under both."""
+    parts = []
+    for what in ["kernel", "loop"]:
+        types = [kind + (f" ({over:.0f})" if what == "loop" and over >= 2 else "") for kind, over in found.get(what, {}).items()]
+        parts += [f"{what} {' '.join(types)}"] if types else []
+    return "; ".join(parts)
+
+
 def count_text(pair):
     least, most = pair
     if most is None:
@@ -96,15 +121,16 @@ def table():
     evidence = collections.defaultdict(Evidence)
     from_references(evidence)
     from_conformance(evidence)
+    runs = measured_runs()
     text = HEAD
     for domain in sorted({op["domain"] for op in operators}):
         rows = [op for op in operators if op["domain"] == domain]
-        text += f"## {domain or 'ai.onnx'}: {len(rows)} operators\n\n| operator | inputs | outputs | opsets | types | seen by |\n|---|---|---|---|---|---|\n"
+        text += f"## {domain or 'ai.onnx'}: {len(rows)} operators\n\n| operator | inputs | outputs | opsets | types | runs | seen by |\n|---|---|---|---|---|---|---|\n"
         for op in rows:
             seen = evidence[domain, op["name"]]
             others = types_text(seen.others - seen.first)
             text += (f"| {op['name']} | {count_text(op['inputs'])} | {count_text(op['outputs'])} | {ranges(seen.opsets)} | "
-                     f"{types_text(seen.first)}{f' ({others})' if others else ''} | "
+                     f"{types_text(seen.first)}{f' ({others})' if others else ''} | {runs_text(runs[domain, op['name']])} | "
                      f"{' '.join(sorted(seen.sources)) or 'unit tests'} |\n")
         text += "\n"
     return text
