@@ -20,7 +20,7 @@ import harness  # noqa: E402
 NODE_TYPES = {"float": "float32", "double": "float64", "int8": "int8", "uint8": "uint8", "bool": "bool", "int16": "int16",
               "int32": "int32", "int64": "int64"}
 
-GENERATION = ("GreedySearch", "Sampling", "BeamSearch")
+GENERATION = ("GreedySearch", "Sampling", "BeamSearch", "WhisperBeamSearch")
 
 
 def plain_types(arguments):
@@ -43,6 +43,8 @@ def beyond_ort(op, arguments):
         return "attention_bias of the first beam" if inputs[4] is not None and inputs[9] is not None else None
     if op == "BeamSearch" and inputs[5] is None:
         return "length_penalty is required"
+    if "network" in arguments and getattr(arguments["network"], "hears", False) and arguments["network"].hidden:
+        return "of encoder_hidden_states whisper's decoder is given only the shape"
     if op == "GroupQueryAttention":
         if inputs[3] is not None and outputs == 1:
             return "past without present is left out"
