@@ -101,7 +101,7 @@ double apply(const Unary& f, double x) {
     case UnaryKind::kHardSigmoid:
       return clamp(double{f.a} * x + double{f.b}, 0, 1);
     case UnaryKind::kHardSwish:
-      return x * clamp(x / 6 + 0.5, 0, 1);
+      return x * (clamp(x + 3, 0, 6) / 6);
     case UnaryKind::kClip:
       return clamp(x, f.a, f.b);
     default:

@@ -53,8 +53,8 @@ HWY_NOINLINE bool map_simple_f64(const Unary& f, const double* x, double* y, siz
     case UnaryKind::kClip:
       PLIMSOLL_MAP(hn::Min(b, hn::Max(a, v)));
     case UnaryKind::kHardSwish: {
-      const V64 sixth = hn::Set(d, 1.0 / 6), half = hn::Set(d, 0.5);
-      PLIMSOLL_MAP(hn::Mul(v, hn::Min(one, hn::Max(zero, hn::MulAdd(v, sixth, half)))));
+      const V64 sixth = hn::Set(d, 1.0 / 6), three = hn::Set(d, 3.0), six = hn::Set(d, 6.0);
+      PLIMSOLL_MAP(hn::Mul(v, hn::Mul(hn::Min(six, hn::Max(zero, hn::Add(v, three))), sixth)));
     }
     default:
       return false;
