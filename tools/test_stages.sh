@@ -5,7 +5,7 @@
 # shellcheck shell=bash disable=SC2034
 
 QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests optimize_tests exec_tests exec_trouble lab_tests watch_tests watch_trouble verdicts python_tests conformance references random_graphs sklearn golden_verify include_rule clang_format install)
-FULL_STAGES=(references_full random_graphs_full asan mutations_full tsan verdicts_full chaos_full unexplained watch_page version2)
+FULL_STAGES=(references_full random_graphs_full generation asan mutations_full tsan verdicts_full chaos_full unexplained watch_page version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
 
@@ -218,6 +218,13 @@ random_graphs() {
 random_graphs_full() {
   need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
   /usr/bin/python3 tests/reference/random_graphs.py --count 10000 --seed 1
+}
+
+# Tokens, speech and embeddings of real models, against ONNX Runtime.
+generation() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  need_node || skip "no node"
+  /usr/bin/python3 tests/generation/compare.py
 }
 
 # Pipelines of scikit-learn, written as ONNX from their fitted attributes, predict what scikit-learn predicts.

@@ -56,7 +56,8 @@ void read_encoded_decoder(AttrContext& c, GenerationAttrs& a) {
   const size_t most = e.first_past + 4 * e.layers;
   if (outputs < 3 || outputs % 2 == 0 || inputs.size() < most)
     c.reject(
-        "a decoder with {} inputs and {} outputs: expected input_ids, values of the encoder and 4 past states "
+        "a decoder with {} inputs and {} outputs: expected input_ids, values of the encoder and 4 past "
+        "states "
         "of each layer, and logits and 2 present states of each",
         inputs.size(), outputs);
   if (inputs.size() > most + 1)

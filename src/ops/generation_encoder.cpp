@@ -23,8 +23,7 @@ std::vector<Facts> decoder_facts(InferContext& c, std::span<const Facts> encoder
   const auto& a = c.attrs<GenerationAttrs>();
   const EncoderAttrs& e = a.encoder;
   std::vector<Facts> facts;
-  facts.push_back(
-      tensor_facts(c, ElementType::kInt32, {rows, e.whole_rows ? c.unknown("tokens") : Dim(1)}));
+  facts.push_back(tensor_facts(c, ElementType::kInt32, {rows, e.whole_rows ? c.unknown("tokens") : Dim(1)}));
   for (size_t i = 1; i < e.first_past; ++i) {
     const std::string_view name = a.decoder->inputs[i]->name;
     const bool is_hidden = name == "encoder_hidden_states";
@@ -54,7 +53,8 @@ InferredGeneration infer_encoded_generation(InferContext& c, const GenerationInp
   const size_t rank = e.hears ? 3 : 2;
   c.expect_rank(at.ids, rank, rank);
   std::vector<Dim> source;
-  for (size_t d = 0; d < rank; ++d) source.push_back(c.ranked(at.ids) ? c.dims(at.ids)[d] : c.unknown("source"));
+  for (size_t d = 0; d < rank; ++d)
+    source.push_back(c.ranked(at.ids) ? c.dims(at.ids)[d] : c.unknown("source"));
   InferredGeneration g;
   g.batch = source[0];
   g.length = 1;
@@ -71,8 +71,8 @@ InferredGeneration infer_encoded_generation(InferContext& c, const GenerationInp
   if (e.has_logits) inputs.push_back(tensor_facts(c, ElementType::kInt32, {g.batch, g.length}));
   const auto encoded = c.bodies->infer(*e.body, inputs);
   if (e.has_logits) read_logits(c, encoded[0].type, g);
-  const auto decoded = c.bodies->infer(
-      *a.decoder, decoder_facts(c, inputs, encoded, g.batch * beams, g.max_length));
+  const auto decoded =
+      c.bodies->infer(*a.decoder, decoder_facts(c, inputs, encoded, g.batch * beams, g.max_length));
   read_logits(c, decoded[0].type, g);
   return g;
 }
@@ -271,7 +271,8 @@ class EncodedDecoder : public TokenModel {
     ids_dims_[0] = rows_;
     ids_dims_[1] = e_.whole_rows ? length_ : 1;
     for (int64_t r = 0; r < rows_; ++r)
-      std::copy_n(row(tokens_, r) + length_ - ids_dims_[1], ids_dims_[1], ids_.as<int32_t>() + r * ids_dims_[1]);
+      std::copy_n(row(tokens_, r) + length_ - ids_dims_[1], ids_dims_[1],
+                  ids_.as<int32_t>() + r * ids_dims_[1]);
   }
 
   void decode() {

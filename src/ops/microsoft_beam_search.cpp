@@ -145,8 +145,9 @@ class BeamRun {
       fail(ErrorCode::kInvalidArgument, "{}: a vocabulary of {} is too small", run_.node().label(),
            vocabulary_);
     if (has_timestamps_ && (a_.timestamps.first < 1 || a_.timestamps.first >= vocabulary_))
-      fail(ErrorCode::kInvalidArgument, "{}: timestamps need a beginning_timestamp_token_id in 1 to {}, found {}",
-           run_.node().label(), vocabulary_ - 1, a_.timestamps.first);
+      fail(ErrorCode::kInvalidArgument,
+           "{}: timestamps need a beginning_timestamp_token_id in 1 to {}, found {}", run_.node().label(),
+           vocabulary_ - 1, a_.timestamps.first);
     scores_ = room(ElementType::kFloat, checked_mul(decoder_->rows(), vocabulary_)).as<float>();
     seen_ = room(ElementType::kUint8, vocabulary_).as<uint8_t>();
     if (!run_.has_output(2)) return;

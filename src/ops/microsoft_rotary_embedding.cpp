@@ -80,13 +80,21 @@ Edge* write_positions(DecomposeContext& c) {
 void write_divided(DecomposeContext& c, Edge* positions, const AttributeList& list) {
   Edge* pairs = c.op("Shape", {c.in(kCosine)}, c.attributes().set("start", int64_t{1}));
   Edge* size = c.op("Mul", {pairs, c.build.integers({2})});
-  Edge* divided = c.op("Concat", {c.build.integers({0, 0, -1}), size}, c.attributes().set("axis", int64_t{0}));
+  const auto sizes = [&](int64_t start, int64_t end) {
+    return c.op("Shape", {c.in(kX)}, c.attributes().set("start", start).set("end", end));
+  };
+  const auto shaped = [&](Edge* x, Edge* shape) {
+    return c.op("Reshape", {x, shape}, c.attributes().set("allowzero", int64_t{1}));
+  };
+  Edge* divided = c.op("Concat", {sizes(0, 2), c.op("Div", {sizes(2, 3), size}), size},
+                       c.attributes().set("axis", int64_t{0}));
   const auto turned = [&](Edge* x) {
     return c.op("Transpose", {x}, c.attributes().set("perm", std::vector<int64_t>{0, 2, 1, 3}));
   };
-  Edge* heads = turned(c.op("Reshape", {c.in(kX), divided}));
+  Edge* heads = turned(shaped(c.in(kX), divided));
   Edge* rotated = c.op("RotaryEmbedding", {heads, c.in(kCosine), c.in(kSine), positions}, list);
-  c.op_into(0, "Reshape", {turned(rotated), c.op("Shape", {c.in(kX)})});
+  c.op_into(0, "Reshape", {turned(rotated), c.op("Shape", {c.in(kX)})},
+            c.attributes().set("allowzero", int64_t{1}));
 }
 
 void decompose(DecomposeContext& c) {

@@ -20,7 +20,8 @@ const void* attrs(AttrContext& c) {
   t.language_model = c.integer("start_of_lm_token_id", -1);
   t.none = c.integer("no_timestamps_token_id", -1);
   c.ignore("no_speech_token_id");
-  const bool asks_more = c.integer("decoder_output_cross_qk", 0) != 0 || c.node().input(kLayerHeads) != nullptr;
+  const bool asks_more =
+      c.integer("decoder_output_cross_qk", 0) != 0 || c.node().input(kLayerHeads) != nullptr;
   if (asks_more || c.node().input(kExtraIds) != nullptr)
     fail(ErrorCode::kNotImplemented, "{}: scores of cross attention (cross_qk)", c.node().label());
   for (size_t i : {kCrossQK, kNoSpeech}) {

@@ -55,8 +55,8 @@ void expect_dims(const InferContext& c, size_t i, const std::vector<Dim>& expect
   if (!fits) c.reject("input {}: expected shape {}, found {}", i, to_string(expected), to_string(found));
 }
 
-// Lengths [batch]; ends and starts [2 * batch]; one flag per key [batch, keys], or per query and key; [batch, 1]
-// and [1, 1] stand for none.
+// Lengths [batch]; ends and starts [2 * batch]; one flag per key [batch, keys], or per query and key; [batch,
+// 1] and [1, 1] stand for none.
 void check_mask(InferContext& c, Dim batch, Dim queries, Dim keys) {
   c.expect_type(kMask, types(ElementType::kInt32));
   if (!c.ranked(kMask)) return;

@@ -17,7 +17,7 @@ sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "..", "tools"))
 import harness  # noqa: E402
 
-NODE_TYPES = {"float": "float32", "double": "float64", "int8": "int8", "uint8": "uint8", "bool": "bool", "int16": "int16",
+NODE_TYPES = {"uint32": "uint32", "uint64": "uint64", "float": "float32", "double": "float64", "int8": "int8", "uint8": "uint8", "bool": "bool", "int16": "int16",
               "int32": "int32", "int64": "int64"}
 
 GENERATION = ("GreedySearch", "Sampling", "BeamSearch", "WhisperBeamSearch")
@@ -125,6 +125,7 @@ def main():
     import contrib  # noqa: F401
     import contrib_attention  # noqa: F401
     import contrib_generation  # noqa: F401
+    import contrib_more  # noqa: F401
     agreed = differed = 0
     for name, op, _, generator, _ in harness.REFERENCES:
         if options.names and op not in options.names:

@@ -239,20 +239,27 @@ class Listener:
         seen = (encoded * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
         return np.tanh(x[:, -1] + x.mean(1) + seen) @ self.head
 
+    @staticmethod
+    def mean(x, axes, longest, name):
+        """Over `axes`, of which `longest` has the elements."""
+        return [Node("ReduceSum", [x, axes], [f"{name}_sum"], {"keepdims": 0}), Node("Shape", [x], [f"{name}_shape"]),
+                Node("Gather", [f"{name}_shape", f"at_{longest}"], [f"{name}_size"]), Node("Cast", [f"{name}_size"], [f"{name}_count"], {"to": FLOAT}),
+                Node("Div", [f"{name}_sum", f"{name}_count"], [name])]
+
     def mixed(self, past, cross):
         """[rows, 1, words] from x, all tokens, and the encoder's [rows, length, width]."""
         shown = [Node("Cast", ["encoder_attention_mask"], ["flags"], {"to": FLOAT}), Node("Unsqueeze", ["flags", "axis_2"], ["flag"]),
                  Node("Mul", [cross, "flag"], ["lit"]), Node("ReduceSum", ["lit", "axis_1"], ["light"], {"keepdims": 0}),
                  Node("ReduceSum", ["flags", "axis_1"], ["count"], {"keepdims": 1}), Node("Div", ["light", "count"], ["seen"])]
         if self.hears:
-            shown = [Node("ReduceMean", [cross, "axis_1"], ["seen"], {"keepdims": 0})]
-        return shown + [Node("ReduceMean", [past, "axes_12"], ["mean"], {"keepdims": 0}),
+            shown = self.mean(cross, "axis_1", 1, "seen")
+        return shown + self.mean(past, "axes_12", 2, "mean") + [
                         Node("Slice", ["x", "last", "end", "axis_1"], ["last_x"]), Node("Squeeze", ["last_x", "axis_1"], ["now"]),
                         Node("Add", ["now", "mean"], ["near"]), Node("Add", ["near", "seen"], ["all"]), Node("Tanh", ["all"], ["bent"]),
                         Node("MatMul", ["bent", "head"], ["flat"]), Node("Unsqueeze", ["flat", "axis_1"], ["logits"])]
 
     def graph(self, nodes, inputs, outputs, name):
-        integers = {"axis_1": [1], "axis_2": [2], "axes_12": [1, 2], "last": [-1], "end": [1 << 40]}
+        integers = {"axis_1": [1], "axis_2": [2], "axes_12": [1, 2], "last": [-1], "end": [1 << 40], "at_1": 1, "at_2": 2}
         initializers = {key: np.array(value, np.int64) for key, value in integers.items()}
         initializers.update(embedding=self.embedding, heard=self.heard, read=self.read, head=self.head)
         used = {i for node in nodes for i in node.inputs}

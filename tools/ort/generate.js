@@ -1,10 +1,11 @@
 // node generate.js DECODER COUNT TOKEN[,TOKEN...] [ENCODER SAMPLES.f32]: what tests/generation/generate_main.cpp does, by ONNX Runtime.
+// ORT_LEVEL: its optimization (all).
 'use strict';
 const fs = require('fs');
 const { ort } = require('./tensors.js');
 
 const options = {
-  intraOpNumThreads: 1, interOpNumThreads: 1, graphOptimizationLevel: 'all', logSeverityLevel: 3,
+  intraOpNumThreads: 1, interOpNumThreads: 1, graphOptimizationLevel: process.env.ORT_LEVEL || 'all', logSeverityLevel: 3,
   extra: { session: { x64quantprecision: '1' } },
 };
 
