@@ -4,7 +4,7 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests optimize_tests exec_tests exec_trouble lab_tests watch_tests watch_trouble verdicts python_tests conformance references random_graphs sklearn golden_verify include_rule clang_format install)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests optimize_tests exec_tests exec_trouble lab_tests watch_tests watch_trouble verdicts python_tests conformance references bad_input random_graphs sklearn golden_verify include_rule clang_format install)
 FULL_STAGES=(references_full random_graphs_full generation asan mutations_full tsan verdicts_full chaos_full unexplained watch_page version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
@@ -207,6 +207,12 @@ references() {
 references_full() {
   need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
   /usr/bin/python3 tests/reference/run.py --full
+}
+
+# The same cases, spoiled: an Error that says what is wrong, or an answer.
+bad_input() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  /usr/bin/python3 tests/reference/bad_input.py --count 2
 }
 
 # Graphs made of those cases: the same answer under every truth.
