@@ -7,9 +7,9 @@
 QUICK_STAGES=(build models goldens unit_tests mutations tools_tests
   cli_tests optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts corpus_few
   python_tests backend_suite
-  conformance references random_graphs sklearn golden_verify
+  conformance references bad_input random_graphs sklearn golden_verify
   include_rule clang_format install wheel)
-FULL_STAGES=(references_full random_graphs_full asan mutations_full tsan verdicts_full corpus chaos_full unexplained watch_page
+FULL_STAGES=(references_full random_graphs_full generation asan mutations_full tsan verdicts_full corpus chaos_full unexplained watch_page
   python_leaks_full packages version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
@@ -245,6 +245,12 @@ references_full() {
   /usr/bin/python3 tests/reference/run.py --full
 }
 
+# The same cases, spoiled: an Error that says what is wrong, or an answer.
+bad_input() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  /usr/bin/python3 tests/reference/bad_input.py --count 2
+}
+
 # Graphs made of those cases: the same answer under every truth.
 random_graphs() {
   need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
@@ -254,6 +260,13 @@ random_graphs() {
 random_graphs_full() {
   need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
   /usr/bin/python3 tests/reference/random_graphs.py --count 10000 --seed 1
+}
+
+# Tokens, speech and embeddings of real models, against ONNX Runtime.
+generation() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  need_node || skip "no node"
+  /usr/bin/python3 tests/generation/compare.py
 }
 
 # Pipelines of scikit-learn, written as ONNX from their fitted attributes, predict what scikit-learn predicts.

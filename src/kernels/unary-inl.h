@@ -60,9 +60,9 @@ HWY_NOINLINE void map_simple(const Unary& f, const T* x, T* y, size_t count) {
     case UnaryKind::kClip:
       PLIMSOLL_MAP(hn::Min(b, hn::Max(a, v)));
     default: {  // kHardSwish
-      const V sixth = hn::Set(d, T{1} / 6);
-      const V half = hn::Set(d, 0.5f);
-      PLIMSOLL_MAP(hn::Mul(v, hn::Min(one, hn::Max(zero, hn::MulAdd(v, sixth, half)))));
+      // x + 3 is exact where x / 6 + 1/2 would cancel; a sixth of 6 rounds to 1.
+      const V sixth = hn::Set(d, T{1} / 6), three = hn::Set(d, T{3}), six = hn::Set(d, T{6});
+      PLIMSOLL_MAP(hn::Mul(v, hn::Mul(hn::Min(six, hn::Max(zero, hn::Add(v, three))), sixth)));
     }
   }
 }
