@@ -17,8 +17,15 @@ def signature(thing):
 
 
 def block(thing):
-    """Its docstring; what is indented there is an example."""
-    return inspect.getdoc(thing) or ""
+    """Its docstring, with its examples as code."""
+    lines, example = [], False
+    for line in [*(inspect.getdoc(thing) or "").splitlines(), ""]:
+        begins, ends = not example and line.strip().startswith(">>>"), example and not line.strip()
+        if begins or ends:
+            lines.append("```python" if begins else "```")
+            example = begins
+        lines.append(line.strip() if example else line)
+    return "\n".join(lines)
 
 
 def members(cls):

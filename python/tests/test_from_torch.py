@@ -61,7 +61,7 @@ def test_free_dimensions_and_arguments_by_name():
         close(ours(image, scale=scale), module(image, scale))
     with pytest.raises(ValueError, match="exported with"):
         ours(torch.randn(1, 3, 16, 16))  # with another set of arguments
-    assert ours.plan({"image": [4, 3, 16, 16], "scale": [4, 8]}).peak_bytes > ours.plan().peak_bytes > 0
+    assert ours.plan({"image": [64, 3, 16, 16], "scale": [64, 8]}).peak_bytes > ours.plan().peak_bytes > 0
     assert "peak" in repr(ours)
 
 

@@ -171,6 +171,26 @@ TEST(SharedArena, ServesTheSessionsThatAskForIt) {
   run(first, kMany);  // it has it still
 }
 
+// What it has idle is given up before another session is refused.
+TEST(SharedArena, MakesRoomForOthers) {
+  const std::string bytes = nonzero_model(), chain = chain_model(1);
+  EnvOptions limit;
+  limit.memory_limit_bytes = 4'000'000;
+  Env env(limit);
+  const MemoryInfo cpu("Cpu", AllocatorType::kArena);
+  env.CreateAndRegisterAllocator(cpu, settings(kSameAsRequested));
+  Session first(env, bytes.data(), bytes.size(),
+                SessionOptions().SetIntraOpNumThreads(1).AddConfigEntry("session.use_env_allocators", "1"));
+  run(first, kMany);
+  const int64_t idle = env.GetSharedAllocator(cpu)->GetStats().total_allocated;
+  EXPECT_GT(idle, 1'000'000);
+  Session other(env, chain.data(), chain.size(), SessionOptions().SetIntraOpNumThreads(1));
+  const int64_t rows = 5500;  // in and out: 2.8 MB
+  other.Run({}, {"x"}, {floats({rows, 64}, std::vector<float>(64 * rows, 0))}, other.GetOutputNames());
+  EXPECT_EQ(env.GetSharedAllocator(cpu)->GetStats().total_allocated, 0);
+  EXPECT_LE(env.GetMemoryReport().peak_bytes, limit.memory_limit_bytes);
+}
+
 TEST(SharedArena, ThreadsShareIt) {
   const std::string bytes = nonzero_model();
   Env env;
