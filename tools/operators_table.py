@@ -23,6 +23,7 @@ from model_file import TYPE_NAMES, tensor_type  # noqa: E402
 TABLE = ROOT / "docs" / "operators.md"
 CONFORMANCE = pathlib.Path("/usr/share/libonnx-testdata/data")
 CASES = 60  # of each reference are looked at
+MEASURED = ROOT / "bench" / "results" / "element_types.json"
 SHORT = {"float": "f32", "double": "f64", "float16": "f16", "bfloat16": "bf16"}
 HEAD = """# Operators
 
@@ -30,6 +31,25 @@ Made by `tools/operators_table.py` from the registry (`plimsoll operators`) and 
 answer from elsewhere: ONNX's conformance data, and the references in `tests/reference`. Opsets and types are those of such cases;
 types of the first input come first, then those that only other inputs have. `ai.plimsoll` holds the fused forms that passes make.
 
+What runs each float type was measured (`bench/element_types.py --share`, one node by itself): `kernel` where most of the time is
+spent in src/kernels, `loop` where most of it is spent in a loop of the operator's own, with the time over what a straightforward
+vectorized loop is estimated to need, if that is 2 or more. Operators without a case there are not timed.
+
+"""
+
+TAIL = """
+## Refused by name, and why
+
+| what | why |
+|---|---|
+| ai.onnx.preview.training Gradient | belongs to training |
+| com.microsoft Attention and QAttention with do_rotary, QAttention with past_present_share_buffer | ONNX Runtime's CPU kernels have neither (Attention says so, QAttention does not look); RotaryEmbedding is there |
+| com.microsoft GroupQueryAttention with a quantized or sliding cache | not written |
+| BeamSearch whose decoder takes cache_indirection, WhisperBeamSearch's cross_qk and non_speech_probs | ONNX Runtime has the first two for CUDA only; the third is not written |
+| com.microsoft MoE, QMoE, MatMulBnb4, MatMulFpQ4, SparseAttention, LinearAttention, LinearAttentionGate, CausalConvWithState, MRotaryEmbedding, DynamicTimeWarping, Tokenizer, AttnLSTM, WordConvEmbedding, MaxpoolWithMask, BifurcationDetector, SampleOp | ONNX Runtime's CPU has them; not written |
+| sparse tensors as inputs of a model | ONNX Runtime's CPU has one kernel that takes them, SparseToDenseMatMul |
+| scan outputs of Loop in types with parts of a byte | not written |
+| opaque types, tensors in segments | ONNX Runtime's CPU has neither |
 """
 
 
@@ -83,6 +103,26 @@ def types_text(types):
     return " ".join(SHORT.get(t, t) for t in sorted(types, key=TYPE_NAMES.index))
 
 
+def measured_runs():
+    """{(domain, operator): {"kernel" or "loop": {type: worst time over a vectorized loop's}}}"""
+    runs = collections.defaultdict(lambda: collections.defaultdict(dict))
+    for case in json.loads(MEASURED.read_text()).values() if MEASURED.exists() else []:
+        for kind, share in case.get("share", {}).items():
+            if share is not None:
+                found = runs[case["domain"], case["op"]]["kernel" if share >= 0.5 else "loop"]
+                found[kind] = max(found.get(kind, 0), case["over"].get(kind, 0))
+    return runs
+
+
+def runs_text(found):
+    """A type that has both, by its cases, is named under both."""
+    parts = []
+    for what in ["kernel", "loop"]:
+        types = [kind + (f" ({over:.0f})" if what == "loop" and over >= 2 else "") for kind, over in found.get(what, {}).items()]
+        parts += [f"{what} {' '.join(types)}"] if types else []
+    return "; ".join(parts)
+
+
 def count_text(pair):
     least, most = pair
     if most is None:
@@ -96,18 +136,19 @@ def table():
     evidence = collections.defaultdict(Evidence)
     from_references(evidence)
     from_conformance(evidence)
+    runs = measured_runs()
     text = HEAD
     for domain in sorted({op["domain"] for op in operators}):
         rows = [op for op in operators if op["domain"] == domain]
-        text += f"## {domain or 'ai.onnx'}: {len(rows)} operators\n\n| operator | inputs | outputs | opsets | types | seen by |\n|---|---|---|---|---|---|\n"
+        text += f"## {domain or 'ai.onnx'}: {len(rows)} operators\n\n| operator | inputs | outputs | opsets | types | runs | seen by |\n|---|---|---|---|---|---|---|\n"
         for op in rows:
             seen = evidence[domain, op["name"]]
             others = types_text(seen.others - seen.first)
             text += (f"| {op['name']} | {count_text(op['inputs'])} | {count_text(op['outputs'])} | {ranges(seen.opsets)} | "
-                     f"{types_text(seen.first)}{f' ({others})' if others else ''} | "
+                     f"{types_text(seen.first)}{f' ({others})' if others else ''} | {runs_text(runs[domain, op['name']])} | "
                      f"{' '.join(sorted(seen.sources)) or 'unit tests'} |\n")
         text += "\n"
-    return text
+    return text + TAIL.lstrip()
 
 
 def main():

@@ -19,7 +19,16 @@ DOCTOR_PACKAGES=(python3-torch python3-psutil)
 MODEL_PACKAGES=(python3-numpy python3-torch python3-torchvision)
 EXAMPLE_PACKAGES=(python3-numpy python3-torch python3-sklearn)
 BROWSER_PACKAGES=(chromium)
+# tests/corpus: real programs whose memory is watched; those of the quick stage, then all.
+FEW_CORPUS_PACKAGES=(gawk perl sqlite3 lua5.4 python3-flask gunicorn)
+CORPUS_PACKAGES=("${FEW_CORPUS_PACKAGES[@]}" redis-server memcached nginx-light libnginx-mod-http-lua apache2
+  libapache2-mod-perl2 haproxy lighttpd varnish squid dnsmasq-base mosquitto beanstalkd rsyslog postgresql
+  uwsgi-core uwsgi-plugin-python3 python3-tornado python3-django python3-matplotlib python3-pandas pypy3
+  libjemalloc2 libtcmalloc-minimal4 ruby php-cli tcl guile-3.0 ocaml-nox ghc golang-go mono-mcs mono-runtime
+  erlang-base sbcl swi-prolog-nox emacs-nox vim r-base-core octave openjdk-17-jdk-headless jq git tmux ffmpeg
+  imagemagick gcc make rsync xz-utils chromium)
 GUEST_PACKAGES=(qemu-system-x86)
+DOCS_PACKAGES=(mkdocs)
 FUZZ_PACKAGES=(clang-14 libclang-rt-14-dev)
 FORMAT_PACKAGES=(clang-format-14)
 TIDY_PACKAGES=(clang-tidy-14 clang-14)

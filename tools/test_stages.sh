@@ -4,8 +4,13 @@
 #   If its last line is `N passed, M failed[, K skipped]`, those are its counts; otherwise it counts as one.
 # shellcheck shell=bash disable=SC2034
 
-QUICK_STAGES=(build models goldens unit_tests mutations tools_tests cli_tests optimize_tests exec_tests exec_trouble lab_tests watch_tests watch_trouble verdicts python_tests backend_suite conformance references random_graphs sklearn golden_verify include_rule clang_format install wheel)
-FULL_STAGES=(references_full random_graphs_full asan mutations_full tsan verdicts_full chaos_full unexplained watch_page python_leaks_full packages version2)
+QUICK_STAGES=(build models goldens unit_tests mutations tools_tests
+  cli_tests optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts corpus_few
+  python_tests backend_suite
+  conformance references bad_input random_graphs sklearn golden_verify
+  include_rule clang_format install wheel)
+FULL_STAGES=(references_full random_graphs_full generation asan mutations_full tsan verdicts_full corpus chaos_full unexplained watch_page
+  python_leaks_full packages version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
 
@@ -116,6 +121,11 @@ exec_trouble() {
   /usr/bin/python3 tests/cli/test_exec_trouble.py
 }
 
+# Every way out that a job may try, in every mechanism that this machine has: the table in docs/isolate.md.
+exec_escapes() {
+  /usr/bin/python3 tests/cli/test_exec_escapes.py
+}
+
 # plimsoll lab: the experiments run, and what they say of Plimsoll's own way holds.
 lab_tests() {
   /usr/bin/python3 tests/cli/test_lab.py
@@ -178,6 +188,19 @@ verdicts_full() {
   tests/scenarios/evaluate.py prove --jobs 10
 }
 
+# Six real programs, steady and leaking, shortened to 40 s and all at once.
+corpus_few() {
+  need "${FEW_CORPUS_PACKAGES[@]}" || skip "no gawk, lua, flask or gunicorn"
+  tests/corpus/corpus.py check
+}
+
+# All 56 real programs, two minutes and three seeds each, ten at a time: more than an hour.
+corpus() {
+  need "${CORPUS_PACKAGES[@]}" || skip "not all programs of the corpus can be installed"
+  need_node || skip "no node"
+  tests/corpus/corpus.py prove
+}
+
 # verify_variants VARIANTS... -- ARGUMENTS: `plimsoll verify` once for each variant (a string of options), counts added
 # up. Failures are shown as they come, what is not implemented once.
 verify_variants() {
@@ -222,6 +245,12 @@ references_full() {
   /usr/bin/python3 tests/reference/run.py --full
 }
 
+# The same cases, spoiled: an Error that says what is wrong, or an answer.
+bad_input() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  /usr/bin/python3 tests/reference/bad_input.py --count 2
+}
+
 # Graphs made of those cases: the same answer under every truth.
 random_graphs() {
   need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
@@ -231,6 +260,13 @@ random_graphs() {
 random_graphs_full() {
   need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
   /usr/bin/python3 tests/reference/random_graphs.py --count 10000 --seed 1
+}
+
+# Tokens, speech and embeddings of real models, against ONNX Runtime.
+generation() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  need_node || skip "no node"
+  /usr/bin/python3 tests/generation/compare.py
 }
 
 # Pipelines of scikit-learn, written as ONNX from their fitted attributes, predict what scikit-learn predicts.
@@ -322,13 +358,14 @@ version2() {
     files+=(--file "$PWD/build/tests/$file")
   done
   tools/run_in_guest.py --python --memory 4096 --timeout 1800 "${files[@]}" --file "$PWD/build/plimsoll" \
-    --file "$PWD/tests" --file "$(command -v flock)" -- "
+    --file "$PWD/tests" --file "$PWD/docs" --file "$(command -v flock)" -- "
     cd $PWD; export GTEST_COLOR=no
     build/tests/test_isolate --gtest_filter=-*Chaos*
     echo '[  SKIPPED ] 1 test, *Chaos*: it counts what a fast machine does in seconds'
     /usr/bin/python3 tests/cli/test_exec.py
     /usr/bin/python3 tests/cli/test_exec_trouble.py
     /usr/bin/python3 tests/cli/test_exec_v2.py
+    /usr/bin/python3 tests/cli/test_exec_escapes.py
     echo +memory >/sys/fs/cgroup/cgroup.subtree_control; mkdir /sys/fs/cgroup/observe
     echo \$\$ >/sys/fs/cgroup/observe/cgroup.procs
     build/tests/test_observe
@@ -336,12 +373,12 @@ version2() {
     >"$log" 2>&1 || status=$?
   ((status != 77)) || { cat "$log"; exit 77; }
   grep -E '^\[  (FAILED|SKIPPED)|^(FAIL|ERROR|failed|skipped):' "$log" || true
-  # Two summaries of GoogleTest's and four of ours.
+  # Two summaries of GoogleTest's and five of ours.
   local passed failed skipped
   passed=$(sed -n 's/^\[  PASSED  \] \([0-9]*\) tests\?.*/\1/p; s/^\([0-9]*\) passed, .*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
   failed=$(sed -n 's/^\[  FAILED  \] \([0-9]*\) tests\?,.*/\1/p; s/^[0-9]* passed, \([0-9]*\) failed.*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
   skipped=$(sed -n 's/^\[  SKIPPED \] \([0-9]*\) tests\?,.*/\1/p; s/^[0-9]* passed, .*, \([0-9]*\) skipped/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
-  [[ $(grep -c 'PASSED  \]\|^[0-9]* passed, ' "$log") == 6 ]] || { tail -n 40 "$log"; wrong=1; }
+  [[ $(grep -c 'PASSED  \]\|^[0-9]* passed, ' "$log") == 7 ]] || { tail -n 40 "$log"; wrong=1; }
   echo "$passed passed, $failed failed, $skipped skipped"
   ((failed == 0 && wrong == 0))
 }

@@ -2,7 +2,6 @@
 #include <plimsoll/session.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "inputs.h"
@@ -87,7 +86,8 @@ void print_bench(const Json& report) {
   for (const char* key : {"load_ms", "first_ms", "min_ms", "median_ms", "p99_ms"})
     text += fmt::format("  {:<16}{:>16.3f}\n", key, report[key].get<double>());
   text += fmt::format("  {:<16}{:>16}\n", "iterations", report["iterations"].get<int64_t>());
-  text += fmt::format("\n{}", accounts_table(report["accounts"], "ledger's peak", report["measured_bytes"]));
+  text += fmt::format(
+      "\n{}", accounts_table(report["accounts"], "ledger's peak", report["measured_bytes"].get<int64_t>()));
   const auto rss = report["peak_rss_bytes"].get<int64_t>();
   text += fmt::format("  {:<16}{:>16}  ({})\n", "peak RSS", grouped(rss), human_bytes(rss));
   print(text + fmt::format("{} threads, {}\n", report["threads"].get<int>(),

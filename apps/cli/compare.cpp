@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "elements.h"
 
@@ -86,7 +85,7 @@ Mismatches compare_exactly(const Value& found, const Value& expected) {
 
 std::string text(const Value& value, size_t index) {
   if (is_float(value.GetElementType())) return fmt::format("{:.9g}", real_element(value, index));
-  return json_element(value, index).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_element(value, index).dump();
 }
 
 // Sequences and maps: element by element.

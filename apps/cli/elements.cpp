@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 namespace plimsoll::cli {
 namespace {
@@ -181,7 +180,7 @@ int64_t integer_element(const Value& value, size_t index) {
   }
 }
 
-nlohmann::ordered_json json_element(const Value& value, size_t index) {
+Json json_element(const Value& value, size_t index) {
   switch (value.GetElementType()) {
     case ElementType::kString:
       return std::string(value.GetString(index));
@@ -189,8 +188,7 @@ nlohmann::ordered_json json_element(const Value& value, size_t index) {
       return integer_element(value, index) != 0;
     case ElementType::kFloat:
       // Nine digits identify a float; more would show the conversion.
-      return std::isfinite(load<float>(value, index)) ? nlohmann::ordered_json(load<float>(value, index))
-                                                      : nullptr;
+      return std::isfinite(load<float>(value, index)) ? Json(load<float>(value, index)) : nullptr;
     case ElementType::kComplex64:
       return {load<float>(value, 2 * index), load<float>(value, 2 * index + 1)};
     case ElementType::kComplex128:

@@ -3,8 +3,9 @@
 
 #include <plimsoll/value.h>
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
+
+#include "json.h"
 
 namespace plimsoll::cli {
 
@@ -18,7 +19,7 @@ std::optional<int64_t> count_bytes(ElementType type, const std::vector<int64_t>&
 // A real number of any type up to 64 bits, as a double: exact but for 64-bit integers above 2^53.
 double real_element(const Value& value, size_t index);
 int64_t integer_element(const Value& value, size_t index);
-nlohmann::ordered_json json_element(const Value& value, size_t index);
+Json json_element(const Value& value, size_t index);
 
 // "[1, 3, 224, 224]"
 std::string shape_text(const std::vector<int64_t>& shape);

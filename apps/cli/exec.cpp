@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "command.h"
@@ -15,6 +14,7 @@
 #include "interrupt.h"
 #include "options.h"
 #include "receipt.h"
+#include "user_scope.h"
 
 extern char** environ;  // NOLINT: POSIX declares it nowhere
 
@@ -27,7 +27,8 @@ struct ExecOptions {
   std::vector<std::string> command, assignments;
   std::string limit, timeout, cpu_time, output_limit, grace = "2s", sandbox, directory, receipt_file;
   int64_t processes = 0;
-  bool clear_environment = false, json = false, quiet = false;
+  std::vector<std::string> requirements;
+  bool clear_environment = false, json = false, quiet = false, bare = false, clean_leftovers = false;
   SandboxOptions sandbox_options;
 };
 
@@ -40,6 +41,7 @@ Limits make_limits(const ExecOptions& options) {
     limits.output_bytes = parse_bytes(options.output_limit, "--output-limit");
   limits.processes = options.processes;
   limits.grace = parse_duration(options.grace, "--grace");
+  limits.require_hold = !options.requirements.empty();
   return limits;
 }
 
@@ -77,6 +79,8 @@ plimsoll::Command make_command(const ExecOptions& options) {
   command.working_directory = options.directory;
   command.inherit_input = !is_in_background();
   if (options.json) command.standard_output = Output::kToError;
+  command.bare = options.bare;
+  command.clean_leftovers = options.clean_leftovers;
   command.sandbox = options.sandbox_options;
   if (!options.sandbox.empty())
     command.sandbox.level = options.sandbox == "strict" ? SandboxLevel::kStrict : SandboxLevel::kBestEffort;
@@ -160,7 +164,7 @@ int exit_code_of(const Receipt& receipt) {
 
 void write_receipt(const std::string& path, const Json& json) {
   NewFiles files;
-  const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = json.dump(1) + "\n";
   files.add(path, {text});
   files.commit();
 }
@@ -188,9 +192,14 @@ int run(const ExecOptions& options) {
     throw UsageError("exec: no command is given: plimsoll exec [options] -- COMMAND...");
   const Limits limits = make_limits(options);
   const plimsoll::Command command = make_command(options);
-  catch_signals();
   try {
     if (!options.receipt_file.empty()) check_can_write(options.receipt_file);
+    move_to_user_scope(limits.memory_bytes > 0 && !plimsoll::Unheld(command, limits).empty());
+    catch_signals();
+    if (!limits.require_hold && !options.quiet) {
+      for (const std::string& sentence : plimsoll::Unheld(command, limits))
+        std::fputs(fmt::format("plimsoll: cannot hold {}\n", sentence).c_str(), stderr);
+    }
     Job job = Job::Start(command, limits);
     const Receipt receipt = wait(job);
     report(options, receipt);
@@ -217,6 +226,14 @@ void add_options(Arguments arguments, ExecOptions& options) {
       .one_value_each();
   arguments.add_flag("--clear-env", options.clear_environment, "start with an empty environment");
   arguments.add_option("--directory", options.directory, "where the command starts").check(check_not_empty);
+  arguments
+      .add_option("--require", options.requirements,
+                  "hold: refuse to start a job whose memory or processes the kernel cannot hold here")
+      .one_of({"hold"});
+  arguments.add_flag("--bare", options.bare,
+                     "no namespaces: for commands that need setuid programs or change their own cgroups");
+  arguments.add_flag("--clean-leftovers", options.clean_leftovers,
+                     "remove what the command leaves: System V memory, files in memory, mounts");
   const Option sandbox =
       arguments
           .add_flag("--sandbox{best-effort}", options.sandbox,

@@ -2,7 +2,6 @@
 #include <plimsoll/operators.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "options.h"

@@ -2,7 +2,6 @@
 #include <plimsoll/plan.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "files.h"

@@ -3,7 +3,6 @@
 #include <plimsoll/model.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "files.h"

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "elements.h"
 
@@ -30,7 +29,7 @@ void JsonOutput::begin() {
 
 void JsonOutput::finish(const Json& object) {
   // Names come from files: what is not UTF-8 in them is replaced.
-  const std::string text = object.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = object.dump(1) + "\n";
   print(std::string_view(text).substr(begun_ ? 2 : 0));
 }
 

@@ -5,14 +5,13 @@
 #include <plimsoll/plan.h>
 #include <plimsoll/value.h>
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace plimsoll::cli {
+#include "json.h"
 
-using Json = nlohmann::ordered_json;
+namespace plimsoll::cli {
 
 // Writes and flushes; throws kIo when stdout is full or closed.
 void print(std::string_view text);

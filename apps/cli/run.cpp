@@ -2,7 +2,6 @@
 #include <plimsoll/session.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "inputs.h"
@@ -111,8 +110,7 @@ RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput&
 std::string value_text(const Json& value, const std::string& indent) {
   const auto name = value["name"].get<std::string>(), type = value["type"].get<std::string>();
   if (value.contains("first"))
-    return fmt::format("{}{}  {}{}  {}\n", indent, name, type, value["shape"].dump(),
-                       value["first"].dump(-1, ' ', false, Json::error_handler_t::replace));
+    return fmt::format("{}{}  {}{}  {}\n", indent, name, type, value["shape"].dump(), value["first"].dump());
   const auto kind = value["kind"].get<std::string>();
   if (!value.contains("count"))
     return fmt::format("{}{}  {}({}) without a value\n", indent, name, kind, type);
@@ -139,7 +137,8 @@ void print_outcome(const RunOutcome& outcome, const Json& report) {
 
 void print_arena(const ArenaStats& stats) {
   print("\narena\n");
-  for (const auto& [name, value] : stats.ToMap()) print(fmt::format("  {:<20}{:>16}\n", name, grouped(value)));
+  for (const auto& [name, value] : stats.ToMap())
+    print(fmt::format("  {:<20}{:>16}\n", name, grouped(value)));
 }
 
 int run(const RunCommandOptions& options) {
@@ -150,20 +149,20 @@ int run(const RunCommandOptions& options) {
   const RunOutcome outcome = execute(options, env, out);
   const ProcessMemory after = read_process_memory();
   Json report = {{"predicted_bytes", outcome.predicted_bytes},
-                       {"measured_bytes", outcome.memory.peak_bytes},
-                       {"depends_on_data", outcome.depends_on_data},
-                       {"accounts", accounts_json(outcome.memory)},
-                       {"before_rss_bytes", before.rss_bytes},
-                       {"peak_rss_bytes", after.peak_rss_bytes},
-                       {"after_rss_bytes", after.rss_bytes},
-                       {"before_anonymous_bytes", before.anonymous_bytes},
-                       {"after_anonymous_bytes", after.anonymous_bytes},
-                       {"before_file_bytes", before.file_bytes},
-                       {"after_file_bytes", after.file_bytes},
-                       {"after_ledger_bytes", env.GetMemoryReport().now_bytes},
-                       {"median_ms", median(outcome.times_ms)},
-                       {"outputs", outcome.outputs},
-                       {"warnings", outcome.warnings}};
+                 {"measured_bytes", outcome.memory.peak_bytes},
+                 {"depends_on_data", outcome.depends_on_data},
+                 {"accounts", accounts_json(outcome.memory)},
+                 {"before_rss_bytes", before.rss_bytes},
+                 {"peak_rss_bytes", after.peak_rss_bytes},
+                 {"after_rss_bytes", after.rss_bytes},
+                 {"before_anonymous_bytes", before.anonymous_bytes},
+                 {"after_anonymous_bytes", after.anonymous_bytes},
+                 {"before_file_bytes", before.file_bytes},
+                 {"after_file_bytes", after.file_bytes},
+                 {"after_ledger_bytes", env.GetMemoryReport().now_bytes},
+                 {"median_ms", median(outcome.times_ms)},
+                 {"outputs", outcome.outputs},
+                 {"warnings", outcome.warnings}};
   if (options.arena_stats) report["arena"] = outcome.arena.ToMap();
   if (!outcome.trace.empty()) report["trace"] = outcome.trace;
   if (options.json) {
@@ -191,7 +190,8 @@ Command run_command(Arguments parent) {
       "--output", options->output,
       "a directory for the outputs: 0.npy, 1.npy, ...; of a sequence a folder: 0/0.npy, 0/1.npy, ...");
   add_arena_option(arguments, options->engine);
-  arguments.add_flag("--arena-stats", options->arena_stats, "tell what the arena has done, by ONNX Runtime's names");
+  arguments.add_flag("--arena-stats", options->arena_stats,
+                     "tell what the arena has done, by ONNX Runtime's names");
   arguments.add_flag("--shrink", options->shrink, "give the arena's free regions back after each run");
   arguments.add_option("--trace", options->trace, "write a Chrome trace to PREFIX_DATE_TIME.json")
       .check(check_not_empty);

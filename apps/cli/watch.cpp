@@ -85,11 +85,11 @@ Command watch_command(Arguments parent, const std::vector<std::string>& rest) {
       parent.add_command("watch", "Explain any process's memory, and judge whether it leaks");
   auto options = std::make_shared<WatchOptions>();
   struct Times {
-    std::string interval = "1s", duration;
+    std::string interval, duration;
   };
   auto times = std::make_shared<Times>();
   add_target_options(arguments, *options);
-  arguments.add_option("--interval", times->interval, "between two samples, such as 500ms (1s)")
+  arguments.add_option("--interval", times->interval, "between two samples, such as 500ms (1s, and 250ms for the first 12 s)")
       .check(check_not_empty);
   arguments
       .add_option("--duration", times->duration,
@@ -102,7 +102,9 @@ Command watch_command(Arguments parent, const std::vector<std::string>& rest) {
       "         plimsoll watch --pid 4242");
   return {arguments, [options, times, rest] {
             options->command = rest;
-            options->interval_seconds = parse_seconds("--interval", times->interval);
+            options->interval_is_given = !times->interval.empty();
+            if (options->interval_is_given)
+              options->interval_seconds = parse_seconds("--interval", times->interval);
             if (!times->duration.empty())
               options->duration_seconds = parse_seconds("--duration", times->duration);
             return watch(*options);

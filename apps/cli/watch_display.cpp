@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <clocale>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "watch_json.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "files.h"
 #include "report.h"
@@ -26,7 +25,7 @@ constexpr size_t kMostPoints = 5000;  // a screen has fewer columns
 // Inside a script element `<` could end it: in JSON every one of these may be written as an escape.
 std::string script_json(const Json& object) {
   std::string out;
-  for (const char c : object.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+  for (const char c : object.dump()) {
     if (c == '<' || c == '>' || c == '&')
       out += fmt::format("\\u{:04x}", c);
     else
@@ -114,6 +113,30 @@ std::string facts_text(const WatchHistory& history) {
   return text;
 }
 
+// The part that the verdict speaks of, what was fitted to it, and in a tree the process that grows most.
+Json growth_json(const std::vector<const Sample*>& samples, const Verdict& verdict) {
+  if (verdict.part.empty() || verdict.curve.empty()) return nullptr;
+  Json values = Json::array(), process = Json::array();
+  for (const Sample* sample : samples) {
+    const auto figure = sample->gap ? std::nullopt : FigureOf(*sample, verdict.part);
+    values.push_back(figure ? Json(*figure) : Json(nullptr));
+    const auto is_grower = [&](const TreeMember& member) {
+      return verdict.grower && member.pid == verdict.grower->pid;
+    };
+    const auto found = std::find_if(sample->members.begin(), sample->members.end(), is_grower);
+    process.push_back(found != sample->members.end() ? Json(found->bytes) : Json(nullptr));
+  }
+  Json curve = Json::array();
+  for (const FittedPoint& point : verdict.curve)
+    curve.push_back({point.seconds, point.bytes, point.low, point.high});
+  Json growth = {{"part", verdict.part}, {"values", std::move(values)}, {"curve", std::move(curve)}};
+  if (verdict.grower) {
+    growth["process"] = std::move(process);
+    growth["process_label"] = fmt::format("process {} ({})", verdict.grower->pid, verdict.grower->command);
+  }
+  return growth;
+}
+
 Json page_data(const WatchHistory& history) {
   const std::vector<const Sample*> samples = points(history.samples);
   Json data = {{"title", target_text(history.header)},
@@ -132,6 +155,7 @@ Json page_data(const WatchHistory& history) {
   }
   data["process"] = view_json<ProcessView>(
       samples, process_parts(), [](const Sample& sample) { return sample.gap ? nullptr : &sample.process; });
+  data["growth"] = growth_json(samples, history.verdict);
   data["container"] = nullptr;
   const Sample* last = last_reading(history.samples);
   if (last && last->container) {

@@ -1,14 +1,13 @@
 #include "watch_json.h"
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "watch_parts.h"
 
 namespace plimsoll::cli {
 
 std::string json_line(const Json& object) {
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return object.dump() + "\n";
 }
 
 Json sample_object(const Sample& sample) {

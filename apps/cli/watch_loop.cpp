@@ -189,6 +189,13 @@ void Watch::await_reader() {
         fmt::format("standard output: nobody read the last {} bytes of the report", output.bytes_behind())));
 }
 
+// Programs of a few seconds get a verdict too: their beginning is watched more closely.
+double Watch::interval_seconds() const {
+  constexpr double kYoungSeconds = 12, kYoungInterval = 0.25;
+  const bool is_young = !options_.interval_is_given && elapsed_seconds() < kYoungSeconds;
+  return is_young ? kYoungInterval : options_.interval_seconds;
+}
+
 void Watch::observe(double until_seconds) {
   double next = elapsed_seconds();
   while (!over_) {
@@ -200,9 +207,8 @@ void Watch::observe(double until_seconds) {
       return;
     }
     // Moments that were missed, because the machine slept or was busy, are left out.
-    next = std::max(next + options_.interval_seconds,
-                    next + options_.interval_seconds *
-                               std::floor((elapsed_seconds() - next) / options_.interval_seconds));
+    const double interval = interval_seconds();
+    next = std::max(next + interval, next + interval * std::floor((elapsed_seconds() - next) / interval));
     if (!wait(std::min(next, until_seconds))) return;
   }
 }

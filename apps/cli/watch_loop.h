@@ -28,6 +28,7 @@ class Watch {
   void attach();  // a new observer for the target
   void observe(double until_seconds);
   bool wait(double until_seconds);  // false: stop
+  double interval_seconds() const;  // until the next sample
   void hear_signals();
   void await_reader();
   void sample();

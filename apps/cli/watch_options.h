@@ -10,6 +10,7 @@ struct WatchOptions {
   int pid = 0;                       // 0: not given
   std::vector<std::string> command;  // behind `--`
   double interval_seconds = 1;
+  bool interval_is_given = false;  // otherwise the first seconds are watched more closely
   double duration_seconds = 0;  // 0: until the process ends or Ctrl-C
   std::string record, replay, html;
   std::string pattern;        // of the lines on stdout that are iterations; empty: none

@@ -31,13 +31,12 @@ class MemoryInfo {
       : name_(std::move(name)), type_(type), device_id_(device_id), memory_type_(memory_type) {}
   // With the enumerations of plimsoll/cxx_api.h, or any that have the same numbers.
   template <typename A, typename M>
-    requires(std::is_enum_v<A> && std::is_enum_v<M>)
-  MemoryInfo(std::string name, A type, int device_id, M memory_type)
+  requires(std::is_enum_v<A>&& std::is_enum_v<M>)
+      MemoryInfo(std::string name, A type, int device_id, M memory_type)
       : MemoryInfo(std::move(name), static_cast<AllocatorType>(type), device_id,
                    static_cast<MemoryType>(memory_type)) {}
   template <typename A, typename M>
-    requires(std::is_enum_v<A> && std::is_enum_v<M>)
-  static MemoryInfo CreateCpu(A type, M memory_type) {
+  requires(std::is_enum_v<A>&& std::is_enum_v<M>) static MemoryInfo CreateCpu(A type, M memory_type) {
     return MemoryInfo("Cpu", type, 0, memory_type);
   }
 
@@ -70,8 +69,8 @@ struct ArenaCfg {
   // kInvalidArgument.
   explicit ArenaCfg(const std::map<std::string, std::string>& settings);
 
-  int64_t max_mem = 0;             // the arena holds no more than this; 0: none of its own
-  int arena_extend_strategy = -1;  // 0: kNextPowerOfTwo (the default); 1: kSameAsRequested
+  int64_t max_mem = 0;                           // the arena holds no more than this; 0: none of its own
+  int arena_extend_strategy = -1;                // 0: kNextPowerOfTwo (the default); 1: kSameAsRequested
   int64_t initial_chunk_size_bytes = -1;         // of the first region: 1 MiB
   int64_t max_dead_bytes_per_chunk = -1;         // a block is split if more would be wasted: 128 MiB
   int64_t initial_growth_chunk_size_bytes = -1;  // of the first region after shrinking: 2 MiB
@@ -80,12 +79,12 @@ struct ArenaCfg {
 
 // By ONNX Runtime's names.
 struct ArenaStats {
-  int64_t limit = 0;            // Limit: max_mem; 0: none
-  int64_t in_use = 0;           // InUse: bytes of blocks that somebody has
-  int64_t total_allocated = 0;  // TotalAllocated: bytes that the arena holds
-  int64_t max_in_use = 0;       // MaxInUse
-  int64_t num_allocs = 0;       // NumAllocs
-  int64_t num_reserves = 0;     // NumReserves: weights are never in an arena here, so 0
+  int64_t limit = 0;                 // Limit: max_mem; 0: none
+  int64_t in_use = 0;                // InUse: bytes of blocks that somebody has
+  int64_t total_allocated = 0;       // TotalAllocated: bytes that the arena holds
+  int64_t max_in_use = 0;            // MaxInUse
+  int64_t num_allocs = 0;            // NumAllocs
+  int64_t num_reserves = 0;          // NumReserves: weights are never in an arena here, so 0
   int64_t num_arena_extensions = 0;  // NumArenaExtensions
   int64_t num_arena_shrinkages = 0;  // NumArenaShrinkages
   int64_t max_alloc_size = 0;        // MaxAllocSize

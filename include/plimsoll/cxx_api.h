@@ -144,8 +144,8 @@ class TypeInfo {
 
 inline const ValueInfo& info_at(const std::vector<ValueInfo>& infos, size_t index) {
   if (index >= infos.size())
-    throw Error(ErrorCode::kInvalidArgument, "number " + std::to_string(index) + ": there are " +
-                                                 std::to_string(infos.size()));
+    throw Error(ErrorCode::kInvalidArgument,
+                "number " + std::to_string(index) + ": there are " + std::to_string(infos.size()));
   return infos[index];
 }
 
@@ -158,9 +158,8 @@ Value Value::CreateTensor(const MemoryInfo& info, T* data, size_t count, const i
   return CreateTensor(detail::ElementTypeOf<T>::value, {shape, shape + rank}, data, count * sizeof(T));
 }
 template <typename Type>
-  requires(std::is_enum_v<Type>)
-Value Value::CreateTensor(const MemoryInfo& info, void* data, size_t bytes, const int64_t* shape, size_t rank,
-                          Type type) {
+requires(std::is_enum_v<Type>) Value Value::CreateTensor(const MemoryInfo& info, void* data, size_t bytes,
+                                                         const int64_t* shape, size_t rank, Type type) {
   check_cpu(info);
   return CreateTensor(static_cast<ElementType>(type), {shape, shape + rank}, data, bytes);
 }
@@ -169,8 +168,8 @@ Value Value::CreateTensor(const Allocator& allocator, const int64_t* shape, size
   return CreateTensor(allocator, detail::ElementTypeOf<T>::value, std::vector<int64_t>(shape, shape + rank));
 }
 template <typename Type>
-  requires(std::is_enum_v<Type>)
-Value Value::CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank, Type type) {
+requires(std::is_enum_v<Type>) Value Value::CreateTensor(const Allocator& allocator, const int64_t* shape,
+                                                         size_t rank, Type type) {
   return CreateTensor(allocator, static_cast<ElementType>(type), std::vector<int64_t>(shape, shape + rank));
 }
 

@@ -33,8 +33,7 @@ class Env {
   explicit Env(const EnvOptions& options = {});
   // ONNX Runtime's: a level by its number, and a name for the log.
   template <typename Level>
-    requires(std::is_enum_v<Level>)
-  explicit Env(Level level, const char* log_id = "")
+  requires(std::is_enum_v<Level>) explicit Env(Level level, const char* log_id = "")
       : Env(EnvOptions{0, "", static_cast<int>(level), log_id}) {}
 
   MemoryReport GetMemoryReport() const;
@@ -42,9 +41,10 @@ class Env {
   void SetLogSeverityLevel(int level);
   const std::string& GetLogId() const;
 
-  // An arena that sessions share which have SessionOptions::use_env_allocators ("session.use_env_allocators").
-  // It is charged to this Env's budget alone: max_mem is its own line, a session's limit does not count it.
-  // Throws kInvalidArgument if there is one already, or of memory other than "Cpu".
+  // An arena that sessions share which have SessionOptions::use_env_allocators
+  // ("session.use_env_allocators"). It is charged to this Env's budget alone: max_mem is its own line, a
+  // session's limit does not count it. Throws kInvalidArgument if there is one already, or of memory other
+  // than "Cpu".
   void CreateAndRegisterAllocator(const MemoryInfo& info, const ArenaCfg& settings);
   void CreateAndRegisterAllocatorV2(const std::string& provider, const MemoryInfo& info,
                                     const std::map<std::string, std::string>& options,

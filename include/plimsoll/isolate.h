@@ -29,6 +29,9 @@ struct Limits {
   int64_t processes = 0;                   // processes and threads alive at the same time
   int64_t output_bytes = 0;                // captured or passed on, stdout and stderr together
   std::chrono::milliseconds grace{2000};   // between TERM and KILL
+  // kNotImplemented before anything is started, if the kernel cannot hold memory, processes or the end of the
+  // group here: what Unheld() tells.
+  bool require_hold = false;
 };
 
 enum class SandboxLevel : uint8_t {
@@ -62,6 +65,19 @@ struct Command {
   // standard_error. All others are closed.
   std::vector<std::pair<int, int>> descriptors;
   SandboxOptions sandbox;
+  // Without namespaces of its own: for commands that need setuid programs, mount for others, or change their
+  // own cgroups. Where there is no cgroup, the job is then held by what can be seen of it.
+  bool bare = false;
+  bool clean_leftovers = false;  // what it leaves (Receipt::leftovers) is removed
+};
+
+// Something that outlived the job.
+struct Leftover {
+  std::string kind;    // "System V memory", "semaphores", "message queue", "file", "mount"
+  std::string name;    // its number and key, or its path
+  int64_t owner = -1;  // a user's number; -1: unknown
+  int64_t bytes = 0;
+  bool removed = false;
 };
 
 // Why a job ended.
@@ -89,15 +105,20 @@ struct Receipt {
   // The kernel killed nobody at the limit, but for seconds the job did little else than read its own program
   // again, and was ended for it.
   bool thrashing = false;
-  double byte_seconds = 0;       // memory over time: what a platform bills
-  int64_t returned_bytes = 0;    // what the group still held when it ended and gave back until it was removed
-  int64_t residue_bytes = 0;     // what the job left on the caller's own cgroup: after minus before
-  bool residue_known = false;    // false: no memory cgroup to read it from
-  int64_t processes_killed = 0;  // processes of the group that were still alive when the job ended
-  double kill_to_report_ms = 0;  // from the decision to kill to the receipt; 0: nothing was killed
-  std::string mechanism;         // "cgroup v2", "cgroup v1" or "rlimit and sampling"
+  double byte_seconds = 0;     // memory over time: what a platform bills
+  int64_t returned_bytes = 0;  // what the group still held when it ended and gave back until it was removed
+  int64_t residue_bytes = 0;   // what was still charged to the job's own cgroup when it was removed
+  bool residue_known = false;  // false: it had no memory cgroup of its own, and it cannot be told
+  int64_t socket_peak_bytes = 0;  // of TCP and the like, in peak_bytes on version 2, beside it on version 1
+  int64_t processes_killed = 0;   // processes of the group that were still alive when the job ended
+  double kill_to_report_ms = 0;   // from the decision to kill to the receipt; 0: nothing was killed
+  std::string mechanism;          // "cgroup v2", "cgroup v1" or "rlimit and sampling"
   std::vector<std::string> cannot_promise;  // what this mechanism cannot promise on this machine
   std::vector<std::string> sandbox;         // the layers that were in force, such as "seccomp", "landlock 6"
+  // What it did to its limits, who left its cgroup: in sentences.
+  std::vector<std::string> noticed;
+  std::vector<int> alive;           // processes of the group that could not be ended; empty: nobody is left
+  std::vector<Leftover> leftovers;  // what appeared while it ran and outlived it
 };
 
 struct Completed {
@@ -130,8 +151,8 @@ class Job {
   Job& operator=(Job&&) noexcept;
   ~Job();  // kills and waits
 
-  int pid() const noexcept;    // in a sandbox with a PID namespace: of its init (docs/sandbox.md)
-  int pidfd() const noexcept;  // readable when the job's first process has ended
+  int pid() const noexcept;    // with a PID namespace: of its init (docs/sandbox.md)
+  int pidfd() const noexcept;  // a descriptor that is readable when the job's first process has ended
   // Waits for the end of the whole group, cleans up and reports. Call once.
   Completed Wait();
   // As Wait, but gives up after `timeout` and returns nothing; the job goes on.
@@ -162,6 +183,10 @@ class Job {
 // tokens.
 std::map<std::string, std::string> HarmlessEnvironment();
 
+// What the kernel cannot hold of such a job in this place, in sentences; known before it is started. Empty:
+// all of it is held. With Limits::require_hold that is an error.
+std::vector<std::string> Unheld(const Command& command, const Limits& limits);
+
 // Runs a command to its end.
 Completed Exec(const Command& command, const Limits& limits = {});
 
@@ -191,9 +216,26 @@ struct PoolOptions {
   int64_t result_bytes = int64_t{1} << 30;         // the longest answer
 };
 
+// Descriptors that travel with a frame (SCM_RIGHTS with its first byte), such as files in memory that hold
+// what is too large for it; closed with the last owner.
+class Attachment {
+ public:
+  explicit Attachment(std::vector<int> descriptors) noexcept : descriptors_(std::move(descriptors)) {}
+  Attachment(const Attachment&) = delete;
+  Attachment& operator=(const Attachment&) = delete;
+  ~Attachment();
+  const std::vector<int>& descriptors() const noexcept { return descriptors_; }
+
+  static constexpr size_t kMost = 128;  // of one frame
+
+ private:
+  std::vector<int> descriptors_;
+};
+
 struct JobOptions {
-  bool repeatable = false;                 // may run again, once, if its worker died under it
-  std::chrono::milliseconds wall_time{0};  // 0: the pool's
+  bool repeatable = false;                                 // may run again, once, if its worker died under it
+  std::chrono::milliseconds wall_time{0};                  // 0: the pool's
+  std::shared_ptr<const Attachment> attachment = nullptr;  // with the request
 };
 
 // Exactly one of these for every job that was submitted.
@@ -212,6 +254,7 @@ struct Outcome {
   std::string message;  // otherwise: what happened, for people
   Receipt receipt;      // of the worker during this job: peak, time, limit; of its end if it ended
   int attempts = 0;     // 0: never reached a worker
+  std::shared_ptr<const Attachment> attachment = nullptr;  // kAnswer: what came with it; null: nothing
 };
 
 // One request to a worker program, as a Pool's, in a process of its own that ends with it.
@@ -219,6 +262,7 @@ struct CallOptions {
   int64_t result_bytes = int64_t{1} << 30;  // the longest answer
   int64_t output_bytes =
       int64_t{1} << 20;  // of captured stdout, and of stderr, are kept; the rest is dropped
+  std::shared_ptr<const Attachment> attachment = nullptr;  // with the request
 };
 
 struct Called {

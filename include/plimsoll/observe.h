@@ -72,6 +72,13 @@ struct ContainerView {
   double pressure_some_avg10 = 0;  // PSI, percent; 0 where absent
 };
 
+// One process of a tree, with what is its own whoever else is there: its anonymous pages, by Rss.
+struct TreeMember {
+  int pid = 0;
+  std::string command;  // the beginning of its command line, or the kernel's name for it
+  int64_t bytes = 0;
+};
+
 // What was read at one moment. `exact` is false for the cheap samples between two full ones: their parts of
 // the process view are scaled from the last full one by the kernel's cheap figures.
 struct Sample {
@@ -82,6 +89,7 @@ struct Sample {
   bool exact = true;
   ProcessView process;
   std::optional<ContainerView> container;
+  std::vector<TreeMember> members;  // the largest eight, largest first
 };
 
 // A reconciled account with what would come back, for people and for JSON.
@@ -144,6 +152,33 @@ enum class Cause : uint8_t {
 const char* verdict_name(VerdictKind kind) noexcept;  // "flat", "warming up", ...
 const char* cause_name(Cause cause) noexcept;         // "live heap", ...
 
+// Other explanations of a rise than a leak: a curve that levels off, a few stairs, chance.
+struct GrowthRivals {
+  double line = 0;        // the probability of a line, or what grows ever faster, where the rise was measured
+  double line_whole = 0;  // the same from the beginning on, a warm-up before the line allowed
+  double pieces = 0;      // so many equal stairs would have the same shares of the rise
+  double margin = 1;      // half the rate's 95 % interval, of the rate
+  double share = 0;       // the rise, of the private memory before it
+  double recent = 1;      // the rate of the last quarter, of the mean rate
+  double order = 0;       // how far beyond chance later is higher, in standard deviations (Mann and Kendall)
+  double nurseries = 0;   // the rise, of what its runtime fills before it collects; 0: it was seen to collect, or
+                          // needs not
+};
+
+// The process of a tree that grows most.
+struct GrowingProcess {
+  int pid = 0;
+  std::string command;
+  double bytes_per_second = 0;
+  int64_t first_bytes = 0, last_bytes = 0;  // of its own private memory
+};
+
+struct FittedPoint {
+  double seconds = 0;
+  double bytes = 0;
+  double low = 0, high = 0;  // 95 %
+};
+
 struct Verdict {
   VerdictKind kind = VerdictKind::kUndecided;
   Cause cause = Cause::kNone;
@@ -153,6 +188,10 @@ struct Verdict {
   double confidence = 0;                      // 0 to 1
   double seconds_needed = 0;                  // kUndecided: about how much longer; 0: unknown
   std::vector<std::string> evidence;          // sentences with figures
+  std::string part;                           // that the verdict speaks of, such as "heap"; empty: none
+  std::optional<GrowthRivals> rivals;         // where something rises
+  std::optional<GrowingProcess> grower;       // a leak in a tree
+  std::vector<FittedPoint> curve;             // fitted to `part`, from where it was measured to the end
 };
 
 struct JudgeOptions {
@@ -161,6 +200,9 @@ struct JudgeOptions {
 
 // A pure function: the same samples give the same verdict.
 Verdict Judge(std::span<const Sample> samples, const JudgeOptions& options = {});
+
+// What Judge looks at of a sample for a verdict's `part`, in bytes or in number; nothing where it is unknown.
+std::optional<double> FigureOf(const Sample& sample, std::string_view part);
 
 // A recording is lines of JSON: a header, one object per sample, perhaps an account and notes, and last, if
 // the watch ended well, the verdict. Each ToJson is one line without its newline; what is not UTF-8 is

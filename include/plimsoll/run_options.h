@@ -89,12 +89,12 @@ class RunOptions {
   std::shared_ptr<std::atomic<bool>> terminate_ = std::make_shared<std::atomic<bool>>(false);
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   int64_t memory_limit_bytes_ = 0;
-  std::function<bool()> interrupted_;
   bool only_execute_path_to_fetches_ = false;
   bool shrink_arena_ = false;
   int log_severity_level_ = -1, log_verbosity_level_ = 0;
   std::string run_tag_;
   std::map<std::string, std::string> config_entries_;
+  std::function<bool()> interrupted_;
 };
 
 }  // namespace plimsoll

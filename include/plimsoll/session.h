@@ -60,7 +60,9 @@ class Session {
 
   // Plans, places and binds ahead for these shapes; a Run of them then only maps its arena.
   Plan Prepare(const Shapes& shapes);
-  // The same for runs that want only these outputs and have SetOnlyExecutePathToFetches.
+  // The same without keeping anything, and with the formula; the formula alone if some shape is missing.
+  Plan MakePlan(const Shapes& shapes = {}) const;
+  // As Prepare, for runs that want only these outputs and have SetOnlyExecutePathToFetches.
   Plan Prepare(const Shapes& shapes, const std::vector<std::string>& outputs);
 
   const std::vector<ValueInfo>& GetInputs() const;
@@ -75,8 +77,8 @@ class Session {
   MemoryReport GetMemoryReport() const;
   // Of the arena for what is not planned: this session's or the Env's. All zero if it has none.
   ArenaStats GetArenaStats() const;
-  // Gives the arenas of idle runs back to the operating system; the next run maps them again. Of the arena for
-  // what is not planned, the regions in which nothing is in use.
+  // Gives the arenas of idle runs back to the operating system; the next run maps them again. Of the arena
+  // for what is not planned, the regions in which nothing is in use.
   void ReleaseMemory();
   // Nodes and their time, summed over the runs since profiling was turned on.
   struct ProfileEntry {

@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <unordered_map>
 #include <vector>
 
 #include "plimsoll/allocator.h"
@@ -71,7 +70,8 @@ struct SessionOptions {
   // Writes a Chrome trace to a file of this name with the time and ".json" behind it, from opening on.
   bool enable_profiling = false;
   std::string profile_file_prefix = "onnxruntime_profile_";
-  // Where to write the model after optimization, in ONNX's own operators, before it is loaded; empty: nowhere.
+  // Where to write the model after optimization, in ONNX's own operators, before it is loaded; empty:
+  // nowhere.
   std::string optimized_model_path;
 
   // Sizes for dimensions that the model leaves open: by their name, by their denotation.
@@ -112,8 +112,10 @@ struct SessionOptions {
   // kInvalidArgument of a name that nobody knows, kNotImplemented of a provider that is not in this build.
   SessionOptions& AppendExecutionProvider(const std::string& name,
                                           const std::map<std::string, std::string>& settings = {});
-  SessionOptions& AppendExecutionProvider(const std::string& name,
-                                          const std::unordered_map<std::string, std::string>& settings) {
+  // The same with settings in another kind of map.
+  template <typename Settings>
+  requires(!std::is_same_v<Settings, std::map<std::string, std::string>>)
+      SessionOptions& AppendExecutionProvider(const std::string& name, const Settings& settings) {
     return AppendExecutionProvider(name,
                                    std::map<std::string, std::string>(settings.begin(), settings.end()));
   }
@@ -146,14 +148,12 @@ struct SessionOptions {
   }
   // ONNX Runtime's enumeration, by its numbers: 0, 1, 2, 3 (layout), 99 (all).
   template <typename Level>
-    requires(std::is_enum_v<Level>)
-  SessionOptions& SetGraphOptimizationLevel(Level level) {
+  requires(std::is_enum_v<Level>) SessionOptions& SetGraphOptimizationLevel(Level level) {
     optimization_level = static_cast<GraphOptimizationLevel>(level > 3 ? 3 : static_cast<int>(level));
     return *this;
   }
   template <typename Mode>
-    requires(std::is_enum_v<Mode>)
-  SessionOptions& SetExecutionMode(Mode mode) {
+  requires(std::is_enum_v<Mode>) SessionOptions& SetExecutionMode(Mode mode) {
     execution_mode = static_cast<ExecutionMode>(mode);
     return *this;
   }

@@ -75,14 +75,13 @@ class Value {
   template <typename T>
   static Value CreateTensor(const MemoryInfo& info, T* data, size_t count, const int64_t* shape, size_t rank);
   template <typename Type>
-    requires(std::is_enum_v<Type>)
-  static Value CreateTensor(const MemoryInfo& info, void* data, size_t bytes, const int64_t* shape,
-                            size_t rank, Type type);
+  requires(std::is_enum_v<Type>) static Value CreateTensor(const MemoryInfo& info, void* data, size_t bytes,
+                                                           const int64_t* shape, size_t rank, Type type);
   template <typename T>
   static Value CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank);
   template <typename Type>
-    requires(std::is_enum_v<Type>)
-  static Value CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank, Type type);
+  requires(std::is_enum_v<Type>) static Value
+      CreateTensor(const Allocator& allocator, const int64_t* shape, size_t rank, Type type);
   // Owned strings.
   static Value CreateStrings(const std::vector<std::string>& strings, std::vector<int64_t> shape);
   // Owned, from a serialized TensorProto, such as the files of ONNX's test data. `name`, if not null, is set

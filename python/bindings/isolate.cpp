@@ -10,11 +10,12 @@ namespace {
 using std::chrono::milliseconds;
 
 // Runs one request to its end. Ctrl-C kills the process and cleans up before it is raised.
-py::tuple call(const py::dict& spec, const std::string& request, int64_t result_bytes, int64_t output_bytes) {
+py::tuple call(const py::dict& spec, const std::string& request, int64_t result_bytes, int64_t output_bytes,
+               const std::vector<int>& descriptors) {
   WorkerSpec worker = worker_spec(spec);
-  Call running = without_lock([&] {
-    return Call::Start(std::move(worker.command), worker.limits, request, {result_bytes, output_bytes});
-  });
+  CallOptions options{result_bytes, output_bytes, attachment(descriptors)};
+  Call running = without_lock(
+      [&] { return Call::Start(std::move(worker.command), worker.limits, request, std::move(options)); });
   const auto wait = [&] { return without_lock([&] { return running.WaitFor(kSignalLook); }); };
   std::optional<Called> called;
   while (!(called = wait())) {
@@ -33,8 +34,9 @@ py::tuple call(const py::dict& spec, const std::string& request, int64_t result_
 
 void bind_isolate(py::module_& module) {
   module.def("call", &call, py::arg("spec"), py::arg("request"), py::arg("result_bytes"),
-             py::arg("output_bytes"),
-             "One request to a worker in a process of its own: ((kind, answer, message, receipt, attempts), "
+             py::arg("output_bytes"), py::arg("descriptors"),
+             "One request to a worker in a process of its own: ((kind, answer, message, receipt, attempts, "
+             "descriptors), "
              "stdout, stderr, truncated).");
   module.def(
       "clean_up_leftovers", [] { without_lock([] { CleanUpLeftovers(); }); },

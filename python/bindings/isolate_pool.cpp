@@ -47,8 +47,9 @@ class PythonPool {
 
   // The pool's number of the job; None: there was no room within the time.
   std::optional<int64_t> submit(int64_t number, const py::bytes& request, bool repeatable, int64_t wall_ms,
-                                int64_t patience_ms) {
+                                int64_t patience_ms, const std::vector<int>& descriptors) {
     std::string bytes = request;
+    const JobOptions options{repeatable, milliseconds(wall_ms), attachment(descriptors)};
     const auto done = [finished = finished_, number](Outcome outcome) {
       const std::lock_guard lock(finished->mutex);
       finished->outcomes.emplace_back(number, std::move(outcome));
@@ -58,9 +59,8 @@ class PythonPool {
     for (;;) {
       const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
       const auto wait = patience_ms < 0 ? kSignalLook : std::clamp(left, milliseconds(0), kSignalLook);
-      const std::optional<int64_t> id = without_lock([&] {
-        return pool_->SubmitFor(wait, bytes, {repeatable, milliseconds(wall_ms)}, done);
-      });
+      const std::optional<int64_t> id =
+          without_lock([&] { return pool_->SubmitFor(wait, bytes, options, done); });
       if (id) return id;
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
       if (patience_ms >= 0 && left <= milliseconds(0)) return std::nullopt;
@@ -97,6 +97,7 @@ class PythonPool {
       return py::make_tuple(one->first, to_python(one->second));
     } catch (const std::exception& error) {  // there is no memory for it here
       one->second.answer = {};
+      one->second.attachment.reset();
       one->second.kind = Outcome::Kind::kTooLarge;
       one->second.message = std::string("its answer cannot be taken over: ") + error.what();
     }
@@ -164,7 +165,7 @@ void bind_pool(py::module_& module) {
       .def(py::init<const py::dict&, int, const py::dict&>(), py::arg("spec"), py::arg("workers"),
            py::arg("options"))
       .def("submit", &PythonPool::submit, py::arg("number"), py::arg("request"), py::arg("repeatable"),
-           py::arg("wall_ms"), py::arg("patience_ms"))
+           py::arg("wall_ms"), py::arg("patience_ms"), py::arg("descriptors"))
       .def("start_delivery", &PythonPool::start_delivery, py::arg("deliver"))
       .def("delivered", &PythonPool::delivered)
       .def("next", &PythonPool::next)

@@ -1,5 +1,7 @@
 #include "isolate_values.h"
 
+#include <fcntl.h>
+
 #include <chrono>
 
 namespace py = pybind11;
@@ -36,6 +38,17 @@ SandboxOptions sandbox_options(const py::dict& spec) {
   return sandbox;
 }
 
+py::list leftovers(const Receipt& receipt) {
+  using py::literals::operator""_a;
+  py::list list;
+  for (const Leftover& left : receipt.leftovers)
+    list.append(
+        py::dict("kind"_a = left.kind,
+                 "name"_a = py::reinterpret_steal<py::str>(PyUnicode_DecodeFSDefault(left.name.c_str())),
+                 "owner"_a = left.owner, "bytes"_a = left.bytes, "removed"_a = left.removed));
+  return list;
+}
+
 }  // namespace
 
 WorkerSpec worker_spec(const py::dict& spec) {
@@ -61,15 +74,36 @@ py::dict to_python(const Receipt& receipt) {
                   "residue_bytes"_a = receipt.residue_bytes, "residue_known"_a = receipt.residue_known,
                   "processes_killed"_a = receipt.processes_killed,
                   "kill_to_report_ms"_a = receipt.kill_to_report_ms, "mechanism"_a = receipt.mechanism,
-                  "cannot_promise"_a = receipt.cannot_promise, "sandbox"_a = receipt.sandbox);
+                  "cannot_promise"_a = receipt.cannot_promise, "sandbox"_a = receipt.sandbox,
+                  "socket_peak_bytes"_a = receipt.socket_peak_bytes, "noticed"_a = receipt.noticed,
+                  "alive"_a = receipt.alive, "leftovers"_a = leftovers(receipt));
+}
+
+std::shared_ptr<const Attachment> attachment(const std::vector<int>& descriptors) {
+  if (descriptors.empty()) return nullptr;
+  std::vector<int> owned;
+  for (const int descriptor : descriptors) {
+    const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+    if (copy >= 0) owned.push_back(copy);
+  }
+  const bool all = owned.size() == descriptors.size();
+  auto attached = std::make_shared<const Attachment>(std::move(owned));
+  if (!all) throw py::value_error("a descriptor of the request cannot be duplicated");
+  return attached;
 }
 
 py::tuple to_python(const Outcome& outcome) {
   // What a worker says is bytes: a message may hold its stderr.
   const py::str message = py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(
       outcome.message.data(), static_cast<Py_ssize_t>(outcome.message.size()), "replace"));
+  // Descriptors of Python's own, which closes them.
+  py::list descriptors;
+  if (outcome.attachment) {
+    for (const int descriptor : outcome.attachment->descriptors())
+      descriptors.append(::fcntl(descriptor, F_DUPFD_CLOEXEC, 3));
+  }
   return py::make_tuple(kind_name(outcome.kind), py::bytes(outcome.answer), message,
-                        to_python(outcome.receipt), outcome.attempts);
+                        to_python(outcome.receipt), outcome.attempts, descriptors);
 }
 
 }  // namespace plimsoll::bindings

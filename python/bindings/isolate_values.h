@@ -19,7 +19,10 @@ struct WorkerSpec {
 WorkerSpec worker_spec(const pybind11::dict& spec);
 
 pybind11::dict to_python(const Receipt& receipt);
-// (kind, answer, message, receipt, attempts)
+// Copies of the descriptors; null for none.
+std::shared_ptr<const Attachment> attachment(const std::vector<int>& descriptors);
+
+// (kind, answer, message, receipt, attempts, descriptors)
 pybind11::tuple to_python(const Outcome& outcome);
 
 void bind_pool(pybind11::module_& module);

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ._as_onnxruntime import install_as_onnxruntime
     from ._engine import SessionIOBinding
     from ._native import __version__
+    from ._shared import shared_empty
     from .advice import Checklist, Point, checklist
     from .binding import IOBinding
     from .enums import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, OrtAllocatorType, OrtDeviceMemoryType,
@@ -39,6 +40,7 @@ _HOME = {  # of each public name
     "_as_onnxruntime": ["install_as_onnxruntime"],
     "_engine": ["SessionIOBinding"],
     "_native": ["__version__"],
+    "_shared": ["shared_empty"],
     "advice": ["Checklist", "Point", "checklist"],
     "binding": ["IOBinding"],
     "enums": [

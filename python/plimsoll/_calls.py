@@ -137,33 +137,72 @@ def _explain(function: Any, error: BaseException) -> NotTransferable:
     return NotTransferable(f"{name} cannot be given to another process: {why}")
 
 
-def _request(kind: str, path: List[str], main: Optional[Tuple[str, str]], payload: bytes) -> bytes:
-    head = pickle.dumps((kind, path, main), 5)
-    return b"".join((os.urandom(_worker.NONCE_BYTES), len(head).to_bytes(_worker.SIZE_BYTES, "little"), head, payload))
+class Request:
+    """What is sent: bytes, and files with large arrays. Close it when it is sent."""
+
+    def __init__(self, kind: str, path: List[str], main: Optional[Tuple[str, str]], payload: bytes,
+                 buffers: _worker.Buffers) -> None:
+        self._outgoing = buffers.files
+        if self._outgoing is not None:
+            self._outgoing.finish()
+        table = self._outgoing.table if self._outgoing is not None else None
+        head = pickle.dumps((kind, path, main, table), 5)
+        self.nonce = os.urandom(_worker.NONCE_BYTES)
+        self.data = b"".join((self.nonce, len(head).to_bytes(_worker.SIZE_BYTES, "little"), head, payload))
+        self.shared_bytes = self._outgoing.total_bytes() if self._outgoing is not None else 0
+
+    @property
+    def files(self) -> List[int]:
+        return self._outgoing.files if self._outgoing is not None else []
+
+    def close(self) -> None:
+        if self._outgoing is not None:
+            self._outgoing.close()
 
 
-def call_request(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> bytes:
+def _dump(value: Any) -> Tuple[bytes, _worker.Buffers]:
+    buffers = _worker.Buffers(share=True)
+    return pickle.dumps(value, 5, buffer_callback=buffers.callback), buffers
+
+
+def _dump_by_value(value: Any) -> Tuple[bytes, _worker.Buffers]:
+    """What is of this session goes along as code: nobody could import it."""
+    import io
+    from ._session import SessionPickler
+    buffers, out = _worker.Buffers(share=True), io.BytesIO()
+    SessionPickler(out, 5, buffer_callback=buffers.callback).dump(value)
+    return out.getvalue(), buffers
+
+
+def call_request(function: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Request:
     if _worker.importing_main():
         raise NotTransferable("this script runs jobs while it is imported, and a job imports it: put what starts jobs "
                               "under `if __name__ == '__main__':`")
     if not callable(function):
         raise InvalidArgument(f"{function!r} is not callable; for source text use isolated_source")
+    what = (function, tuple(arguments), dict(keywords))
+    main = _main_of_this_program()
     try:
-        payload = pickle.dumps((function, tuple(arguments), dict(keywords)), 5)
+        try:
+            payload, buffers = _dump(what)
+            by_name = main is not None or b"__main__" not in payload
+        except Exception:  # pylint: disable=broad-except
+            if main is not None:
+                raise
+            by_name = False
+        if not by_name:
+            payload, buffers = _dump_by_value(what)
     except Exception as error:  # pylint: disable=broad-except
         raise _explain(function, error) from error
-    main = None
     if b"__main__" in payload or _worker.MAIN_NAME.encode() in payload:
-        main = _main_of_this_program()
-        if main is None and getattr(function, "__module__", None) == "__main__":
-            raise NotTransferable("a function of this interactive session or -c program: another process cannot "
-                                  "import it; put it into a module, or use isolated_source for source text")
         sys.modules.setdefault(_worker.MAIN_NAME, sys.modules["__main__"])  # what it sends back says so
-    return _request("call", search_path(), main, payload)
+    else:
+        main = None
+    return Request("call", search_path(), main, payload, buffers)
 
 
 def source_request(code: str, inputs: Optional[Mapping[str, Any]], result: Optional[str], captured: bool,
-                   path: List[str]) -> bytes:
+                   path: List[str]) -> Request:
     if not isinstance(code, str):
         raise InvalidArgument(f"code is {type(code).__name__}; expected source text")
     if inputs is not None and not isinstance(inputs, Mapping):
@@ -172,12 +211,12 @@ def source_request(code: str, inputs: Optional[Mapping[str, Any]], result: Optio
         if not isinstance(name, str) or not name.isidentifier():
             raise InvalidArgument(f"{name!r} is not a name that source text can use")
     try:
-        payload = pickle.dumps((code, dict(inputs or {}), result, "<isolated source>"), 5)
+        payload, buffers = _dump((code, dict(inputs or {}), result, "<isolated source>"))
     except Exception as error:  # pylint: disable=broad-except
         why = f"{type(error).__name__}: {_worker.text_of(error)}"
         raise NotTransferable(f"the inputs cannot be given to another process: {why}") from error
     kind = "captured source" if captured else "source"
-    return _request(kind, path, None, payload)
+    return Request(kind, path, None, payload, buffers)
 
 
 class _RemoteTraceback(Exception):
@@ -200,6 +239,7 @@ class Answer(NamedTuple):
     stdout: str = ""
     stderr: str = ""
     truncated: bool = False
+    shared_bytes: int = 0  # of the value
 
 
 def _exception(pickled: bytes, name: str, message: str, text: str, plain: bool) -> BaseException:
@@ -220,9 +260,23 @@ def _decode(data: bytes, plain: bool) -> Any:
     return _plain.decode(data) if plain else pickle.loads(data)
 
 
-def _from_letter(letter: bytes, data: bytes, terms: Terms) -> Answer:
+def _with_buffers(data: bytes, files: List[int], plain: bool) -> Answer:
+    table, encoded = _decode(data, plain)
+    if not isinstance(table, list) or not isinstance(encoded, bytes) or not all(
+            isinstance(row, tuple) and len(row) == 3 and all(type(number) is int for number in row) for row in table):
+        raise _plain.Malformed("a table that is none")
+    from ._shared import receive
+    owned, files[:] = list(files), []
+    buffers = receive(owned, table, trusted=not plain)
+    value = _plain.decode(encoded, buffers) if plain else pickle.loads(encoded, buffers=buffers)
+    return Answer(value, shared_bytes=sum(row[2] for row in table))
+
+
+def _from_letter(letter: bytes, data: bytes, files: List[int], terms: Terms) -> Answer:
     if letter == b"V":
         return Answer(_decode(data, terms.plain))
+    if letter == b"B":
+        return _with_buffers(data, files, terms.plain)
     told = _decode(data, terms.plain)
     if letter == b"X":
         pickled, name, message, text = told
@@ -242,7 +296,7 @@ def _from_letter(letter: bytes, data: bytes, terms: Terms) -> Answer:
         if not (isinstance(inner, bytes) and isinstance(encoded, bytes) and inner != b"S"
                 and isinstance(out, str) and isinstance(err, str)):
             raise _plain.Malformed("an output that is none")
-        return _from_letter(inner, encoded, terms)._replace(stdout=out, stderr=err, truncated=bool(truncated))
+        return _from_letter(inner, encoded, files, terms)._replace(stdout=out, stderr=err, truncated=bool(truncated))
     raise _plain.Malformed(f"an answer of kind {letter!r}")
 
 
@@ -256,10 +310,22 @@ def _at_the_limit(error: BaseException, receipt: Optional[Receipt]) -> BaseExcep
     return told
 
 
-def read_outcome(outcome: Tuple[str, bytes, str, Dict[str, Any], int], nonce: bytes, terms: Terms) -> Answer:
-    """What the native module reports, as a value or an exception that carries its receipt. Never raises."""
-    kind, data, message, figures, attempts = outcome
-    receipt = Receipt(**figures) if attempts else None
+def read_outcome(outcome: Tuple[str, bytes, str, Dict[str, Any], int, List[int]], nonce: bytes, terms: Terms,
+                 shared_bytes: int = 0) -> Answer:
+    """What the native module reports, as a value or an exception that carries its receipt. Never raises.
+    shared_bytes: of the request."""
+    kind, data, message, figures, attempts, files = outcome
+    try:
+        return _read_outcome(kind, data, message, {**figures, "shared_in_bytes": shared_bytes}, attempts, files, nonce,
+                             terms)
+    finally:
+        for file in files:  # that nobody took
+            os.close(file)
+
+
+def _read_outcome(kind: str, data: bytes, message: str, figures: Dict[str, Any], attempts: int, files: List[int],
+                  nonce: bytes, terms: Terms) -> Answer:
+    receipt = None
     if kind != "answer":
         answer = Answer(error=BY_OUTCOME.get(kind, JobError)(message))
     elif data[:_worker.NONCE_BYTES] != nonce:
@@ -268,11 +334,13 @@ def read_outcome(outcome: Tuple[str, bytes, str, Dict[str, Any], int], nonce: by
     else:
         at = _worker.NONCE_BYTES
         try:
-            answer = _from_letter(data[at:at + 1], data[at + 1:], terms)
+            answer = _from_letter(data[at:at + 1], data[at + 1:], files, terms)
         except BaseException as error:  # pylint: disable=broad-except
             unreadable = ResultUnreadable(f"the result cannot be read here: {type(error).__name__}: {_worker.text_of(error)}")
             unreadable.__cause__ = error
             answer = Answer(error=unreadable)
+    if attempts:
+        receipt = Receipt(**{**figures, "shared_out_bytes": answer.shared_bytes})
     if answer.error is not None:
         answer = answer._replace(error=_at_the_limit(answer.error, receipt))
         for name, value in (("receipt", receipt), ("attempts", attempts), ("stdout", answer.stdout),

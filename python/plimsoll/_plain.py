@@ -24,8 +24,16 @@ class Malformed(ValueError):
     """Bytes that no encoder of ours wrote."""
 
 
-def encode(value: Any) -> bytes:
-    parts: List[bytes] = []
+class _Parts(list):  # type: ignore[type-arg]
+    """What is joined in the end; `outgoing` takes large arrays out of it."""
+
+    outgoing: Any = None
+
+
+def encode(value: Any, outgoing: Any = None) -> bytes:
+    """`outgoing`: a _shared.Outgoing for large arrays, which decode then needs the buffers of."""
+    parts = _Parts()
+    parts.outgoing = outgoing
     _encode(value, parts, 0)
     return b"".join(parts)
 
@@ -80,12 +88,18 @@ def _encode_array(value: Any, parts: List[bytes]) -> None:
     parts.append(b"a")
     _sized(b"s", array.dtype.str.encode(), parts)
     parts.append(struct.pack("<Q", len(shape)) + struct.pack(f"<{len(shape)}Q", *shape))
-    _sized(b"b", numpy.ascontiguousarray(array).tobytes(), parts)
+    outgoing = getattr(parts, "outgoing", None)
+    if outgoing is not None and array.nbytes >= 1 << 18:
+        view = memoryview(numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8))
+        parts.append(b"o" + struct.pack("<Q", outgoing.add(view)))
+    else:
+        _sized(b"b", numpy.ascontiguousarray(array).tobytes(), parts)
 
 
 class _Reader:
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, buffers: Any = ()) -> None:
         self.data = memoryview(data)
+        self.buffers = buffers
         self.at = 0
 
     def take(self, size: int) -> memoryview:
@@ -108,9 +122,9 @@ class _Reader:
         return count
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes, buffers: Any = ()) -> Any:
     """The value; raises Malformed, and nothing else, for anything that encode cannot have written."""
-    reader = _Reader(data)
+    reader = _Reader(data, buffers)
     try:
         value = _decode(reader, 0)
     except (struct.error, UnicodeError, TypeError, OverflowError, ValueError, RecursionError) as error:
@@ -151,7 +165,13 @@ def _array(reader: _Reader, depth: int) -> Any:
     if dimensions > 32:
         raise Malformed(f"an array of {dimensions} dimensions")
     shape: Tuple[int, ...] = struct.unpack(f"<{dimensions}Q", reader.take(8 * dimensions))
-    if bytes(reader.take(1)) != b"b":
+    tag = bytes(reader.take(1))
+    if tag == b"o":
+        number = reader.number()
+        if number >= len(reader.buffers):
+            raise Malformed("an array in no buffer")
+        return numpy.frombuffer(reader.buffers[number], dtype).reshape(shape)
+    if tag != b"b":
         raise Malformed("an array without data")
     return numpy.frombuffer(reader.sized(), dtype).reshape(shape).copy()
 

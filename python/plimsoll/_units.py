@@ -4,7 +4,7 @@ from typing import Optional, Union
 
 from .errors import InvalidArgument
 
-Size = Union[int, str, None]
+Size = Union[int, float, str, None]
 Seconds = Union[int, float, None]
 
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "k": 1 << 10, "mib": 1 << 20, "m": 1 << 20, "gib": 1 << 30, "g": 1 << 30,
@@ -12,9 +12,11 @@ _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "k": 1 << 10, "mib": 1 << 20, "m": 1 <<
 
 
 def parse_bytes(value: Size, name: str) -> int:
-    """256, "256MiB", "1.5 GiB", "500KB"; None is 0, no limit."""
+    """256, 1.5e9, "256MiB", "1.5 GiB", "500KB"; None is 0, no limit."""
     if value is None:
         return 0
+    if isinstance(value, float) and value.is_integer():  # which neither NaN nor infinity is
+        value = int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 < value < 1 << 62:
             raise InvalidArgument(f"{name}={value!r}: expected a positive number of bytes, or None for no limit")

@@ -2,7 +2,7 @@
 import dataclasses
 from typing import Any, Callable, Generic, Mapping, Optional, TypeVar, Union
 
-from . import _calls, _native, _worker
+from . import _calls, _native
 from ._calls import Sandbox
 from ._units import Seconds, Size, parse_bytes, parse_count, parse_milliseconds, parse_most
 from .receipt import Receipt
@@ -22,10 +22,13 @@ class Result(Generic[T]):
     truncated: bool = False  # there was more output than is kept
 
 
-def _run(request: bytes, terms: _calls.Terms) -> Result[Any]:
-    outcome, out, err, truncated = _native.call(_calls.worker_spec(terms), request, terms.frame_bytes(),
-                                                terms.output_bytes)
-    answer = _calls.read_outcome(outcome, request[:_worker.NONCE_BYTES], terms)
+def _run(request: _calls.Request, terms: _calls.Terms) -> Result[Any]:
+    try:
+        outcome, out, err, truncated = _native.call(_calls.worker_spec(terms), request.data, terms.frame_bytes(),
+                                                    terms.output_bytes, request.files)
+    finally:
+        request.close()
+    answer = _calls.read_outcome(outcome, request.nonce, terms, request.shared_bytes)
     stdout, stderr = (data.decode("utf-8", "replace") for data in (out, err))
     if answer.error is not None:
         if isinstance(answer.error.__cause__, (KeyboardInterrupt, SystemExit)):  # a signal, while the result was read
@@ -42,8 +45,8 @@ def isolated(fn: Callable[..., T], /, *args: Any, limit: Size = None, timeout: S
              result_limit: Size = "1GiB", **kwargs: Any) -> Result[T]:
     """Calls fn(*args, **kwargs) in a fresh interpreter and returns its Result: `.value` and `.receipt`.
 
-    fn must be importable by name; arguments and result are pickled. An exception of fn is raised here, with the
-    remote traceback as its cause and the receipt as `.receipt`; a job that has no answer raises a JobError. With a
+    fn must be importable by name, or be of this interactive session; arguments and result are pickled, large arrays
+    are shared (see shared_empty). An exception of fn is raised here, with the remote traceback as its cause and the receipt as `.receipt`; a job that has no answer raises a JobError. With a
     sandbox the result is plain data (see isolated_source) and exceptions are RemoteError: a pickle from an untrusted
     process could run code here.
     limit: bytes or "256MiB", of everything the job starts. timeout, cpu_time: seconds."""

@@ -87,7 +87,7 @@ class SessionOptions:
     """
 
     __slots__ = ("_values", "_entries", "_dimensions", "_initializers", "_externals", "_files", "_libraries",
-                 "_providers")
+                 "_ops", "_providers")
 
     def __init__(self) -> None:
         self._values: Dict[str, Any] = {}
@@ -97,6 +97,7 @@ class SessionOptions:
         self._externals: Dict[str, "OrtValue"] = {}
         self._files: Dict[str, Any] = {}
         self._libraries: List[str] = []
+        self._ops: List[Any] = []
         self._providers: List[Tuple[str, Dict[str, str]]] = []
 
     memory_limit_bytes = _Option(_limit, 0, """A hard line over everything the session holds: bytes, text such as
@@ -177,6 +178,26 @@ class SessionOptions:
             raise NoSuchFile(f"'{path}': No such file or directory")
         self._libraries.append(path)
 
+    def register_custom_op(self, name: str, function: Callable[..., Any], domain: str = "custom",
+                           infer: Optional[Callable[..., Any]] = None,
+                           attributes: Optional[Dict[str, type]] = None) -> None:
+        """A Python callable as an operator: function(*inputs, **attributes) on copies gives one array, or a list of
+        them. `infer` is given (type, shape) of each input, with None for sizes not known yet, and gives the same for
+        each output; without it every output is like the first input. `attributes` names those it takes, with int,
+        float or str.
+
+            >>> options.register_custom_op("Twice", lambda x, scale=2.0: x * numpy.float32(scale), "my.domain",
+            ...                            attributes={"scale": float})
+        """
+        kinds = {int: "i", float: "f", str: "s"}
+        for attribute, kind in (attributes or {}).items():
+            if kind not in kinds:
+                raise InvalidArgument(f"attribute {attribute!r}: expected int, float or str, found {kind!r}")
+        if not callable(function) or not (infer is None or callable(infer)):
+            raise TypeError(f"custom operator {name!r}: expected callables, found {function!r} and {infer!r}")
+        self._ops.append((_text(domain, "domain"), _text(name, "name"), function, infer,
+                          [(attribute, kinds[kind]) for attribute, kind in (attributes or {}).items()]))
+
     def append_execution_provider(self, provider_name: str, provider_options: Optional[Dict[str, str]] = None) -> None:
         self.add_provider(provider_name, provider_options or {})
 
@@ -216,7 +237,7 @@ class SessionOptions:
             "inter_op_threads": self.inter_op_num_threads, "deterministic_compute": self.use_deterministic_compute,
             "optimization_level": min(3, int(self.graph_optimization_level)), "log_id": self.logid,
             "custom_ops_libraries": self._libraries, "providers": self._providers, "entries": self._entries,
-            "dimensions": self._dimensions, "files": self._files,
+            "dimensions": self._dimensions, "files": self._files, "python_ops": self._ops,
             "initializers": {name: value._native() for name, value in self._initializers.items()},
             "external_initializers": {name: value._native() for name, value in self._externals.items()},
         }

@@ -81,6 +81,7 @@ class _Pending(NamedTuple):
     nonce: bytes
     source: bool
     for_asyncio: bool
+    shared_bytes: int
 
 
 class _State:
@@ -130,7 +131,7 @@ class _State:
 
     def settle(self, pending: _Pending, outcome: Any) -> None:
         future = pending.future
-        answer = _calls.read_outcome(outcome, pending.nonce, self.terms)
+        answer = _calls.read_outcome(outcome, pending.nonce, self.terms, pending.shared_bytes)
         future.receipt = answer.receipt
         if not future.set_running_or_notify_cancel():
             return
@@ -247,7 +248,7 @@ class Pool:
         request = _calls.source_request(code, inputs, result, True, terms.path())
         return self._submit(request, timeout, repeatable, block, source=True)
 
-    def _submit(self, request: bytes, timeout: Seconds = None, repeatable: bool = False, block: bool = True,
+    def _submit(self, request: _calls.Request, timeout: Seconds = None, repeatable: bool = False, block: bool = True,
                 source: bool = False, for_asyncio: bool = False) -> "JobFuture":
         state, number, future = self._state, next(self._numbers), JobFuture()
         wall_ms = parse_milliseconds(timeout, "timeout")
@@ -256,9 +257,11 @@ class Pool:
         identity = None
         try:
             with state.changed:
-                state.pending[number] = _Pending(future, request[:_worker.NONCE_BYTES], source, for_asyncio)
-            identity = state.native.submit(number, request, repeatable, wall_ms, -1 if block else 0)
+                state.pending[number] = _Pending(future, request.nonce, source, for_asyncio, request.shared_bytes)
+            identity = state.native.submit(number, request.data, repeatable, wall_ms, -1 if block else 0, request.files)
         finally:
+            if identity is not None or not for_asyncio:  # there it is tried again
+                request.close()
             if identity is None:
                 with state.changed:
                     state.pending.pop(number, None)
@@ -301,7 +304,7 @@ class Pool:
         request = _calls.source_request(code, inputs, result, True, self._state.terms.path())
         return await asyncio.wrap_future(await self._submit_async(request, True))
 
-    async def _submit_async(self, request: bytes, source: bool) -> "JobFuture":
+    async def _submit_async(self, request: _calls.Request, source: bool) -> "JobFuture":
         import asyncio
         loop = asyncio.get_running_loop()
         while True:

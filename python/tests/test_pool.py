@@ -70,7 +70,7 @@ def test_exceptions_come_back_and_the_worker_lives():
             pool.submit(work.fail_deep, "k").result()
         assert "in fail_deep" in str(caught.value.__cause__) and caught.value.receipt.wall_ms > 0
         for bad, error in [((work.system_exit, 1), plimsoll.RemoteError), ((work.lock,), plimsoll.NotTransferable),
-                           ((work.fail, work.Stubborn, 1, 2), plimsoll.RemoteError),
+                           ((work.fail, work.Stubborn, 1, 2), work.Stubborn),
                            ((work.poison,), plimsoll.ResultUnreadable)]:
             with pytest.raises(error):
                 pool.submit(*bad).result()

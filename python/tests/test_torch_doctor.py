@@ -71,6 +71,19 @@ def test_a_recorded_graph_that_nobody_keeps_is_a_cost_and_not_growth():
     assert abs(report.growth["bytes_per_iteration"]) < 1000
 
 
+@pytest.mark.parametrize("patient", [patients.views_of_weights_in_list, patients.graph_in_list, patients.hooks_pile_up])
+def test_what_grows_is_never_0_bytes(patient):
+    report = examine(patient)
+    assert report.growing, str(report)
+    for finding in report.growing:
+        assert finding.bytes_per_iteration > 0 and " 0 B" not in finding.to_text(), finding.to_text()
+
+
+def test_lists_of_outputs_with_graphs_are_told_of_detach():
+    finding = examine(patients.graph_in_list).find("graph_retained")
+    assert any("detach()" in line for line in finding.evidence), finding.to_text()
+
+
 def test_what_a_graph_takes_besides_its_data_is_no_riddle():
     outputs, model = [], torch.nn.Linear(16, 16)
     with torch_doctor.watch(experiments=False) as report:

@@ -49,6 +49,14 @@ def graph_in_list(n):
         outputs.append(model(X))
 
 
+def views_of_weights_in_list(n):
+    """No data of their own: what grows are the tensors and nodes themselves."""
+    model, kept = linear(), []
+    for _ in range(n):
+        model(X)
+        kept.append(model[0].weight.view(-1))
+
+
 def detached_in_bounded(n):
     model, outputs = linear(), collections.deque(maxlen=2)
     for _ in range(n):

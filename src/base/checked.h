@@ -8,17 +8,18 @@
 
 namespace plimsoll {
 
+// The failures stand elsewhere: this header is in every file, and formatting is slow to compile.
+[[noreturn]] void fail_overflow(int64_t a, const char* operation, int64_t b);
+
 inline int64_t checked_add(int64_t a, int64_t b) {
   int64_t sum;
-  if (__builtin_add_overflow(a, b, &sum))
-    fail(ErrorCode::kInvalidModel, "size {} + {} overflows 64 bits", a, b);
+  if (__builtin_add_overflow(a, b, &sum)) fail_overflow(a, "+", b);
   return sum;
 }
 
 inline int64_t checked_mul(int64_t a, int64_t b) {
   int64_t product;
-  if (__builtin_mul_overflow(a, b, &product))
-    fail(ErrorCode::kInvalidModel, "size {} x {} overflows 64 bits", a, b);
+  if (__builtin_mul_overflow(a, b, &product)) fail_overflow(a, "x", b);
   return product;
 }
 

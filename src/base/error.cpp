@@ -1,5 +1,6 @@
 #include "plimsoll/error.h"
 
+#include "base/checked.h"
 #include "base/fail.h"
 
 namespace plimsoll {
@@ -10,6 +11,14 @@ std::string printable(std::string message) {
     if ((code < 0x20 && c != '\n' && c != '\t') || code == 0x7f) c = '?';
   }
   return message;
+}
+
+void fail_with(ErrorCode code, std::string message) {
+  throw Error(code, printable(std::move(message)));
+}
+
+void fail_overflow(int64_t a, const char* operation, int64_t b) {
+  fail(ErrorCode::kInvalidModel, "size {} {} {} overflows 64 bits", a, operation, b);
 }
 
 const char* error_code_name(ErrorCode code) noexcept {

@@ -13,9 +13,11 @@ namespace plimsoll {
 // `message` with '?' for control characters: names come from files and go to terminals.
 std::string printable(std::string message);
 
+[[noreturn]] void fail_with(ErrorCode code, std::string message);
+
 template <typename... Args>
 [[noreturn]] void fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(code, printable(fmt::format(format, std::forward<Args>(args)...)));
+  fail_with(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace plimsoll

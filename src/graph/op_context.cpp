@@ -5,6 +5,14 @@
 
 namespace plimsoll {
 
+void reject_node(const Node& node, const std::string& what) {
+  fail(ErrorCode::kInvalidModel, "{}: {}", node.label(), what);
+}
+
+void warn_of_node(const Node& node, const std::string& what) {
+  node.graph->warn(fmt::format("{}: {}", node.label(), what));
+}
+
 // ---- AttrContext --------------------------------------------------------------------------------
 
 const Attribute* AttrContext::find(std::string_view name, AttributeType type) {

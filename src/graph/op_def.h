@@ -42,6 +42,10 @@ class LayoutContext;
 class LowerContext;
 class RegionContext;
 
+// What the contexts below say of their node; not templates, because every operator's file includes this.
+[[noreturn]] void reject_node(const Node& node, const std::string& what);
+void warn_of_node(const Node& node, const std::string& what);
+
 // ---- attrs ------------------------------------------------------------------------------------
 
 // Reads attributes by name. Getters throw kInvalidModel if the attribute has another type, or is
@@ -73,12 +77,12 @@ class AttrContext {
   }
   template <typename... Args>
   [[noreturn]] void reject(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(ErrorCode::kInvalidModel, "{}: {}", node_.label(), fmt::format(format, std::forward<Args>(args)...));
+    reject_node(node_, fmt::format(format, std::forward<Args>(args)...));
   }
   // What the operator can do with, though ONNX forbids it (Graph::warn).
   template <typename... Args>
   void warn(fmt::format_string<Args...> format, Args&&... args) const {
-    node_.graph->warn(fmt::format("{}: {}", node_.label(), fmt::format(format, std::forward<Args>(args)...)));
+    warn_of_node(node_, fmt::format(format, std::forward<Args>(args)...));
   }
   bool was_asked(std::string_view name) const;
 
@@ -151,7 +155,7 @@ class NodeContext {
   std::optional<std::vector<int64_t>> integers(size_t i) const;
   template <typename... Args>
   [[noreturn]] void reject(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(ErrorCode::kInvalidModel, "{}: {}", node_.label(), fmt::format(format, std::forward<Args>(args)...));
+    reject_node(node_, fmt::format(format, std::forward<Args>(args)...));
   }
 
  protected:

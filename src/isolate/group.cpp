@@ -9,8 +9,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "isolate/clone.h"
+#include "isolate/freezer.h"
+#include "observe/procfs.h"
 
 namespace plimsoll {
 namespace {
@@ -28,8 +31,8 @@ std::optional<double> read_cpu_ms(const JobCgroup& cgroup, bool of_program) {
 }  // namespace
 
 Group::Group(const Limits& limits, std::shared_ptr<const Surroundings> around)
-    : limits_(limits), surroundings_(std::move(around)) {
-  const std::string name = job_cgroup_name();
+    : limits_(limits), name_(job_cgroup_name()), surroundings_(std::move(around)) {
+  const std::string& name = name_;
   make_memory(name);
   make_unified(name);
   make_pids(name);
@@ -73,6 +76,8 @@ bool Group::set_memory_limit(const JobCgroup& cgroup) {
       first ? cgroup.write("memory.memsw.limit_in_bytes", bytes) : cgroup.write("memory.swap.max", "0");
   if (swap != 0) doubts_.push_back("swap is not limited here: a job may hold more than its limit, on disk");
   if (!first) cgroup.write("memory.oom.group", "1");
+  // Version 1 counts what TCP holds apart from everything else.
+  if (first) cgroup.write("memory.kmem.tcp.limit_in_bytes", bytes);
   return true;
 }
 
@@ -102,14 +107,35 @@ void Group::make_pids(const std::string& name) {
       (error = cgroup->write("pids.max", std::to_string(limits_.processes))) == 0)
     return;
   pids_.reset();
-  doubts_.push_back(
-      fmt::format("the number of processes is counted now and then, not held ({})", std::strerror(error)));
+}
+
+const JobCgroup* Group::pids_cgroup() const noexcept {
+  if (pids_) return &*pids_;
+  const JobCgroup* list = roster();
+  return list != nullptr && list->version() == 2 && list->has("pids.max") ? list : nullptr;
 }
 
 int Group::pids_descriptor() const noexcept {
-  if (pids_) return pids_->descriptor();
-  const JobCgroup* list = roster();
-  return list != nullptr && list->version() == 2 && list->has("pids.max") ? list->descriptor() : -1;
+  const JobCgroup* cgroup = pids_cgroup();
+  return cgroup != nullptr ? cgroup->descriptor() : -1;
+}
+
+void Group::shut_in(const Confinement* confinement, const EnclosureOptions* enclosure) {
+  const bool has_init = confinement != nullptr && confinement->has_pid_namespace();
+  const bool has_keeper = enclosure != nullptr && enclosure->keeper;
+  ends_with_init_ = has_init;
+  if (!has_init && is_scattered())
+    why_open_ = has_keeper && !enclosure->wanted_bare ? "no namespaces (" + enclosure_support().why_not + ")"
+                                                      : "no namespaces were asked for";
+  tasks_are_limited_ = enclosure != nullptr && enclosure->tasks > 0 && !has_keeper;
+  if (has_init && enclosure != nullptr && limits_.processes > 0) {
+    ++limits_.processes;  // the init is no process of the job's
+    if (const JobCgroup* cgroup = pids_cgroup()) cgroup->write("pids.max", std::to_string(limits_.processes));
+  }
+  if (!tracker_) return;
+  if (has_init || has_keeper) tracker_->beneath(has_init);
+  if (!memory_)
+    tracker_->watch_limit(limits_.memory_bytes, enclosure != nullptr && enclosure->memory_bytes > 0);
 }
 
 const JobCgroup* Group::roster() const noexcept {
@@ -131,7 +157,7 @@ void Group::enlist(SpawnRequest& request) {
                        StartError::kOther);
     request.join.push_back(join_.back().get());
   }
-  if (tracker_) request.environment.push_back(tracker_->mark());
+  if (tracker_ && !ends_with_init_) request.environment.push_back(tracker_->mark());
   if (!memory_ && limits_.memory_bytes > 0) {
     const auto bytes = static_cast<rlim_t>(limits_.memory_bytes);
     request.resources.emplace_back(RLIMIT_DATA, rlimit{bytes, bytes});
@@ -142,21 +168,27 @@ void Group::started(int pid) {
   join_.clear();
   if (!tracker_) return;
   tracker_->started(pid);
-  if (!memory_) highest_sample_bytes_ = tracker_->resident_bytes();
+  if (!memory_) highest_sample_bytes_ = tracker_->memory_bytes();
 }
 
 std::string Group::mechanism() const {
-  return memory_ ? fmt::format("cgroup v{}", memory_->version()) : "rlimit and sampling";
+  if (memory_) return fmt::format("cgroup v{}", memory_->version());
+  return ends_with_init_ ? "namespaces and sampling" : "rlimit and sampling";
 }
 
 std::vector<std::string> Group::cannot_promise() const {
   std::vector<std::string> doubts = doubts_;
+  if (limits_.processes > 0 && !limits_processes())
+    doubts.push_back("the number of processes is counted now and then, not held");
   if (!memory_) {
     if (limits_.memory_bytes > 0)
       doubts.push_back(
           "each process may have its private writable memory up to the limit (RLIMIT_DATA); the group as a "
-          "whole is stopped only when a sample sees it above, and page cache is not counted");
-    if (roster() == nullptr)
+          "whole is stopped only when a sample sees it above; page cache, pipes and sockets are not counted");
+    if (!is_closed() && tracker_->is_beneath())
+      doubts.push_back(
+          "a process that kills its keeper, and leaves the session and its environment behind, escapes");
+    else if (!is_closed())
       doubts.push_back(
           "a process that leaves the session, its parent and its environment behind between two samples "
           "escapes");
@@ -173,12 +205,12 @@ std::vector<std::string> Group::cannot_promise() const {
 void Group::sample() {
   if (!tracker_) return;
   tracker_->scan(false);
-  if (!memory_) highest_sample_bytes_ = std::max(highest_sample_bytes_, tracker_->resident_bytes());
+  if (!memory_) highest_sample_bytes_ = std::max(highest_sample_bytes_, tracker_->memory_bytes());
 }
 
 int64_t Group::memory_bytes() const {
   if (figures_) return figures_->usage_bytes().value_or(0);
-  return tracker_->resident_bytes();
+  return tracker_->memory_bytes();
 }
 
 int64_t Group::peak_since_reset_bytes() const {
@@ -220,6 +252,85 @@ const JobCgroup* Group::clock() const noexcept {
 
 int64_t Group::tasks() const {
   return tracker_ ? tracker_->tasks() : 0;
+}
+
+int64_t Group::socket_bytes() const {
+  if (!figures_) return 0;
+  if (figures_->version() == 1)
+    return parse_number(figures_->file("memory.kmem.tcp.usage_in_bytes")).value_or(0);
+  return number_of(figures_->stat(), "sock").value_or(0);
+}
+
+void Group::sample_sockets() {
+  if (!figures_) return;
+  const int64_t bytes = figures_->version() == 1
+                            ? parse_number(figures_->file("memory.kmem.tcp.max_usage_in_bytes")).value_or(0)
+                            : socket_bytes();
+  socket_peak_bytes_ = std::max(socket_peak_bytes_, bytes);
+}
+
+std::vector<std::string> Group::unheld() const {
+  std::vector<std::string> found;
+  if (!is_closed())
+    found.push_back(fmt::format(
+        "its processes: {}, and {}; one that hides well enough outlives the job",
+        surroundings_->obstacles.empty() ? "no cgroup" : surroundings_->obstacles.front(), why_open_));
+  if (limits_.memory_bytes > 0 && !memory_)
+    found.push_back(
+        fmt::format("its memory: {}; it is sampled, and ended when a sample sees more than the limit",
+                    doubts_.empty() ? "no memory cgroup" : doubts_.front()));
+  if (limits_.processes > 0 && !limits_processes())
+    found.push_back("the number of its processes: it is counted now and then");
+  return found;
+}
+
+std::vector<std::string> Group::changes() const {
+  std::vector<std::string> found;
+  FileReader reader;
+  const auto look = [&](const JobCgroup* cgroup, const char* file, int64_t set, const char* what) {
+    if (cgroup == nullptr || set == 0) return;
+    const std::string_view text = reader.read_at(cgroup->descriptor(), file).value_or("");
+    const auto now = parse_number(text);
+    if (text.empty() || now == set) return;
+    found.push_back(fmt::format("{} was changed while it ran: {} was set, {} is there now", what, set,
+                                now ? std::to_string(*now) : std::string("none")));
+  };
+  const int64_t page = ::sysconf(_SC_PAGESIZE);
+  const int64_t bytes = limits_.memory_bytes / page * page;
+  if (memory_) {
+    look(&*memory_, memory_->version() == 1 ? "memory.limit_in_bytes" : "memory.max", bytes,
+         "the job's memory limit");
+    if (bytes > 0 && found.empty() && figures_->peak_bytes().value_or(0) > limits_.memory_bytes)
+      found.push_back("the job held more than its memory limit: somebody raised it meanwhile");
+  }
+  look(pids_cgroup(), "pids.max", limits_.processes, "the job's limit on processes");
+  return found;
+}
+
+// Every hierarchy in which we made a cgroup must show its name.
+bool Group::is_in_place(int pid) const {
+  FileReader reader;
+  const auto text = reader.read(fmt::format("/proc/{}/cgroup", pid).c_str());
+  if (!text) return true;
+  int expected = 0, found = 0;
+  for (const auto* cgroup : {&memory_, &unified_, &pids_, &cpuacct_}) expected += cgroup->has_value() ? 1 : 0;
+  for (size_t at = text->find(name_); at != std::string_view::npos; at = text->find(name_, at + 1)) ++found;
+  if (found >= expected) return true;
+  // Of one that is about to end, version 1 tells no place any more.
+  const auto stat = parse_stat(reader.read(fmt::format("/proc/{}/stat", pid).c_str()).value_or(""));
+  return !stat || stat->leader_has_ended() || stat->leader_is_leaving();
+}
+
+std::vector<int> Group::members() {
+  if (const JobCgroup* list = roster()) return members_of(list->descriptor());
+  tracker_->scan(true);
+  std::vector<int> pids = tracker_->pids();
+  return pids;
+}
+
+void Group::thaw() noexcept try {
+  for (const int pid : members()) plimsoll::thaw(pid);
+} catch (const std::bad_alloc&) {  // the next round may have it
 }
 
 // Version 1 counts no failures where swap is limited too, but a limit that was met is where the peak is.
@@ -279,6 +390,7 @@ int64_t Group::kill() noexcept {
   if (list == nullptr) {
     tracker_->scan(true);
     tracker_->signal(SIGKILL);
+    if (ends_with_init_ && !tracker_->first_is_alive()) return 0;
     const std::vector<int> members = tracker_->pids();
     killed_.insert(killed_.end(), members.begin(), members.end());
     return static_cast<int64_t>(members.size());
@@ -300,6 +412,7 @@ bool Group::empty() {
     if (events) return number_of(*events, "populated").value_or(0) == 0;  // cgroups below it count
     return members_of(list->descriptor()).empty();
   }
+  if (ends_with_init_) return !tracker_->first_is_alive();
   tracker_->scan(true);
   return tracker_->processes() == 0;
 }

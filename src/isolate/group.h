@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "isolate/enclosure.h"
 #include "isolate/job_cgroup.h"
 #include "isolate/process_tracker.h"
 #include "isolate/spawn.h"
@@ -21,6 +22,8 @@ class Group {
   // Makes the cgroups and writes the limits into them; falls back to resource limits and sampling.
   Group(const Limits& limits, std::shared_ptr<const Surroundings> surroundings);
 
+  // How the job is shut in, if no cgroup lists its members. Before enlist().
+  void shut_in(const Confinement* confinement, const EnclosureOptions* enclosure);
   // Adds to the request what makes the child a member.
   void enlist(SpawnRequest& request);
   void started(int pid);
@@ -30,7 +33,13 @@ class Group {
   std::string memory_directory() const { return memory_ ? memory_->directory() : std::string(); }
   // True: the kernel holds the memory limit. False: whoever waits has to look, with sample().
   bool limits_memory() const noexcept { return memory_.has_value(); }
-  bool limits_processes() const noexcept { return pids_descriptor() >= 0; }
+  bool limits_processes() const noexcept { return pids_descriptor() >= 0 || tasks_are_limited_; }
+  // What the kernel does not hold, in sentences. After shut_in().
+  std::vector<std::string> unheld() const;
+  // Version 1 counts what TCP holds apart from the rest.
+  bool has_sockets_apart() const noexcept { return memory_ && memory_->version() == 1; }
+  // Nobody leaves it: a cgroup lists its members, or they are in a PID namespace.
+  bool is_closed() const noexcept { return roster() != nullptr || ends_with_init_; }
 
   // No cgroup lists the members.
   bool is_scattered() const noexcept { return roster() == nullptr; }
@@ -43,6 +52,10 @@ class Group {
   void reset_peak();
   std::optional<double> cpu_ms() const;  // nothing: only the parent of the dead knows
   int64_t tasks() const;
+  // TCP and the like, now; in memory_bytes() already on version 2.
+  int64_t socket_bytes() const;
+  int64_t socket_peak_bytes() const noexcept { return socket_peak_bytes_; }
+  void sample_sockets();
   // Whether the kernel killed a member for want of memory: at the job's own limit, or at another one, that of
   // a cgroup above or the machine's.
   bool killed_at_limit() const;
@@ -58,6 +71,12 @@ class Group {
   // told.
   int64_t kill() noexcept;
   bool empty();
+  std::vector<int> members();
+  void thaw() noexcept;  // who is frozen does not die
+  // What was done to the limits, in sentences.
+  std::vector<std::string> changes() const;
+  // Whether `pid` is where it was put.
+  bool is_in_place(int pid) const;
   // Those that were killed and became our children, because their parents died and we are process 1 or a
   // subreaper: nobody else waits for them. Call when empty.
   void reap_orphans() noexcept;
@@ -74,12 +93,14 @@ class Group {
   int pids_descriptor() const noexcept;
   bool met_limit(const MemoryEvents& events) const;
   bool set_memory_limit(const JobCgroup& cgroup);
+  const JobCgroup* pids_cgroup() const noexcept;
   void watch_oom();
   void make_memory(const std::string& name);
   void make_unified(const std::string& name);
   void make_pids(const std::string& name);
 
   Limits limits_;
+  const std::string name_;
   std::shared_ptr<const Surroundings> surroundings_;
   // Where unified tree and memory controller are one, only `memory_` is there.
   std::optional<JobCgroup> memory_, unified_, pids_, cpuacct_;
@@ -89,7 +110,9 @@ class Group {
   std::optional<ProcessTracker> tracker_;
   std::vector<std::string> doubts_;
   std::vector<int> killed_;
-  int64_t highest_sample_bytes_ = 0, peak_before_reset_bytes_ = 0;
+  int64_t highest_sample_bytes_ = 0, peak_before_reset_bytes_ = 0, socket_peak_bytes_ = 0;
+  bool ends_with_init_ = false, tasks_are_limited_ = false;
+  std::string why_open_ = "no namespaces";
 };
 
 }  // namespace plimsoll

@@ -97,7 +97,7 @@ void tell(int pipe, const std::string& line) noexcept {
   write_without_signal(pipe, line.data(), line.size());
 }
 
-Descriptor start_guard() {
+Descriptor start_guard(const Surroundings& around) {
   Pipe pipe = make_pipe();
   ::fcntl(pipe.read_end.get(), F_SETFL, 0);  // a shell expects to wait
   const Descriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -110,6 +110,7 @@ Descriptor start_guard() {
   request.environment = {"PATH=/usr/bin:/bin"};
   request.working_directory.push_back('/');
   request.descriptors = {{pipe.read_end.get(), 0}, {null.get(), 1}, {null.get(), 2}};
+  for (const auto& opened : around.opened) request.descriptors.emplace_back(opened->get(), opened->get());
   request.dies_with_thread = false;
   request.detached = true;
   spawn(request);
@@ -125,7 +126,7 @@ bool ensure_guard(const std::shared_ptr<const Surroundings>& around) noexcept tr
     static std::once_flag registered;
     std::call_once(registered, [] { ::pthread_atfork(nullptr, nullptr, forget_guard_in_child); });
     forget_guard_in_child();
-    guard.pipe = start_guard().release();
+    guard.pipe = start_guard(*around).release();
     guard.told.reset();
   }
   if (guard.pipe >= 0 && guard.told != around) {

@@ -46,7 +46,7 @@ int Job::pid() const noexcept {
 }
 
 int Job::pidfd() const noexcept {
-  return impl_->process.pidfd.get();
+  return impl_->ended_descriptor();
 }
 
 Completed Job::Wait() {
@@ -109,6 +109,18 @@ Receipt Job::Snapshot() const {
 
 Completed Exec(const Command& command, const Limits& limits) {
   return Job::Start(command, limits).Wait();
+}
+
+std::vector<std::string> Unheld(const Command& command, const Limits& limits) {
+  check_limits(limits);
+  const auto around = surroundings();
+  if (around->memory && (around->pids || limits.processes == 0)) return {};  // the usual, and quick
+  Group group(limits, around);
+  const std::unique_ptr<Enclosure> enclosure = enclosure_for(command, limits, group);
+  const std::unique_ptr<Sandbox> sandbox = sandbox_for(command);
+  const Confinement* confinement = sandbox ? static_cast<const Confinement*>(sandbox.get()) : enclosure.get();
+  group.shut_in(confinement, enclosure ? &enclosure->options() : nullptr);
+  return group.unheld();
 }
 
 int start_failure_exit_code(const std::exception& error) noexcept {

@@ -1,9 +1,12 @@
 #include "isolate/job_impl.h"
 
+#include <fmt/ranges.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -12,6 +15,7 @@
 #include <thread>
 
 #include "base/fail.h"
+#include "isolate/freezer.h"
 #include "isolate/guard.h"
 #include "isolate/leftovers.h"
 #include "isolate/patience.h"
@@ -43,6 +47,11 @@ std::optional<int> status_of_reaped(int pidfd) noexcept {
   return info.exit_code;
 }
 
+// Nobody is waited for without end: who does not die of KILL for so long is told of instead.
+constexpr std::chrono::milliseconds kPatience(5000), kUntilThawed(100);
+constexpr std::chrono::milliseconds kWorthAScan(
+    50);  // jobs this long are looked for outside their cgroup too
+
 constexpr std::chrono::milliseconds kUntilKilled(20);  // from the kernel's notice to the death of somebody
 
 Limits with_times_within_the_clock(Limits limits) noexcept {
@@ -60,7 +69,8 @@ Job::Impl::Impl(const Command& command, const Limits& given, bool is_guarded)
       group(limits_with_init(given, sandbox.get()), surroundings()),
       thrash_watch(given.memory_bytes),
       wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      guarded(is_guarded) {
+      guarded(is_guarded),
+      cleans_leftovers(command.clean_leftovers) {
   if (!wake) fail(ErrorCode::kIo, "cannot make an eventfd for a job: {}", std::strerror(errno));
   start(command);
 }
@@ -82,8 +92,46 @@ Job::Impl::~Impl() {
   }
 }
 
+Confinement* Job::Impl::confinement() const noexcept {
+  if (sandbox) return sandbox.get();
+  return enclosure.get();
+}
+
+int Job::Impl::ended_descriptor() const noexcept {
+  const int of_keeper = enclosure ? enclosure->ended_descriptor() : -1;
+  return of_keeper >= 0 ? of_keeper : process.pidfd.get();
+}
+
+void Job::Impl::refuse_if_unheld() const {
+  const std::vector<std::string> unheld = group.unheld();
+  if (!limits.require_hold || unheld.empty()) return;
+  std::string what;
+  for (const std::string& sentence : unheld) what += (what.empty() ? "" : "; ") + sentence;
+  fail(ErrorCode::kNotImplemented, "the job is not started, because it cannot be held here: {}", what);
+}
+
+void Job::Impl::launch(SpawnRequest& request, const Command& command) {
+  request.confinement = confinement();
+  try {
+    process = spawn(request);
+  } catch (const StartError& error) {
+    // Without a mount namespace root's jobs can do without it.
+    const bool only_cgroups =
+        enclosure && enclosure->options().read_only_cgroups && !enclosure->options().processes;
+    if (!only_cgroups || error.reason() != StartError::kOther) throw;
+    remember_open_cgroups();
+    enclosure = enclosure_for(command, limits, group);
+    request.confinement = confinement();
+    process = spawn(request);
+  }
+  if (Confinement* confined = confinement()) confined->started();
+}
+
 void Job::Impl::start(const Command& command) {
-  own_before_bytes = own_usage_bytes();
+  enclosure = enclosure_for(command, limits, group);
+  group.shut_in(confinement(), enclosure ? &enclosure->options() : nullptr);
+  refuse_if_unheld();
+  remains.begin();
   Streams streams = open_streams(command, limits.output_bytes > 0, pump, completed.output, completed.error);
   SpawnRequest request;
   request.programs = program_candidates(command.argv[0]);
@@ -99,23 +147,17 @@ void Job::Impl::start(const Command& command) {
   meter.start(started);
   thrash_watch.start(started);
   next_cpu_look_ = started;
-  process = spawn(request);
-  if (sandbox) sandbox->started();
+  launch(request, command);
   try {
     group.started(process.pid);
     if (group.is_scattered()) tell_guard_of_session(process.pid, true);
+    if (enclosure && enclosure->keeps()) tell_guard_of_session(enclosure->job_number(), true);
   } catch (...) {
     group.kill();
     reap();
     settle();
     throw;
   }
-}
-
-int64_t Job::Impl::own_usage_bytes() const {
-  const auto around = surroundings();
-  if (!around->own_memory) return -1;
-  return MemoryCgroup(*around->own_memory).usage_bytes().value_or(-1);
 }
 
 void Job::Impl::cancel(bool at_once) noexcept {
@@ -137,7 +179,7 @@ Job::Impl::Clock::time_point Job::Impl::next_look(Clock::time_point deadline) co
 bool Job::Impl::wait_until(Clock::time_point deadline) {
   std::vector<pollfd> polled;
   for (;;) {
-    polled.assign({{first_is_gone_ ? -1 : process.pidfd.get(), POLLIN, 0}, {wake.get(), POLLIN, 0}});
+    polled.assign({{first_is_gone_ ? -1 : ended_descriptor(), POLLIN, 0}, {wake.get(), POLLIN, 0}});
     const size_t oom = polled.size();
     if (group.oom_descriptor() >= 0) polled.push_back({group.oom_descriptor(), POLLIN, 0});
     pump.add_to(polled);
@@ -157,7 +199,7 @@ bool Job::Impl::wait_until(Clock::time_point deadline) {
     } else {
       watch(now);
     }
-    if (first_is_gone_ && is_over(now)) return true;
+    if ((first_is_gone_ && is_over(now)) || given_up_) return true;
     if (now >= deadline) return false;
   }
 }
@@ -179,11 +221,22 @@ void Job::Impl::watch(Clock::time_point now) {
   if (now >= meter.next()) {
     group.sample();
     meter.add(now, group.memory_bytes(), group.peak_bytes());
+    if (now >= started + kWorthAScan) {
+      group.sample_sockets();
+      if (!group.is_scattered() && !group.is_in_place(process.pid)) somebody_left_ = true;
+    }
   }
   check_limits(now);
   if (kill_at_ && now >= *kill_at_) {
     group.kill();
+    if (somebody_left_) ::syscall(SYS_pidfd_send_signal, process.pidfd.get(), SIGKILL, nullptr, 0);
     kill_at_ = now + std::chrono::milliseconds(20);  // until it is dead
+    if (!killed_at_) killed_at_ = now;
+    if (now >= *killed_at_ + kUntilThawed) {
+      group.thaw();
+      thaw(process.pid);
+    }
+    given_up_ = now >= *killed_at_ + kPatience;
   }
 }
 
@@ -217,6 +270,9 @@ void Job::Impl::check_limits(Clock::time_point now) {
 bool Job::Impl::is_over_memory(Clock::time_point now) {
   if (!group.limits_memory()) return group.memory_bytes() > limits.memory_bytes;
   if (group.killed_at_limit()) return true;
+  // Version 1 holds what TCP takes to the limit, but apart from the rest.
+  if (group.has_sockets_apart() && group.memory_bytes() + group.socket_bytes() > limits.memory_bytes)
+    return true;
   if (now < thrash_watch.next()) return false;
   const auto figures = group.thrash_figures();
   thrashing_ = figures && thrash_watch.add(now, *figures);
@@ -230,8 +286,36 @@ void Job::Impl::end(Ending why, Clock::time_point now, bool at_once) {
   if (!at_once) group.signal(SIGTERM);
 }
 
+bool Job::Impl::ends_within(std::chrono::milliseconds patience) const noexcept {
+  const Clock::time_point end = Clock::now() + patience;
+  for (;;) {
+    pollfd polled = {process.pidfd.get(), POLLIN, 0};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    const int ready = ::poll(&polled, 1, static_cast<int>(std::clamp<int64_t>(left, 0, INT32_MAX)));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return true;  // no descriptor of it: then we have to wait for it
+    if (left <= 0) return false;
+  }
+}
+
+// A keeper stays while it has children: it goes when they are gone.
+void Job::Impl::end_keeper() {
+  if (!ending_) let_go();
+  const Clock::time_point give_up = Clock::now() + kPatience;
+  int64_t& killed = completed.receipt.processes_killed;
+  do killed = std::max(killed, group.kill());
+  while (!group.empty() && Clock::now() < give_up && !ends_within(std::chrono::milliseconds(1)));
+  ::syscall(SYS_pidfd_send_signal, process.pidfd.get(), SIGKILL, nullptr, 0);
+}
+
 void Job::Impl::reap() {
+  if (enclosure && enclosure->keeps()) end_keeper();
   rusage usage = {};
+  if (given_up_ || !ends_within(kPatience)) {
+    given_up_ = true;
+    status_known_ = false;
+    return;
+  }
   while (::wait4(process.pid, &status_, 0, &usage) < 0) {
     if (errno == EINTR) continue;
     const auto status = status_of_reaped(process.pidfd.get());
@@ -239,7 +323,7 @@ void Job::Impl::reap() {
     status_known_ = status.has_value();
     break;
   }
-  if (sandbox) status_ = sandbox->job_status().value_or(status_);
+  if (Confinement* confined = confinement()) status_ = confined->job_status().value_or(status_);
   reaped_cpu_ms_ = milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime);
   // Until exec it lived in our memory, and the kernel counts that as its own: what is no more than our peak
   // is ours.
@@ -264,33 +348,37 @@ void Job::Impl::empty_group() {
   int64_t& killed = completed.receipt.processes_killed;
   killed = std::max(killed, group.kill());
   std::chrono::microseconds pause(50);
-  constexpr std::chrono::seconds kPatience(20);
-  const Clock::time_point give_up = Clock::now() + kPatience;
+  const Clock::time_point begin = Clock::now(), give_up = begin + (given_up_ ? kUntilThawed : kPatience);
   while (!group.empty() && Clock::now() < give_up) {
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(5000));
     group.kill();
+    if (Clock::now() >= begin + kUntilThawed) group.thaw();
   }
+  if (!group.empty()) completed.receipt.alive = group.members();
+  if (given_up_ && completed.receipt.alive.empty()) completed.receipt.alive = {process.pid};
   group.reap_orphans();
 }
 
-// After the first process was reaped: ends the rest, reads the figures, gives everything back.
-void Job::Impl::settle() {
-  const std::lock_guard lock(group_mutex);
+// Of those in the job's session who are in none of its cgroups: they took themselves out.
+void Job::Impl::kill_those_who_left() {
+  if (group.is_scattered() || (!somebody_left_ && Clock::now() < started + kWorthAScan)) return;
+  ProcessTracker session("");
+  session.adopt(process.pid);
+  session.scan(false);
+  std::vector<int> pids;
+  for (const int pid : session.pids()) {
+    if (!group.is_in_place(pid)) pids.push_back(pid);
+  }
+  if (!pids.empty()) session.signal(SIGKILL);
+  if (pids.empty() && !somebody_left_) return;
+  completed.receipt.noticed.push_back(
+      fmt::format("the job took processes out of its cgroup{}: what they held is in none of these figures",
+                  pids.empty() ? std::string() : fmt::format(" ({}, killed)", fmt::join(pids, ", "))));
+}
+
+void Job::Impl::report_doubts() {
   Receipt& receipt = completed.receipt;
-  empty_group();
-  const Clock::time_point ended = Clock::now();
-  pump.finish();
-  if (!ending_ && pump.limit_reached()) ending_ = Ending::kOutputLimit;  // it ended before we looked
-  const int64_t held = group.limits_memory() ? group.memory_bytes() : 0;
-  receipt.peak_bytes = std::max(group.peak_bytes(), group.limits_memory() ? 0 : reaped_peak_bytes_);
-  meter.add(ended, held, receipt.peak_bytes);
-  receipt.byte_seconds = meter.byte_seconds();
-  receipt.wall_ms = milliseconds_between(started, ended);
-  receipt.cpu_ms = cpu_ms();
-  if (group.killed_at_limit()) ending_ = Ending::kMemoryLimit;
-  receipt.limit_hit = ending_ == Ending::kMemoryLimit;
-  receipt.thrashing = thrashing_;
   receipt.mechanism = group.mechanism();
   receipt.cannot_promise = group.cannot_promise();
   if (group.killed_above_limit())
@@ -305,14 +393,48 @@ void Job::Impl::settle() {
         "without /bin/sh nobody watches over us: if this process is killed, so is the job's first process, "
         "but "
         "its descendants and its cgroup stay until the next job is started from the same cgroup");
+  if (group.limits_memory() && !confinement())
+    receipt.cannot_promise.push_back(
+        "the job can reach its own cgroup's files: it could raise its limits, or leave");
   if (sandbox) sandbox->report(receipt);
+}
+
+// After the first process was reaped: ends the rest, reads the figures, gives everything back.
+void Job::Impl::settle() {
+  const std::lock_guard lock(group_mutex);
+  Receipt& receipt = completed.receipt;
+  kill_those_who_left();
+  empty_group();
+  const Clock::time_point ended = Clock::now();
+  pump.finish();
+  if (!ending_ && pump.limit_reached()) ending_ = Ending::kOutputLimit;  // it ended before we looked
+  const int64_t held = group.limits_memory() ? group.memory_bytes() : 0;
+  receipt.peak_bytes = std::max(group.peak_bytes(), group.limits_memory() ? 0 : reaped_peak_bytes_);
+  group.sample_sockets();
+  receipt.socket_peak_bytes = group.socket_peak_bytes();
+  meter.add(ended, held, receipt.peak_bytes);
+  receipt.byte_seconds = meter.byte_seconds();
+  receipt.wall_ms = milliseconds_between(started, ended);
+  receipt.cpu_ms = cpu_ms();
+  if (group.killed_at_limit()) ending_ = Ending::kMemoryLimit;
+  receipt.limit_hit = ending_ == Ending::kMemoryLimit;
+  receipt.thrashing = thrashing_;
+  for (std::string& change : group.changes()) receipt.noticed.push_back(std::move(change));
+  report_doubts();
+  receipt.leftovers = remains.end(cleans_leftovers);
   group.reclaim();
-  if (group.limits_memory()) receipt.returned_bytes = held - group.memory_bytes();
-  for (int attempt = 0; !group.remove() && attempt < 1000; ++attempt) {
+  if (group.limits_memory()) {
+    receipt.residue_bytes = group.memory_bytes();
+    receipt.residue_known = true;
+    receipt.returned_bytes = held - receipt.residue_bytes;
+  }
+  const int attempts = receipt.alive.empty() ? 1000 : 1;
+  for (int attempt = 0; !group.remove() && attempt < attempts; ++attempt) {
     group.kill();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   if (group.is_scattered()) tell_guard_of_session(process.pid, false);
+  if (enclosure && enclosure->keeps()) tell_guard_of_session(enclosure->job_number(), false);
   finished = true;
 }
 
@@ -331,12 +453,11 @@ Completed Job::Impl::finish() {
   if (!status_known_) {
     receipt.exit_code = -1;
     receipt.cannot_promise.push_back(
-        "the exit code is unknown: something else in this process waited for the job, or ignores SIGCHLD");
+        given_up_ ? "the job does not die of KILL: it was left alone, and its end is not known"
+                  : "the exit code is unknown: something else in this process waited for the job, or ignores "
+                    "SIGCHLD");
   }
   receipt.ending = ending_.value_or(receipt.signal != 0 ? Ending::kSignalled : Ending::kExited);
-  const int64_t own_after = own_usage_bytes();
-  receipt.residue_known = own_before_bytes >= 0 && own_after >= 0;
-  if (receipt.residue_known) receipt.residue_bytes = own_after - own_before_bytes;
   if (kill_decided_) receipt.kill_to_report_ms = milliseconds_between(*kill_decided_, Clock::now());
   return std::move(completed);
 }

@@ -29,7 +29,7 @@ Job start(Command command, const Limits& limits, WorkerChannel& channel) {
 
 struct Call::Impl {
   Impl(Command command, const Limits& limits, std::string request, CallOptions options)
-      : channel(std::move(request), options), job(start(std::move(command), limits, channel)) {
+      : channel(std::move(request), std::move(options)), job(start(std::move(command), limits, channel)) {
     channel.Begin([this] { job.Kill(); });
   }
   ~Impl() {
@@ -52,6 +52,7 @@ Outcome Call::Impl::outcome(Receipt receipt) {
   std::string& text = channel.text();
   if (channel.said() == Said::kAnswer) {
     outcome.answer = std::move(text);
+    outcome.attachment = channel.attachment();
   } else if (channel.said() == Said::kRefusal) {
     outcome.kind = Outcome::Kind::kStartFailed;
     outcome.message = "it could not start: " + text;
@@ -71,7 +72,7 @@ Call Call::Start(Command worker, const Limits& limits, std::string request, Call
          "call: result_bytes is {} and output_bytes {}; expected at least 1 and 0", options.result_bytes,
          options.output_bytes);
   fill_standard_descriptors();
-  return Call(std::make_unique<Impl>(std::move(worker), limits, std::move(request), options));
+  return Call(std::make_unique<Impl>(std::move(worker), limits, std::move(request), std::move(options)));
 }
 
 Call::Call(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -19,7 +19,9 @@ constexpr int kLastTurns = 64;  // a dead process's pipes hold 64 KiB each, its 
 }  // namespace
 
 WorkerChannel::WorkerChannel(std::string request, CallOptions options)
-    : request_(std::move(request)), options_(options), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : request_(std::move(request)),
+      options_(std::move(options)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   int pair[2];
   if (!wake_ || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     fail(ErrorCode::kIo, "no descriptors for a call: {}", std::strerror(errno));
@@ -27,7 +29,7 @@ WorkerChannel::WorkerChannel(std::string request, CallOptions options)
   their_socket_ = Descriptor(pair[1]);
   fcntl(socket_.get(), F_SETFL, O_NONBLOCK);
   reader_.Expect(kReadyFrameBytes);
-  writer_.Begin(request_);
+  writer_.Begin(request_, options_.attachment.get());
 }
 
 WorkerChannel::~WorkerChannel() {
@@ -128,6 +130,7 @@ void WorkerChannel::on_frame() {
   }
   said_ = ready_ ? Said::kAnswer : Said::kRefusal;
   text_ = std::move(frame);
+  attachment_ = reader_.take_attachment();
   socket_.reset();  // it reads end of file, and exits
   answered_ = true;
 }

@@ -35,6 +35,7 @@ class WorkerChannel {
   // After Stop.
   Said said() const noexcept { return said_; }
   std::string& text() noexcept { return text_; }
+  std::shared_ptr<const Attachment> attachment() const noexcept { return attachment_; }
   std::string& output() noexcept { return output_.text; }
   std::string& error() noexcept { return error_.text; }
   bool truncated() const noexcept { return output_.truncated || error_.truncated; }
@@ -63,6 +64,7 @@ class WorkerChannel {
   bool ready_ = false;
   Said said_ = Said::kNothing;
   std::string text_;
+  std::shared_ptr<const Attachment> attachment_;
   std::function<void()> stop_it_;
   std::atomic<bool> answered_{false};
   std::atomic<bool> stop_{false};

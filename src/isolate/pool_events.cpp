@@ -130,9 +130,12 @@ void PoolLoop::on_ready() {
 
 void PoolLoop::on_answer(PoolWorker& worker) {
   std::string answer = std::move(worker.text());
+  std::shared_ptr<const Attachment> attachment = worker.TakeAttachment();
   auto [job, receipt] = worker.Finish();
   const int attempts = job.attempts;
-  finish(std::move(job), {Outcome::Kind::kAnswer, std::move(answer), {}, std::move(receipt), attempts});
+  finish(
+      std::move(job),
+      {Outcome::Kind::kAnswer, std::move(answer), {}, std::move(receipt), attempts, std::move(attachment)});
   try {
     recycle_if_due(worker);
   } catch (const Error& error) {
@@ -194,7 +197,7 @@ void PoolLoop::ended_before_ready(PoolWorker& worker, const Receipt& receipt) {
 void PoolLoop::end_job(PoolWorker& worker, const Receipt& receipt) {
   const bool unread = worker.request_unread();
   PoolJob job = std::move(*worker.TakeJob());
-  Outcome outcome{worker.kill_reason(), {}, worker.kill_why(), worker.JobReceipt(receipt), 0};
+  Outcome outcome{worker.kill_reason(), {}, worker.kill_why(), worker.JobReceipt(receipt), 0, {}};
   if (outcome.kind == Outcome::Kind::kWorkerDied) {
     if (kind_of_end(receipt) == Outcome::Kind::kMemoryLimit) outcome.kind = Outcome::Kind::kMemoryLimit;
     if (outcome.message.empty())

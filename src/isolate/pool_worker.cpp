@@ -69,7 +69,7 @@ void PoolWorker::Give(PoolJob job) {
   state_ = State::kBusy;
   request_unread_ = true;
   reader_.Expect(options_.result_bytes);
-  writer_.Begin(job_->request);
+  writer_.Begin(job_->request, job_->options.attachment.get());
   job_process_.ResetPeak();
   at_begin_ = job_process_.Snapshot();
   job_begin_ = Clock::now();
@@ -113,6 +113,7 @@ PoolWorker::News PoolWorker::Read() {
 
 PoolWorker::News PoolWorker::on_frame() {
   text_ = reader_.take();
+  attachment_ = reader_.take_attachment();
   reader_.Expect(0);
   if (state_ == State::kBusy) return News::kAnswer;
   if (text_ != "ready") return News::kRefused;

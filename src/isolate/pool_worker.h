@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -56,6 +57,7 @@ class PoolWorker {
   // what happened.
   News Read();
   std::string& text() noexcept { return text_; }
+  std::shared_ptr<const Attachment> TakeAttachment() noexcept { return std::move(attachment_); }
   void ReadErrors();
   // Its last words: the end of its captured stderr, from a new line on, or nothing.
   std::string last_words() const;
@@ -114,6 +116,7 @@ class PoolWorker {
   std::string kill_why_;
   std::optional<Completed> completed_;
   std::string text_;
+  std::shared_ptr<const Attachment> attachment_;
   std::string errors_tail_;
 };
 

@@ -22,7 +22,6 @@ using namespace sandbox;  // NOLINT(google-build-using-namespace)
 
 constexpr int64_t kTemporaryBytes = int64_t{1} << 30;
 constexpr int kLandlockWithScopes = 6;
-constexpr int kLowestStatusDescriptor = 64;  // out of the way of what the job is given
 
 const char* const kDevices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
 // Of everybody's /proc, where the job has none of its own.
@@ -59,7 +58,7 @@ Sandbox::Sandbox(const SandboxOptions& options, const std::string& program,
   if (has_landlock_) PrepareLandlock(options, support.landlock_abi);
   if (support.seccomp) filter_ = seccomp_program({options.network, has_mounts_});
   if ((clone_flags_ & CLONE_NEWUSER) != 0) identity_ = identity_map();
-  if ((clone_flags_ & CLONE_NEWPID) != 0) OpenStatusPipe();
+  if (has_pid_namespace()) open_status_pipe(false);
 }
 
 Sandbox::~Sandbox() = default;
@@ -171,29 +170,6 @@ void Sandbox::ChooseDirectory(const std::string& working_directory) {
   }
 }
 
-void Sandbox::OpenStatusPipe() {
-  init_ = init_image();
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
-    fail(ErrorCode::kIo, "sandbox: cannot create a pipe: {}", std::strerror(errno));
-  }
-  status_read_.reset(ends[0]);
-  status_write_.reset(ends[1]);
-  const int moved = ::fcntl(ends[1], F_DUPFD_CLOEXEC, kLowestStatusDescriptor);
-  if (moved >= 0) status_write_.reset(moved);  // otherwise few descriptors are allowed: stays where it is
-}
-
-void Sandbox::started() noexcept {
-  status_write_.reset();
-}
-
-std::optional<int> Sandbox::job_status() noexcept {
-  int status = 0;
-  if (!status_read_ || ::read(status_read_.get(), &status, sizeof(status)) != sizeof(status))
-    return std::nullopt;
-  return status;
-}
-
 void Sandbox::report(Receipt& receipt) const {
   receipt.sandbox = layers_;
   receipt.cannot_promise.insert(receipt.cannot_promise.end(), missing_.begin(), missing_.end());
@@ -213,7 +189,7 @@ SandboxFailure Sandbox::apply(int status_descriptor) const noexcept {
   if (result < 0) return {-result, "core dumps", ""};
   // From here on in the job alone. The init must keep what the job loses, or the job could look into it:
   // until it has called exec it still shares the caller's memory and descriptors.
-  if ((clone_flags_ & CLONE_NEWPID) != 0) result = become_init(init_, status_descriptor);
+  if (has_pid_namespace()) result = become_init(init_, &init_word_, status_descriptor, true);
   if (result < 0) return {-result, "PID namespace", ""};
   return Restrict();
 }

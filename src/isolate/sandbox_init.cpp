@@ -16,12 +16,14 @@
 
 // The init's program, copied out of our own text: it runs on its own, without a C library. Descriptor 0 is
 // the status pipe, all others are closed first. The status is kept on the stack.
-extern "C" const char plimsoll_init_begin[], plimsoll_init_end[];
+// The two words at its end are data: whether it stays when the job has ended, and the job's number, which it
+// learns when the job is there.
+extern "C" const char plimsoll_init_begin[], plimsoll_init_stays[], plimsoll_init_job[], plimsoll_init_end[];
 #if defined(__x86_64__)
 asm(R"(
   .pushsection .text
-  .globl plimsoll_init_begin, plimsoll_init_end
-  .hidden plimsoll_init_begin, plimsoll_init_end
+  .globl plimsoll_init_begin, plimsoll_init_stays, plimsoll_init_job, plimsoll_init_end
+  .hidden plimsoll_init_begin, plimsoll_init_stays, plimsoll_init_job, plimsoll_init_end
 plimsoll_init_begin:
   movl $436, %eax            # close_range(1, ~0, 0)
   movl $1, %edi
@@ -35,27 +37,33 @@ plimsoll_init_begin:
   movl $0x40000000, %edx
   xorl %r10d, %r10d
   syscall
-  cmpq $-10, %rax            # ECHILD: cannot be, but must not spin
+  cmpq $-10, %rax            # ECHILD: nobody is left
   je 2f
-  cmpq $2, %rax              # an orphan, or a wait interrupted
-  jne 1b
+  cmpl plimsoll_init_job(%rip), %eax
+  jne 1b                     # an orphan, or a wait interrupted
   movl $1, %eax              # write(0, rsp - 64, 4)
   xorl %edi, %edi
   leaq -64(%rsp), %rsi
   movl $4, %edx
   syscall
+  cmpl $0, plimsoll_init_stays(%rip)
+  jne 1b
 2:
   movl $231, %eax            # exit_group(0)
   xorl %edi, %edi
   syscall
+plimsoll_init_stays:
+  .long 0
+plimsoll_init_job:
+  .long 2
 plimsoll_init_end:
   .popsection
 )");
 #else
 asm(R"(
   .pushsection .text
-  .globl plimsoll_init_begin, plimsoll_init_end
-  .hidden plimsoll_init_begin, plimsoll_init_end
+  .globl plimsoll_init_begin, plimsoll_init_stays, plimsoll_init_job, plimsoll_init_end
+  .hidden plimsoll_init_begin, plimsoll_init_stays, plimsoll_init_job, plimsoll_init_end
   .balign 4
 plimsoll_init_begin:
   mov x8, #436               // close_range(1, ~0, 0)
@@ -70,19 +78,26 @@ plimsoll_init_begin:
   mov x2, #0x40000000
   mov x3, #0
   svc #0
-  cmn x0, #10                // ECHILD: cannot be, but must not spin
+  cmn x0, #10                // ECHILD: nobody is left
   b.eq 2f
-  cmp x0, #2                 // an orphan, or a wait interrupted
-  b.ne 1b
+  ldr w9, plimsoll_init_job
+  cmp w0, w9
+  b.ne 1b                    // an orphan, or a wait interrupted
   mov x8, #64                // write(0, sp - 64, 4)
   mov x0, #0
   sub x1, sp, #64
   mov x2, #4
   svc #0
+  ldr w9, plimsoll_init_stays
+  cbnz w9, 1b
 2:
   mov x8, #94                // exit_group(0)
   mov x0, #0
   svc #0
+plimsoll_init_stays:
+  .long 0
+plimsoll_init_job:
+  .long 2
 plimsoll_init_end:
   .popsection
 )");
@@ -120,8 +135,9 @@ int open_image(const std::string& image) noexcept {
 
 }  // namespace
 
-std::string init_image() {
-  const std::string code(plimsoll_init_begin, plimsoll_init_end);
+std::string init_image(bool stays) {
+  std::string code(plimsoll_init_begin, plimsoll_init_end);
+  code[static_cast<size_t>(plimsoll_init_stays - plimsoll_init_begin)] = stays ? 1 : 0;
   Elf64_Phdr segments[2] = {};
   Elf64_Ehdr header = {};
   const uint64_t code_offset = sizeof(header) + sizeof(segments);
@@ -153,8 +169,8 @@ std::string init_image() {
 
 // The job shares the stack of the process that becomes the init, and uses it first. So that process, when it
 // goes on after the job's exec, works with registers alone.
-int become_init(const std::string& image, int status_pipe) noexcept {
-  if (const int result = keep_a_capability(); result < 0) return result;
+int become_init(const std::string& image, InitWord* word, int status_pipe, bool shielded) noexcept {
+  if (const int result = shielded ? keep_a_capability() : 0; result < 0) return result;
   const long program = open_image(image);
   if (program < 0) return static_cast<int>(program);
   static const char kNothing[] = "";
@@ -162,10 +178,12 @@ int become_init(const std::string& image, int status_pipe) noexcept {
   static const char* const kArguments[] = {kName, nullptr};
   static const char* const kEnvironment[] = {nullptr};
   constexpr long kFlags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+  word->at = static_cast<int64_t>(image.size() - sizeof(word->job));
 #if defined(__x86_64__)
   long result = SYS_clone;
   register long r10 asm("r10") = 0;
   register long r8 asm("r8") = 0;
+  register InitWord* word_register asm("r9") = word;
   register long program_register asm("r12") = program;
   register long pipe_register asm("r13") = status_pipe;
   register const char* const* arguments_register asm("r14") = kArguments;
@@ -173,7 +191,14 @@ int become_init(const std::string& image, int status_pipe) noexcept {
   asm volatile(
       "syscall\n\t"
       "testq %%rax, %%rax\n\t"
-      "jle 1f\n\t"  // the job, or an error
+      "jle 1f\n\t"               // the job, or an error
+      "movl %%eax, 8(%%r9)\n\t"  // the image learns the job's number
+      "movl %[pwrite], %%eax\n\t"
+      "movl %%r12d, %%edi\n\t"
+      "leaq 8(%%r9), %%rsi\n\t"
+      "movl $4, %%edx\n\t"
+      "movq (%%r9), %%r10\n\t"
+      "syscall\n\t"
       "movl %[dup3], %%eax\n\t"
       "movl %%r13d, %%edi\n\t"
       "xorl %%esi, %%esi\n\t"
@@ -192,8 +217,8 @@ int become_init(const std::string& image, int status_pipe) noexcept {
       "ud2\n"
       "1:"
       : "+a"(result), "+r"(r10), "+r"(r8)
-      : "D"(kFlags), "S"(0L), "d"(0L), "b"(kNothing), "r"(program_register), "r"(pipe_register),
-        "r"(arguments_register),
+      : "r"(word_register), [pwrite] "i"(SYS_pwrite64), "D"(kFlags), "S"(0L), "d"(0L), "b"(kNothing),
+        "r"(program_register), "r"(pipe_register), "r"(arguments_register),
         "r"(environment_register), [dup3] "i"(SYS_dup3), [execveat] "i"(SYS_execveat),
         [exit_group] "i"(SYS_exit_group), [empty_path] "i"(AT_EMPTY_PATH), [could_not_exec] "i"(kCouldNotExec)
       : "rcx", "r11", "memory", "cc");
@@ -205,6 +230,7 @@ int become_init(const std::string& image, int status_pipe) noexcept {
   register long x3 asm("x3") = 0;
   register long x4 asm("x4") = 0;
   register const char* nothing_register asm("x23") = kNothing;
+  register InitWord* word_register asm("x24") = word;
   register long program_register asm("x19") = program;
   register long pipe_register asm("x20") = status_pipe;
   register const char* const* arguments_register asm("x21") = kArguments;
@@ -212,7 +238,14 @@ int become_init(const std::string& image, int status_pipe) noexcept {
   asm volatile(
       "svc #0\n\t"
       "cmp x0, #0\n\t"
-      "b.le 1f\n\t"  // the job, or an error
+      "b.le 1f\n\t"            // the job, or an error
+      "str w0, [x24, #8]\n\t"  // the image learns the job's number
+      "mov x8, %[pwrite]\n\t"
+      "mov x0, x19\n\t"
+      "add x1, x24, #8\n\t"
+      "mov x2, #4\n\t"
+      "ldr x3, [x24]\n\t"
+      "svc #0\n\t"
       "mov x8, %[dup3]\n\t"
       "mov x0, x20\n\t"
       "mov x1, #0\n\t"
@@ -232,7 +265,8 @@ int become_init(const std::string& image, int status_pipe) noexcept {
       "1:"
       : "+r"(result), "+r"(x8), "+r"(x1), "+r"(x2), "+r"(x3), "+r"(x4)
       : "r"(program_register), "r"(pipe_register), "r"(arguments_register), "r"(environment_register),
-        "r"(nothing_register), [dup3] "i"(SYS_dup3), [execveat] "i"(SYS_execveat),
+        "r"(nothing_register),
+        "r"(word_register), [pwrite] "i"(SYS_pwrite64), [dup3] "i"(SYS_dup3), [execveat] "i"(SYS_execveat),
         [exit_group] "i"(SYS_exit_group), [empty_path] "i"(AT_EMPTY_PATH), [could_not_exec] "i"(kCouldNotExec)
       : "memory", "cc");
 #endif

@@ -30,6 +30,7 @@ struct Trial {
   IdentityMap identity;
   Mounts mounts{1 << 20};
   std::string init;
+  InitWord word;
   int status_pipe = -1;
   int result = 0;  // negative errno
   const char* step = "";
@@ -47,7 +48,8 @@ int run_trial(void* argument) noexcept {
   if ((trial.flags & CLONE_NEWUSER) != 0 && !succeeds("user namespace", apply_identity_map(trial.identity)))
     return 1;
   if ((trial.flags & CLONE_NEWNS) != 0 && !succeeds("mounts", trial.mounts.Apply(&path))) return 1;
-  if ((trial.flags & CLONE_NEWPID) != 0 && !succeeds("init", become_init(trial.init, trial.status_pipe)))
+  if ((trial.flags & CLONE_NEWPID) != 0 &&
+      !succeeds("init", become_init(trial.init, &trial.word, trial.status_pipe, true)))
     return 1;
   return 0;
 }
@@ -72,7 +74,7 @@ std::string try_namespaces(uint64_t flags) {
   Trial trial;
   trial.flags = flags;
   trial.identity = identity_map();
-  trial.init = init_image();
+  trial.init = init_image(false);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     fail(ErrorCode::kIo, "sandbox: cannot create a pipe: {}", std::strerror(errno));

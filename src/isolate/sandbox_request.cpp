@@ -78,7 +78,7 @@ Limits limits_with_init(Limits limits, const Sandbox* sandbox) {
 }
 
 void enter_sandbox(SpawnRequest& request, Sandbox& sandbox) {
-  request.sandbox = &sandbox;
+  request.confinement = &sandbox;
   const std::string program = find_program(request.programs, request.working_directory);
   if (!program.empty()) request.programs = {program};
   for (const auto& [name, value] : sandbox.environment()) {

@@ -16,7 +16,7 @@
 
 #include "base/fail.h"
 #include "isolate/clone.h"
-#include "isolate/sandbox.h"
+#include "isolate/confinement.h"
 
 namespace plimsoll {
 namespace {
@@ -38,7 +38,7 @@ const char* step_name(Step step) {
     case Step::kDirectory:
       return "cannot change to its working directory";
     case Step::kSandbox:
-      return "cannot enter its sandbox";
+      return "cannot shut itself in";
     default:
       return "cannot be executed";
   }
@@ -183,8 +183,8 @@ PLIMSOLL_PLAIN int child(void* argument) noexcept {
   if (!request.working_directory.empty() && ::syscall(SYS_chdir, request.working_directory.c_str()) != 0)
     return report(plan, Step::kDirectory, errno);
   reset_signals();
-  if (request.sandbox != nullptr) {
-    plan.sandbox = request.sandbox->apply();  // may return in another process, the job
+  if (request.confinement != nullptr) {
+    plan.sandbox = request.confinement->apply();  // may return in another process, the job
     if (plan.sandbox.error != 0) return report(plan, Step::kSandbox, plan.sandbox.error);
   }
   if (!request.detached) return execute(plan);
@@ -245,7 +245,7 @@ Spawned spawn(const SpawnRequest& request) {
   ChildPlan plan = make_plan(request);
   const ChildStack stack;
   CloneRequest clone;
-  if (request.sandbox != nullptr) clone.flags = request.sandbox->clone_flags();
+  if (request.confinement != nullptr) clone.flags = request.confinement->clone_flags();
   clone.cgroup_directory = request.cgroup_directory;
   clone.child = child;
   clone.argument = &plan;

@@ -13,7 +13,7 @@
 
 namespace plimsoll {
 
-class Sandbox;
+class Confinement;
 
 struct SpawnRequest {
   std::vector<std::string> programs;  // tried in turn, as a shell does with PATH
@@ -24,7 +24,7 @@ struct SpawnRequest {
   std::vector<int> join;                          // open cgroup.procs files that the child writes itself into
   int cgroup_directory = -1;                      // a version 2 cgroup to be born in
   std::vector<std::pair<int, rlimit>> resources;  // RLIMIT_...
-  Sandbox* sandbox = nullptr;
+  const Confinement* confinement = nullptr;
   bool dies_with_thread = true;  // PR_SET_PDEATHSIG: killed when the calling thread ends
   bool detached = false;  // no child of ours: its parent ends at once. Nothing is known about it afterwards
 };

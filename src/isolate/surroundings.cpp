@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -17,6 +19,38 @@ namespace {
 bool may_make_children(const CgroupPlace& place) {
   return ::access(place.directory.c_str(), W_OK | X_OK) == 0 &&
          ::access((place.directory + "/cgroup.procs").c_str(), W_OK) == 0;
+}
+
+struct MountAttributes {
+  uint64_t set, clear, propagation, user_namespace;
+};
+
+// A mount of our own of the place, writable and attached nowhere.
+std::shared_ptr<const Descriptor> open_again(const CgroupPlace& place) {
+  constexpr unsigned kClone = 1, kReadOnly = 1;  // OPEN_TREE_CLONE, MOUNT_ATTR_RDONLY
+  constexpr unsigned kAway = 64;                 // from the numbers that jobs and guards are given
+  Descriptor tree(
+      static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, place.directory.c_str(), kClone | O_CLOEXEC)));
+  const MountAttributes writable{0, kReadOnly, 0, 0};
+  if (!tree || ::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &writable, sizeof(writable)) != 0)
+    return nullptr;
+  return std::make_shared<const Descriptor>(::fcntl(tree.get(), F_DUPFD_CLOEXEC, kAway));
+}
+
+// Whether we are a job of one of us, which made its cgroups read-only; others had their reasons.
+bool is_in_a_job(const std::vector<CgroupPlace>& places) {
+  return std::any_of(places.begin(), places.end(), [](const CgroupPlace& place) {
+    const CgroupPlace own = without_seat(place);
+    return parse_job_cgroup_name(std::string_view(own.path).substr(own.path.rfind('/') + 1)).has_value();
+  });
+}
+
+void open_if_read_only(CgroupPlace& place, Surroundings& found) {
+  if (::access(place.directory.c_str(), W_OK) == 0 || errno != EROFS || ::geteuid() != 0) return;
+  const auto opened = open_again(place);
+  if (!opened || !*opened) return;
+  place.directory = fmt::format("/proc/self/fd/{}", opened->get());
+  found.opened.push_back(opened);
 }
 
 bool has_members(const CgroupPlace& place) {
@@ -83,10 +117,13 @@ std::optional<CgroupPlace> usable(const std::optional<CgroupPlace>& place, const
 Surroundings look_around(const CgroupRoots& roots) {
   std::vector<CgroupPlace> places = cgroup_places(0, roots);
   Surroundings found;
+  const bool in_a_job = is_in_a_job(places);
   for (CgroupPlace& place : places) {
     CgroupPlace own = without_seat(place);
-    if (own.directory != place.directory) found.seated_beneath = own.directory;
+    const bool seated = own.directory != place.directory;
     place = std::move(own);
+    if (in_a_job) open_if_read_only(place, found);
+    if (seated) found.seated_beneath = place.directory;
   }
   found.own_memory = find_controller(places, "memory");
   found.memory = usable(found.own_memory, "memory", found.obstacles);

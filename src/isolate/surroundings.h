@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "observe/cgroup.h"
 
 namespace plimsoll {
@@ -19,6 +20,9 @@ struct Surroundings {
   std::optional<CgroupPlace> cpuacct;  // only where there is no unified tree
   std::string seated_beneath;          // the cgroup in a child of which we sit (seat.h); empty: in our own
   std::vector<std::string> obstacles;  // why not, in sentences
+  // We are a job of one of us, whose cgroups are mounted read-only: root opens its own again. The directories
+  // above are then beneath /proc/self/fd, as long as these live.
+  std::vector<std::shared_ptr<const Descriptor>> opened;
 };
 
 // Read again when this process was moved to another cgroup. Thread-safe.

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/storage.h"
+
 namespace plimsoll::kernels {
 
 struct ArgExtreme {
@@ -10,11 +12,13 @@ struct ArgExtreme {
   bool last = false;  // of equal elements the last
 };
 
+// T is float, double, Float16 or BFloat16.
 // y[r] = the place in x[r, :], which is not empty.
-void arg_rows_f32(const ArgExtreme& f, const float* x, int64_t rows, int64_t cols, int64_t* y);
+template <class T>
+void arg_rows(const ArgExtreme& f, const T* x, int64_t rows, int64_t cols, int64_t* y);
 
 // y[c] = the place in x[:, c], for rows that are `stride` apart. 0 < rows < 2^31.
-void arg_columns_f32(const ArgExtreme& f, const float* x, int64_t rows, int64_t cols, int64_t stride,
-                     int64_t* y);
+template <class T>
+void arg_columns(const ArgExtreme& f, const T* x, int64_t rows, int64_t cols, int64_t stride, int64_t* y);
 
 }  // namespace plimsoll::kernels

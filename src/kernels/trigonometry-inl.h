@@ -1,4 +1,4 @@
-// Trigonometric and hyperbolic functions on Highway vectors of float, once per target: Highway's own, with
+// Trigonometric and hyperbolic functions on Highway vectors of float and double, once per target: Highway's own, with
 // the ends of their ranges as C has them.
 #if defined(PLIMSOLL_KERNELS_TRIGONOMETRY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_KERNELS_TRIGONOMETRY_INL_H_
@@ -20,7 +20,7 @@ inline constexpr float kMostReduced = 30000.0f;
 template <class D, class V, class F, class Scalar>
 HWY_INLINE V within_reduction(D d, V x, F f, Scalar scalar) {
   if (HWY_LIKELY(hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, kMostReduced))))) return f(x);
-  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
+  HWY_ALIGN hn::TFromD<D> lanes[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
   hn::Store(x, d, lanes);
   for (size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = scalar(lanes[i]);
   return hn::Load(d, lanes);
@@ -29,20 +29,20 @@ HWY_INLINE V within_reduction(D d, V x, F f, Scalar scalar) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_sin(D d, V x) {
   return within_reduction(
-      d, x, [d](V v) HWY_ATTR { return hn::Sin(d, v); }, [](float v) { return std::sin(v); });
+      d, x, [d](V v) HWY_ATTR { return hn::Sin(d, v); }, [](hn::TFromD<D> v) { return std::sin(v); });
 }
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_cos(D d, V x) {
   return within_reduction(
-      d, x, [d](V v) HWY_ATTR { return hn::Cos(d, v); }, [](float v) { return std::cos(v); });
+      d, x, [d](V v) HWY_ATTR { return hn::Cos(d, v); }, [](hn::TFromD<D> v) { return std::cos(v); });
 }
 
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_tan(D d, V x) {
   return within_reduction(
       d, x, [d](V v) HWY_ATTR { return hn::Div(hn::Sin(d, v), hn::Cos(d, v)); },
-      [](float v) { return std::tan(v); });
+      [](hn::TFromD<D> v) { return std::tan(v); });
 }
 
 // (t + t / (t + 1)) / 2 with t = e^|x| - 1; above 20 half of e^|x|, in two factors that do not overflow.
@@ -67,14 +67,14 @@ HWY_INLINE V v_cosh(D d, V x) {
 // Infinity and NaN stay what they are.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_asinh(D d, V x) {
-  const V most = hn::Set(d, std::numeric_limits<float>::max());
+  const V most = hn::Set(d, std::numeric_limits<hn::TFromD<D>>::max());
   return hn::IfThenElse(hn::Le(hn::Abs(x), most), hn::Asinh(d, x), x);
 }
 
 // NaN below 1.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_acosh(D d, V x) {
-  const V most = hn::Set(d, std::numeric_limits<float>::max());
+  const V most = hn::Set(d, std::numeric_limits<hn::TFromD<D>>::max());
   const V y = hn::IfThenElse(hn::Le(x, most), hn::Acosh(d, x), x);
   return hn::IfThenElse(hn::Lt(x, hn::Set(d, 1.0f)), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), y);
 }

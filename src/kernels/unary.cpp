@@ -1,153 +1,18 @@
 #include "kernels/unary.h"
 
-#include <cstddef>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/unary.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/trigonometry-inl.h"
-#include "kernels/vector_math-inl.h"
+#include "kernels/unary-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
-
-template <class F>
-HWY_INLINE void map(const float* x, float* y, size_t count, F f) {
-  const D d;
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(f(hn::LoadU(d, x + i)), d, y + i);
-  if (i < count) store_tail(d, f(load_tail(d, x + i, count - i)), y + i, count - i);
+void map_f32(const Unary& f, const float* x, float* y, int64_t count) {
+  map_any(f, x, y, count);
 }
-
-#define PLIMSOLL_MAP(expression) return map(x, y, count, [=](V v) HWY_ATTR { return expression; })
-
-HWY_NOINLINE void map_simple(const Unary& f, const float* x, float* y, size_t count) {
-  const D d;
-  const V a = hn::Set(d, f.a);
-  const V b = hn::Set(d, f.b);
-  const V zero = hn::Zero(d);
-  const V one = hn::Set(d, 1.0f);
-  switch (f.kind) {
-    case UnaryKind::kAbs:
-      PLIMSOLL_MAP(hn::Abs(v));
-    case UnaryKind::kNeg:
-      PLIMSOLL_MAP(hn::Neg(v));
-    case UnaryKind::kSqrt:
-      PLIMSOLL_MAP(hn::Sqrt(v));
-    case UnaryKind::kReciprocal:
-      PLIMSOLL_MAP(hn::Div(one, v));
-    case UnaryKind::kFloor:
-      PLIMSOLL_MAP(hn::Floor(v));
-    case UnaryKind::kCeil:
-      PLIMSOLL_MAP(hn::Ceil(v));
-    case UnaryKind::kRound:
-      PLIMSOLL_MAP(hn::Round(v));
-    case UnaryKind::kRelu:
-      PLIMSOLL_MAP(hn::Max(zero, v));
-    case UnaryKind::kLeakyRelu:
-      PLIMSOLL_MAP(hn::IfThenElse(hn::Lt(v, zero), hn::Mul(v, a), v));
-    case UnaryKind::kHardSigmoid:
-      PLIMSOLL_MAP(hn::Min(one, hn::Max(zero, hn::MulAdd(a, v, b))));
-    case UnaryKind::kClip:
-      PLIMSOLL_MAP(hn::Min(b, hn::Max(a, v)));
-    default: {  // kHardSwish
-      const V sixth = hn::Set(d, 1.0f / 6);
-      const V half = hn::Set(d, 0.5f);
-      PLIMSOLL_MAP(hn::Mul(v, hn::Min(one, hn::Max(zero, hn::MulAdd(v, sixth, half)))));
-    }
-  }
-}
-
-HWY_NOINLINE void map_trigonometric(const Unary& f, const float* x, float* y, size_t count) {
-  const D d;
-  switch (f.kind) {
-    case UnaryKind::kSin:
-      PLIMSOLL_MAP(v_sin(d, v));
-    case UnaryKind::kCos:
-      PLIMSOLL_MAP(v_cos(d, v));
-    case UnaryKind::kTan:
-      PLIMSOLL_MAP(v_tan(d, v));
-    case UnaryKind::kAsin:
-      PLIMSOLL_MAP(hn::Asin(d, v));
-    case UnaryKind::kAcos:
-      PLIMSOLL_MAP(hn::Acos(d, v));
-    case UnaryKind::kAtan:
-      PLIMSOLL_MAP(hn::Atan(d, v));
-    case UnaryKind::kSinh:
-      PLIMSOLL_MAP(v_sinh(d, v));
-    case UnaryKind::kCosh:
-      PLIMSOLL_MAP(v_cosh(d, v));
-    case UnaryKind::kAsinh:
-      PLIMSOLL_MAP(v_asinh(d, v));
-    case UnaryKind::kAcosh:
-      PLIMSOLL_MAP(v_acosh(d, v));
-    default:  // kAtanh
-      PLIMSOLL_MAP(v_atanh(d, v));
-  }
-}
-
-HWY_NOINLINE void map_activation(const Unary& f, const float* x, float* y, size_t count) {
-  const D d;
-  const V a = hn::Set(d, f.a);
-  const V b = hn::Set(d, f.b);
-  const V one = hn::Set(d, 1.0f);
-  switch (f.kind) {
-    case UnaryKind::kMish:
-      PLIMSOLL_MAP(v_mish(d, v));
-    case UnaryKind::kCelu:
-      PLIMSOLL_MAP(v_celu(d, v, a));
-    case UnaryKind::kSwish:
-      PLIMSOLL_MAP(hn::Mul(v, v_sigmoid(d, hn::Mul(a, v))));
-    case UnaryKind::kSoftsign:
-      PLIMSOLL_MAP(hn::Div(v, hn::Add(one, hn::Abs(v))));
-    case UnaryKind::kShrink:
-      PLIMSOLL_MAP(v_shrink(d, v, a, b));
-    default:  // kThresholdedRelu
-      PLIMSOLL_MAP(hn::IfThenElseZero(hn::Gt(v, a), v));
-  }
-}
-
-HWY_NOINLINE void map_any(const Unary& f, const float* x, float* y, int64_t elements) {
-  const D d;
-  const V a = hn::Set(d, f.a);
-  const V b = hn::Set(d, f.b);
-  const auto count = static_cast<size_t>(elements);
-  switch (f.kind) {
-    case UnaryKind::kExp:
-      PLIMSOLL_MAP(v_exp(d, v));
-    case UnaryKind::kLog:
-      PLIMSOLL_MAP(v_log(d, v));
-    case UnaryKind::kErf:
-      PLIMSOLL_MAP(v_erf(d, v));
-    case UnaryKind::kTanh:
-      PLIMSOLL_MAP(v_tanh(d, v));
-    case UnaryKind::kSigmoid:
-      PLIMSOLL_MAP(v_sigmoid(d, v));
-    case UnaryKind::kSilu:
-      PLIMSOLL_MAP(hn::Mul(v, v_sigmoid(d, v)));
-    case UnaryKind::kSoftplus:
-      PLIMSOLL_MAP(v_softplus(d, v));
-    case UnaryKind::kGelu:
-      PLIMSOLL_MAP(v_gelu(d, v));
-    case UnaryKind::kGeluTanh:
-      PLIMSOLL_MAP(v_gelu_tanh(d, v));
-    case UnaryKind::kElu:
-      PLIMSOLL_MAP(v_elu(d, v, a));
-    case UnaryKind::kSelu:
-      PLIMSOLL_MAP(hn::Mul(b, v_elu(d, v, a)));
-    default:
-      if (f.kind >= UnaryKind::kMish) return map_activation(f, x, y, count);
-      if (f.kind >= UnaryKind::kSin) return map_trigonometric(f, x, y, count);
-      return map_simple(f, x, y, count);
-  }
-}
-#undef PLIMSOLL_MAP
 
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -155,10 +20,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace plimsoll::kernels {
 
-HWY_EXPORT(map_any);
+HWY_EXPORT(map_f32);
 
 void unary_f32(const Unary& f, const float* x, float* y, int64_t count) {
-  HWY_DYNAMIC_DISPATCH(map_any)(f, x, y, count);
+  HWY_DYNAMIC_DISPATCH(map_f32)(f, x, y, count);
 }
 
 }  // namespace plimsoll::kernels

@@ -57,7 +57,7 @@ struct Unary {
 // y[i] = f(x[i]); y may be x. Exp, erf, tanh, sigmoid and what is made of them are within about two
 // units in the last place of their largest term, the trigonometric and hyperbolic ones within about four.
 void unary_f32(const Unary& f, const float* x, float* y, int64_t count);
-// The same, within a few units in the last place of a double; through libm where there are no vectors.
+// The same, within a few units in the last place of a double.
 void unary_f64(const Unary& f, const double* x, double* y, int64_t count);
 
 }  // namespace plimsoll::kernels

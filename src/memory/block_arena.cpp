@@ -14,7 +14,8 @@ constexpr int64_t kAlignment = 64;
 
 int64_t or_default(int64_t value, int64_t otherwise, const char* name) {
   if (value == -1) return otherwise;
-  if (value < 0) fail(ErrorCode::kInvalidArgument, "arena: {}: expected 0 or more bytes, found {}", name, value);
+  if (value < 0)
+    fail(ErrorCode::kInvalidArgument, "arena: {}: expected 0 or more bytes, found {}", name, value);
   return value;
 }
 
@@ -27,8 +28,7 @@ ArenaSettings::ArenaSettings(const ArenaCfg& cfg)
       most_dead(or_default(cfg.max_dead_bytes_per_chunk, 128 << 20, "max_dead_bytes_per_chunk")),
       growth_after_shrink(
           or_default(cfg.initial_growth_chunk_size_bytes, 2 << 20, "initial_growth_chunk_size_bytes")),
-      most_growth(
-          or_default(cfg.max_power_of_two_extend_bytes, 1 << 30, "max_power_of_two_extend_bytes")) {
+      most_growth(or_default(cfg.max_power_of_two_extend_bytes, 1 << 30, "max_power_of_two_extend_bytes")) {
   if (cfg.arena_extend_strategy < -1 || cfg.arena_extend_strategy > 1)
     fail(ErrorCode::kInvalidArgument,
          "arena: arena_extend_strategy: expected 0 (kNextPowerOfTwo) or 1 (kSameAsRequested), found {}",
@@ -37,7 +37,7 @@ ArenaSettings::ArenaSettings(const ArenaCfg& cfg)
 
 // What stands before the memory of a block.
 struct alignas(kAlignment) BlockArena::Block {
-  int64_t bytes = 0;       // with this header
+  int64_t bytes = 0;        // with this header
   Block* before = nullptr;  // in the region
   Region* region = nullptr;
   Block *next_free = nullptr, *previous_free = nullptr;  // of its bin
@@ -135,14 +135,13 @@ BlockArena::Region* BlockArena::add_region(int64_t bytes) {
 // What the strategy asks for, or just what is needed if there is no room for that.
 BlockArena::Block* BlockArena::extend(int64_t bytes) {
   const int64_t needed = round_up(checked_add(bytes, sizeof(Region)), page_bytes());
-  const int64_t room =
-      settings_.max_bytes == 0 ? INT64_MAX : settings_.max_bytes - stats_.total_allocated;
+  const int64_t room = settings_.max_bytes == 0 ? INT64_MAX : settings_.max_bytes - stats_.total_allocated;
   if (needed > room)
     fail(ErrorCode::kBudgetExceeded,
          "arena: {} bytes more would cross its max_mem of {} bytes ({} held, {} in use)", needed,
          settings_.max_bytes, stats_.total_allocated, stats_.in_use);
-  const int64_t wanted =
-      std::max(needed, std::min(round_up(next_region(needed), page_bytes()), room / page_bytes() * page_bytes()));
+  const int64_t wanted = std::max(
+      needed, std::min(round_up(next_region(needed), page_bytes()), room / page_bytes() * page_bytes()));
   Region* region = nullptr;
   try {
     region = add_region(wanted);

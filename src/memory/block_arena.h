@@ -18,8 +18,8 @@ struct ArenaSettings {
 };
 
 // Blocks are split off regions, mappings that grow as the settings say, and merge with their free neighbours
-// again. What is known of a block stands before it, nothing is on the heap. Regions are charged to `account` of
-// the owner, whatever is in use of them. Any thread. Blocks must be given back before it dies.
+// again. What is known of a block stands before it, nothing is on the heap. Regions are charged to `account`
+// of the owner, whatever is in use of them. Any thread. Blocks must be given back before it dies.
 class BlockArena {
  public:
   BlockArena(const ArenaSettings& settings, Budget& owner, Account account);

@@ -49,4 +49,16 @@ void for_each_container_field(View& view, Visit visit) {
   visit("unused_names", view.unused_names);
 }
 
+template <typename Rivals, typename Visit>
+void for_each_rival(Rivals& rivals, Visit visit) {
+  visit("line", rivals.line);
+  visit("line_whole", rivals.line_whole);
+  visit("pieces", rivals.pieces);
+  visit("margin", rivals.margin);
+  visit("share", rivals.share);
+  visit("recent", rivals.recent);
+  visit("order", rivals.order);
+  visit("nurseries", rivals.nurseries);
+}
+
 }  // namespace plimsoll

@@ -1,20 +1,11 @@
 #include "plimsoll/memory_limit.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <map>
 
-#include "base/fail.h"
 #include "observe/cgroup.h"
 
 namespace plimsoll {
 namespace {
-
-const std::map<std::string_view, double> kUnits = {
-    {"", 1},     {"B", 1},         {"KB", 1e3},    {"MB", 1e6},      {"GB", 1e9},   {"TB", 1e12},
-    {"KiB", 1024}, {"K", 1024},    {"MiB", 1 << 20}, {"M", 1 << 20}, {"GiB", 1 << 30}, {"G", 1 << 30},
-    {"TiB", 0x1p40}, {"T", 0x1p40}};
 
 std::string parent_of(const std::string& directory) {
   return directory.substr(0, directory.rfind('/'));
@@ -36,20 +27,6 @@ std::optional<int64_t> left_in(const CgroupPlace& place) {
 }
 
 }  // namespace
-
-int64_t ParseMemorySize(const std::string& text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
-  const auto known = kUnits.find(unit);
-  const double bytes =
-      error != std::errc() || known == kUnits.end() ? -1 : std::floor(number * known->second);
-  if (!(bytes >= 1 && bytes < 0x1p62))
-    fail(ErrorCode::kInvalidArgument,
-         "expected bytes, such as 64MiB, 1.5GiB, 500KB or 1048576, found '{}'", text);
-  return static_cast<int64_t>(bytes);
-}
 
 std::optional<int64_t> ContainerMemoryLeft(const std::string& proc, const std::string& tree) {
   auto place = find_controller(cgroup_places(0, {proc, tree}), "memory");

@@ -106,9 +106,10 @@ struct Observer::Impl {
     sample.gap_reason = find_gap(stat);
     sample.gap = !sample.gap_reason.empty();
     if (sample.gap) return sample;
-    const ProcessReader::Result result = processes.read(root, *stat, full, files);
+    ProcessReader::Result result = processes.read(root, *stat, full, files);
     if (result.view.processes == 0) return std::nullopt;
     sample.process = result.view;
+    sample.members = std::move(result.members);
     sample.exact = result.exact;
     const bool estimate = full && (files != nullptr || sample.seconds >= next_estimate);
     if (estimate) next_estimate = sample.seconds + kSecondsPerEstimate;

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/fail.h"
 #include "observe/thread_stacks.h"
 
 namespace plimsoll {
@@ -12,6 +13,8 @@ namespace {
 
 constexpr int kReadingsPerContext = 60;  // file systems are mounted rarely
 constexpr size_t kMostNames = 100'000;   // then the table starts anew
+constexpr size_t kMostMembers = 8;       // of a tree, that a sample tells apart
+constexpr size_t kLongestCommand = 40;
 constexpr double kShareOfShares = 0.1;   // of what all readings may cost
 constexpr int64_t kLeastShared = 256 << 10,
                   kLeastChange = 1 << 20;  // bytes that are worth asking for a share
@@ -24,6 +27,12 @@ int64_t common_bytes(const ProcessStatus& status) {
 bool has_changed(const ProcessStatus& then, const ProcessStatus& now) {
   const int64_t before = common_bytes(then);
   return std::abs(common_bytes(now) - before) > std::max(kLeastChange, before / 8);
+}
+
+void keep_largest(std::vector<TreeMember>& members) {
+  std::stable_sort(members.begin(), members.end(),
+                   [](const TreeMember& a, const TreeMember& b) { return a.bytes > b.bytes; });
+  if (members.size() > kMostMembers) members.resize(kMostMembers);
 }
 
 void add_files(const FileShares& some, FileShares& all) {
@@ -93,6 +102,7 @@ ProcessReader::Result ProcessReader::read(const ProcessDirectory& root, const Pr
   has_changed_ |= std::erase_if(memories_, [&](const auto& e) { return !inside.contains(e.first); }) > 0;
   if (has_changed_) ++generation_;
   result.view.proportional = proportional_ ? 1 : 0;
+  keep_largest(result.members);
   return result;
 }
 
@@ -119,7 +129,10 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
   Memory& memory = memories_[stat.pid];
   const uint64_t program = stat.program_identity().value_or(memory.program);
   if (memory.start_ticks != stat.start_ticks || memory.program != program) {
-    memory = {stat.start_ticks, program, false, {}, {}, {}, 0, false};
+    memory = Memory{};
+    memory.start_ticks = stat.start_ticks;
+    memory.program = program;
+    memory.command = command_of(directory, prefix, stat);
     has_changed_ = true;
   }
   FullReading reading;
@@ -151,9 +164,19 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
   view.threads = status.threads;
   view.descriptors = std::max<int64_t>(descriptors, 0);
   add_view(result.view, view);
+  result.members.push_back({stat.pid, memory.command, std::max<int64_t>(status.rss_anonymous_bytes, 0)});
   result.gaps.lazily_freed_bytes += memory.full.lazily_freed_bytes;
   result.gaps.huge_tlb_bytes += status.huge_tlb_bytes;
   return true;
+}
+
+std::string ProcessReader::command_of(const ProcessDirectory& directory, const std::string& prefix,
+                                      const ProcessStat& stat) {
+  std::string words(reader_.read_at(directory.descriptor(), (prefix + "cmdline").c_str()).value_or(""));
+  words = words.substr(0, kLongestCommand);
+  std::replace(words.begin(), words.end(), '\0', ' ');
+  while (!words.empty() && words.back() == ' ') words.pop_back();
+  return printable(words.empty() ? stat.name : words);
 }
 
 void ProcessReader::settle_share(const ProcessDirectory& directory, const std::string& prefix,

@@ -32,6 +32,7 @@ class ProcessReader {
     ProcessView view;
     bool exact = true;  // false: cheap, or some mappings could not be read
     ReadingGaps gaps;
+    std::vector<TreeMember> members;  // as Sample has them
   };
   Result read(const ProcessDirectory& root, const ProcessStat& stat, bool full, FileShares* files = nullptr);
   // The root executed another program: nothing that was remembered holds.
@@ -44,6 +45,7 @@ class ProcessReader {
   struct Memory {
     uint64_t start_ticks = 0;
     uint64_t program = 0;
+    std::string command;
     bool has_full = false;
     FullReading full, before;  // the last two
     // Newer than the last full reading; with what members there were.
@@ -63,6 +65,9 @@ class ProcessReader {
                     Memory& memory, ProcessView& view);
   // What a process whose mappings were never read holds of its own, as far as cheap figures tell.
   ProcessStatus own_part(const ProcessStat& stat, const ProcessStatus& status) const;
+  // The beginning of the command line, for people.
+  std::string command_of(const ProcessDirectory& directory, const std::string& prefix,
+                         const ProcessStat& stat);
   void refresh_context(const ProcessDirectory& root, const ProcessStat& stat);
 
   std::string proc_root_;

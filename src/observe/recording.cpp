@@ -88,6 +88,18 @@ class Members {
   const char* what_;
 };
 
+void read_tree(const Json& array, std::vector<TreeMember>& members) {
+  if (!array.is_array())
+    fail(ErrorCode::kInvalidArgument, "members: expected a list, found {}", array.type_name());
+  for (const Json& item : array) {
+    TreeMember& member = members.emplace_back();
+    const Members values(item, "a member of the tree");
+    values.read("pid", member.pid, 0, 1 << 30);
+    values.read("command", member.command);
+    values.read("bytes", member.bytes);
+  }
+}
+
 Sample read_sample(const Json& object) {
   Sample sample;
   const Members members(object, "a sample");
@@ -110,6 +122,7 @@ Sample read_sample(const Json& object) {
     for_each_container_field(view, [&](const char* name, int64_t& value) { container.read(name, value); });
     container.read("pressure_some_avg10", view.pressure_some_avg10, 0, 100);
   }
+  if (const Json* found = members.find("members")) read_tree(*found, sample.members);
   return sample;
 }
 
@@ -173,6 +186,18 @@ Enum by_name(const std::string& name, const char* what, Enum last, const char* (
   fail(ErrorCode::kInvalidArgument, "{}: '{}' is none that this program knows", what, name);
 }
 
+void read_curve(const Json& array, std::vector<FittedPoint>& curve) {
+  const auto is_point = [](const Json& item) {
+    return item.is_array() && item.size() == 4 &&
+           std::all_of(item.begin(), item.end(), [](const Json& one) { return one.is_number(); });
+  };
+  if (!array.is_array() || !std::all_of(array.begin(), array.end(), is_point))
+    fail(ErrorCode::kInvalidArgument, "the verdict: 'curve': expected a list of four numbers each");
+  for (const Json& item : array)
+    curve.push_back(
+        {item[0].get<double>(), item[1].get<double>(), item[2].get<double>(), item[3].get<double>()});
+}
+
 Verdict read_verdict(const Json& object) {
   constexpr double kMost = 1e18;
   Verdict verdict;
@@ -190,6 +215,22 @@ Verdict read_verdict(const Json& object) {
   members.read("confidence", verdict.confidence, 0, 1);
   members.read("seconds_needed", verdict.seconds_needed, 0, kMostSeconds);
   members.read("evidence", verdict.evidence);
+  members.read("part", verdict.part);
+  if (const Json* found = members.find("rivals")) {
+    const Members values(*found, "rivals");
+    for_each_rival(verdict.rivals.emplace(),
+                   [&](const char* name, double& value) { values.read(name, value, -kMost, kMost); });
+  }
+  if (const Json* found = members.find("grower")) {
+    GrowingProcess& grower = verdict.grower.emplace();
+    const Members values(*found, "grower");
+    values.read("pid", grower.pid, 0, 1 << 30);
+    values.read("command", grower.command);
+    values.read("bytes_per_second", grower.bytes_per_second, -kMost, kMost);
+    values.read("first_bytes", grower.first_bytes);
+    values.read("last_bytes", grower.last_bytes);
+  }
+  if (const Json* found = members.find("curve")) read_curve(*found, verdict.curve);
   return verdict;
 }
 

@@ -29,6 +29,12 @@ Json to_object(const Sample& sample) {
     container["pressure_some_avg10"] = sample.container->pressure_some_avg10;
     object["container"] = std::move(container);
   }
+  if (!sample.members.empty()) {
+    Json members = Json::array();
+    for (const TreeMember& member : sample.members)
+      members.push_back({{"pid", member.pid}, {"command", member.command}, {"bytes", member.bytes}});
+    object["members"] = std::move(members);
+  }
   return object;
 }
 
@@ -83,6 +89,24 @@ std::string ToJson(const Verdict& verdict) {
   object["confidence"] = verdict.confidence;
   object["seconds_needed"] = verdict.seconds_needed;
   object["evidence"] = verdict.evidence;
+  object["part"] = verdict.part;
+  if (const auto& rivals = verdict.rivals) {
+    Json values;
+    for_each_rival(*rivals, [&](const char* name, double value) { values[name] = value; });
+    object["rivals"] = std::move(values);
+  }
+  if (const auto& grower = verdict.grower)
+    object["grower"] = {{"pid", grower->pid},
+                        {"command", grower->command},
+                        {"bytes_per_second", grower->bytes_per_second},
+                        {"first_bytes", grower->first_bytes},
+                        {"last_bytes", grower->last_bytes}};
+  if (!verdict.curve.empty()) {
+    Json curve = Json::array();
+    for (const FittedPoint& point : verdict.curve)
+      curve.push_back({point.seconds, point.bytes, point.low, point.high});
+    object["curve"] = std::move(curve);
+  }
   return line(object);
 }
 

@@ -5,12 +5,16 @@
 #include <cmath>
 
 #include "observe/verdict_evidence.h"
+#include "observe/verdict_rivals.h"
+#include "observe/verdict_runtimes.h"
 
 namespace plimsoll {
 
 namespace {
 
 constexpr double kKiB = 1024, kMiB = 1024 * 1024;
+constexpr double kSureEnough = 0.8;  // below it a rise is not called a leak
+constexpr double kEnoughPieces = 8;  // of a rise: fewer may be stairs
 constexpr size_t kJumps = 4;
 constexpr double kJumpShare = 0.7;  // of a rise that came in so few jumps: allocated at once, not bit by bit
 
@@ -93,11 +97,19 @@ double jump_share(const Points& points) {
   return rise > 0 ? jumps / rise : 0;
 }
 
+// Counts of processes, threads and the like rise by what the program does, not by what a collector leaves.
+bool is_count(Part part) {
+  return part >= kDescriptorsPart;
+}
+
 class Judging {
  public:
   Judging(const Series& series, const JudgeOptions& options) : series_(series), options_(options) {
     for (size_t part = 0; part < kPartCount; ++part) {
-      trends_[part] = find_trend(series.parts[part], material_rise(static_cast<Part>(part), series));
+      const auto which = static_cast<Part>(part);
+      const bool turns = is_private(which) || which == kPrivatePart || which == kMappedPart;
+      trends_[part] = find_trend(series.parts[part], material_rise(which, series), turns ? series.turnover : 0);
+      WeighRivals(which);
     }
   }
 
@@ -111,6 +123,59 @@ class Judging {
   }
 
  private:
+  // A rise that something else explains nearly as well is not called growth.
+  void WeighRivals(Part part) {
+    Trend& one = trends_[part];
+    if (one.course != Course::kGrowing) return;
+    const double before = last_level(series_.parts[is_count(part) ? part : kPrivatePart]) - one.rise;
+    one.rivals.share = one.rise / std::max(1.0, before);
+    const Runtime runtime = is_private(part) || part == kPrivatePart ? RuntimeOf() : Runtime{};
+    if (runtime.name != nullptr && one.cycle == 0) one.rivals.nurseries = one.rise / runtime.nursery_bytes;
+    one.confidence = leak_confidence(one.rivals);
+    const bool is_evidence = part == kCachePart || part == kReclaimablePart || part == kNamesPart;
+    if (is_evidence || one.confidence >= kSureEnough) return;
+    one.course = Course::kUnclear;
+    const double span = series_.span, pieces = std::max(1.0, one.rivals.pieces);
+    one.needed_x = std::clamp(span * (kEnoughPieces / pieces - 1), 0.5 * span, 4 * span);
+    if (one.rivals.nurseries > 0 && one.rivals.nurseries < 1 && one.slope > 0)
+      one.needed_x = std::max(one.needed_x, (runtime.nursery_bytes - one.rise) / one.slope);
+  }
+
+  // Of the process that holds most.
+  Runtime RuntimeOf() const {
+    const Series::Member* largest = nullptr;
+    for (const Series::Member& member : series_.members) {
+      if (largest == nullptr || member.bytes.back().y > largest->bytes.back().y) largest = &member;
+    }
+    return largest == nullptr ? Runtime{} : find_runtime(largest->command);
+  }
+
+  // In a tree, the process that grows most.
+  void NameGrower() {
+    if (series_.members.size() < 2) return;
+    const Series::Member* most = nullptr;
+    double steepest = 0;
+    for (const Series::Member& member : series_.members) {
+      const double slope = median_slope(member.bytes);
+      const double weight = slope * (member.bytes.back().x - member.bytes.front().x);
+      if (weight > steepest) steepest = weight, most = &member;
+    }
+    if (most == nullptr) return;
+    const double seconds_per_x = series_.span > 0 ? series_.seconds / series_.span : 1;
+    verdict_.grower = GrowingProcess{most->pid, most->command, median_slope(most->bytes) / seconds_per_x,
+                                     static_cast<int64_t>(most->bytes.front().y),
+                                     static_cast<int64_t>(most->bytes.back().y)};
+    verdict_.evidence.push_back(say_grower(*verdict_.grower, series_));
+  }
+
+  void Draw(Part part) {
+    verdict_.part = part_name(part);
+    for (const CurvePoint& point : fit_curve(series_.parts[part], trend(part))) {
+      verdict_.curve.push_back(
+          {seconds_at(series_, point.x), point.y, point.y - point.margin, point.y + point.margin});
+    }
+  }
+
   const Trend& trend(Part part) const { return trends_[part]; }
   bool growing(Part part) const { return trends_[part].course == Course::kGrowing; }
 
@@ -201,7 +266,7 @@ class Judging {
     int in_private = 0;
     for (const Part part : kLeakParts) {
       if (!growing(part) || Moved(part) || (part == kSlabPart && !KernelMemoryLeaks())) continue;
-      in_private += is_private(part);
+      in_private += is_private(part) && !trend(part).slight;
       if (worst == kPartCount || trend(part).slope > trend(worst).slope) worst = part;
     }
     if (worst == kPartCount && growing(kPrivatePart)) worst = LargestPrivate();
@@ -219,13 +284,20 @@ class Judging {
     const Part measured = several ? kPrivatePart : (worst == kPartCount ? kSlabPart : worst);
     Set(VerdictKind::kLeak, cause_of(blamed), trend(measured));
     const Trend& shown = trend(worst == kPartCount ? blamed : measured);
-    const double margin = shown.slope > 0 ? (shown.high - shown.low) / (2 * shown.slope) : 1;
-    const double often = static_cast<double>(shown.rising_stretches) / std::max(1, shown.stretches);
-    verdict_.confidence = std::clamp(often * (1 - margin / 2), 0.5, 0.99);
+    verdict_.confidence = shown.confidence;
+    verdict_.rivals = shown.rivals;
+    for (const Part part : {worst, blamed, measured}) {
+      if (part == kPartCount || trend(part).confidence <= verdict_.confidence) continue;
+      verdict_.confidence = trend(part).confidence;
+      verdict_.rivals = trend(part).rivals;
+    }
     if (worst != kPartCount) verdict_.evidence.push_back(say_growth(measured, shown, series_));
     for (const Part count : {kDescriptorsPart, kThreadsPart, kMappingsPart, kProcessesPart}) {
       if (growing(count)) verdict_.evidence.push_back(say_count(count, trend(count), series_));
     }
+    verdict_.evidence.push_back(say_rivals(*verdict_.rivals, RuntimeOf()));
+    if (worst == kPartCount || is_private(worst)) NameGrower();
+    Draw(worst == kPartCount ? blamed : measured);
     say_what_it_means(verdict_.cause, series_, verdict_.evidence);
     return true;
   }
@@ -313,6 +385,7 @@ class Judging {
     Set(kind, SettledCause(inner, jumps), trend(part));
     verdict_.confidence = confidence;
     verdict_.evidence.push_back(std::move(evidence));
+    Draw(part);
     if (verdict_.cause == Cause::kAllocatorRetention) {
       verdict_.evidence.push_back(say_retention(trend(inner), std::min(1.0, jumps)));
     }
@@ -332,6 +405,11 @@ class Judging {
     const double seconds_per_x = series_.span > 0 ? series_.seconds / series_.span : 1;
     verdict_.seconds_needed = std::max(1.0, one.needed_x * seconds_per_x);
     verdict_.evidence.push_back(say_undecided(part, one, series_));
+    Draw(part);
+    if (one.rivals.pieces == 0) return;
+    verdict_.rivals = one.rivals;
+    verdict_.confidence = one.confidence;
+    verdict_.evidence.push_back(say_rivals(one.rivals, RuntimeOf()));
   }
 
   void CannotTellNames() {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "observe/verdict_runtimes.h"
 #include "observe/verdict_series.h"
 
 namespace plimsoll {
@@ -19,6 +20,10 @@ std::string say_process_does_not(const Trend& trend, const Series& series);
 std::string say_names(double names_slope, double slope, const Series& series);
 std::string say_copies(const Series& series, double lost_bytes, double rise_bytes, double left_bytes);
 std::string say_retention(const Trend& trend, double jump_share);
+// How the other explanations of a rise do.
+std::string say_rivals(const GrowthRivals& rivals, const Runtime& runtime);
+std::string say_grower(const GrowingProcess& grower, const Series& series);
+const char* part_name(Part part);  // short, for JSON and the page
 // What is inference, and what would turn it into a finding.
 void say_what_it_means(Cause cause, const Series& series, std::vector<std::string>& evidence);
 

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
+
+#include "observe/verdict_evidence.h"
 
 namespace plimsoll {
 
@@ -40,10 +44,22 @@ std::array<double, kPartCount> figures_of(const Sample& sample) {
   return figures;
 }
 
+// While a child lives that was forked just now, half of each page is counted as its own; it is often gone
+// before it is read. The pages of the largest process alone are there in any case.
+void count_largest_whole(const Sample& sample, std::array<double, kPartCount>& figures) {
+  if (sample.process.proportional == 0 || sample.members.empty()) return;
+  const auto largest = static_cast<double>(sample.members.front().bytes);
+  if (figures[kPrivatePart] <= 0 || largest <= figures[kPrivatePart]) return;
+  const double factor = largest / figures[kPrivatePart];
+  for (const Part part : {kHeapPart, kMapsPart, kStacksPart, kWrittenPart, kPrivatePart})
+    figures[part] *= factor;
+}
+
 struct Row {
   double seconds = 0;
   double iteration = 0;
   std::array<double, kPartCount> figures{};
+  const std::vector<TreeMember>* members = nullptr;
 };
 
 // A process that ends while it is read leaves a sample with a part of its maps.
@@ -72,7 +88,8 @@ std::vector<Row> clean(std::span<const Sample> samples, Series& series) {
       counted += static_cast<double>(sample.iteration - before);
       last_iteration = sample.iteration;
     }
-    const Row row{sample.seconds, counted, figures_of(sample)};
+    Row row{sample.seconds, counted, figures_of(sample), &sample.members};
+    count_largest_whole(sample, row.figures);
     const bool restarted =
         after_gap && !rows.empty() && row.figures[kPrivatePart] < 0.5 * rows.back().figures[kPrivatePart];
     if (restarted) rows.clear();
@@ -99,6 +116,49 @@ bool use_iterations(std::vector<Row>& rows) {
   return true;
 }
 
+// The first seconds are sampled faster than the rest: there as many are left out.
+void even_out(std::vector<Row>& rows) {
+  constexpr size_t kFewRows = 40;  // all of which are needed
+  if (rows.size() < kFewRows) return;
+  std::vector<double> steps;
+  for (size_t i = 1; i < rows.size(); ++i) steps.push_back(rows[i].seconds - rows[i - 1].seconds);
+  const double least = 0.7 * quantile(std::move(steps), 0.5);
+  std::vector<Row> kept;
+  for (const Row& row : rows) {
+    if (kept.empty() || row.seconds - kept.back().seconds >= least) kept.push_back(row);
+  }
+  rows = std::move(kept);
+}
+
+constexpr double kOfImportance = 0.04;  // of the tree's private memory: smaller processes do not matter
+
+void add_members(const std::vector<Row>& rows, const std::function<double(const Row&)>& x_of, Series& series) {
+  std::map<int, Series::Member> all;
+  double most = 0;
+  for (const Row& row : rows) {
+    most = std::max(most, row.figures[kPrivatePart]);
+    for (const TreeMember& member : *row.members) {
+      Series::Member& one = all[member.pid];
+      one.pid = member.pid;
+      one.command = member.command;
+      one.bytes.push_back({x_of(row), static_cast<double>(member.bytes)});
+    }
+  }
+  int came = 0, ended = 0;
+  const double begin = x_of(rows.front()), end = x_of(rows.back()), near = 0.03 * (end - begin);
+  for (auto& [pid, member] : all) {
+    double largest = 0;
+    for (const Point& point : member.bytes) largest = std::max(largest, point.y);
+    if (largest < kOfImportance * most) continue;
+    const bool is_new = member.bytes.front().x > begin + near, is_gone = member.bytes.back().x < end - near;
+    came += is_new;
+    ended += is_gone;
+    if (is_gone) series.turnover = std::max(series.turnover, member.bytes.back().x - member.bytes.front().x);
+    if (member.bytes.size() >= 3) series.members.push_back(std::move(member));
+  }
+  if (came < 2 || ended < 2) series.turnover = 0;
+}
+
 }  // namespace
 
 Series make_series(std::span<const Sample> samples) {
@@ -107,9 +167,12 @@ Series make_series(std::span<const Sample> samples) {
   series.by_iteration = use_iterations(rows);
   series.samples = rows.size();
   if (rows.empty()) return series;
+  even_out(rows);
   series.seconds = rows.back().seconds - rows.front().seconds;
   const auto x_of = [&](const Row& row) { return series.by_iteration ? row.iteration : row.seconds; };
   series.span = x_of(rows.back()) - x_of(rows.front());
+  add_members(rows, x_of, series);
+  for (const Row& row : rows) series.clock.push_back({x_of(row), row.seconds});
   const size_t joined = (rows.size() + kMostPoints - 1) / kMostPoints;
   std::vector<double> values;
   for (size_t part = 0; part < kPartCount; ++part) {
@@ -122,6 +185,26 @@ Series make_series(std::span<const Sample> samples) {
     }
   }
   return series;
+}
+
+double seconds_at(const Series& series, double x) {
+  const Points& clock = series.clock;
+  if (clock.empty()) return 0;
+  const auto after =
+      std::lower_bound(clock.begin(), clock.end(), x, [](const Point& point, double at) { return point.x < at; });
+  if (after == clock.begin()) return after->y;
+  if (after == clock.end()) return clock.back().y;
+  const Point& before = *(after - 1);
+  return before.y + (x - before.x) / (after->x - before.x) * (after->y - before.y);
+}
+
+std::optional<double> FigureOf(const Sample& sample, std::string_view part) {
+  std::array<double, kPartCount> figures = figures_of(sample);
+  count_largest_whole(sample, figures);
+  for (size_t one = 0; one < kPartCount; ++one) {
+    if (!part.empty() && part == part_name(static_cast<Part>(one))) return figures[one];
+  }
+  return std::nullopt;
 }
 
 }  // namespace plimsoll

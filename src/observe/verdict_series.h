@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "observe/verdict_trend.h"
@@ -38,8 +39,18 @@ struct Series {
   double seconds = 0;              // from the first sample used to the last
   double span = 0;                 // of x
   size_t samples = 0, gaps = 0;
+  double turnover = 0;  // of x: the longest that a process lived of those that come and go; 0: none do
   std::array<Points, kPartCount> parts;
+  struct Member {
+    int pid = 0;
+    std::string command;
+    Points bytes;  // its own private memory
+  };
+  std::vector<Member> members;  // that were seen again and again; more than one: a tree
+  Points clock;                 // seconds at each x
 };
+
+double seconds_at(const Series& series, double x);
 
 // Uses what follows the last restart of the process: when its pages fell to less than half across a gap.
 Series make_series(std::span<const Sample> samples);

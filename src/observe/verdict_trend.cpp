@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "observe/verdict_rivals.h"
+
 namespace plimsoll {
 
 namespace {
@@ -21,6 +23,10 @@ constexpr double kRisingPairsOfFew = 0.8;  // where there are few of them
 constexpr double kStoppedShare = 0.12;     // of a rate: what is left of it is none
 constexpr double kRounding = 0.025;        // of a slope, that allocators, dictionaries and pages add or hide
 constexpr double kLowShare = 0.1;          // the quantile that is a stretch's low
+constexpr double kOutgrown = 3;            // a rise by so many times the deepest fall is no part of a cycle
+constexpr size_t kEnoughCycles = 6;        // to tell the usual one from the longest
+constexpr double kTailShare = 0.45;        // of a rise, that 60 % of the time have at least if it goes on
+constexpr double kLittleDoubt = 0.85;
 constexpr double kKnownMargin = 0.5;       // of a slope: with a wider interval it is not known
 
 double spread(const std::vector<double>& values) {  // a standard deviation, if they are normal
@@ -64,9 +70,8 @@ double usual_step(const Points& points) {
   return quantile(std::move(steps), 0.5);
 }
 
-// The longest distance between two lows, where y falls by `depth` between them and rises by it again; from
-// the last one to the end counts too. 0 if there are fewer than two.
-double longest_cycle(const Points& points, double depth) {
+// The distances between lows, where y falls by `depth` between two of them and rises by it again.
+std::vector<double> find_cycles(const Points& points, double depth) {
   double low = points[0].y, high = points[0].y, low_x = points[0].x;
   bool falling = false;
   std::vector<double> lows;
@@ -80,10 +85,19 @@ double longest_cycle(const Points& points, double depth) {
     }
   }
   if (falling) lows.push_back(low_x);
-  if (lows.size() < 2) return 0;
-  double longest = 0;
-  for (size_t i = 1; i < lows.size(); ++i) longest = std::max(longest, lows[i] - lows[i - 1]);
-  return longest;
+  std::vector<double> cycles;
+  for (size_t i = 1; i < lows.size(); ++i) cycles.push_back(lows[i] - lows[i - 1]);
+  return cycles;
+}
+
+// How far y fell at most from the highest it had reached.
+double deepest_fall(const Points& points) {
+  double high = points.front().y, fall = 0;
+  for (const Point& point : points) {
+    high = std::max(high, point.y);
+    fall = std::max(fall, high - point.y);
+  }
+  return fall;
 }
 
 struct Envelope {
@@ -265,6 +279,65 @@ void judge_unsteady(const Window& tail, const Window& last, double material, Tre
 
 }  // namespace
 
+namespace {
+
+Points first_share(const Points& points, double share) {
+  const auto count = static_cast<std::ptrdiff_t>(share * static_cast<double>(points.size())) + 1;
+  return Points(points.begin(), points.begin() + count);
+}
+
+Points last_share(const Points& points, double share) {
+  const auto count = static_cast<std::ptrdiff_t>(share * static_cast<double>(points.size())) + 1;
+  return Points(points.end() - count, points.end());
+}
+
+// `cycle`: no stretch is shorter, so that each has a low; `range`: of what is no trend.
+Trend trend_with(const Points& points, double material, double cycle, double range) {
+  Trend trend;
+  trend.cycle = cycle;
+  if (cycle > 0) material = std::max({material, 0.1 * range, 2 * usual_step(points)});
+  trend.peak = quantile(ys(points), 1);
+  const Envelope found = lower_envelope(points, trend.cycle);
+  const Points& envelope = found.lows;
+  if (!envelope.empty()) {
+    trend.level = envelope.back().y;
+    trend.total_rise = envelope.back().y - envelope.front().y;
+  }
+  if (envelope.size() < kFewestStretches) {
+    judge_few_cycles(points, material, trend);
+    return trend;
+  }
+  const auto from = [&](double share) {
+    const size_t count = envelope.size();
+    return std::min(static_cast<size_t>(share * static_cast<double>(count)), count - kFewestStretches);
+  };
+  const Window all = look_at(found, 0, material), tail = look_at(found, from(0.4), material),
+               last = look_at(found, from(0.6), material);
+  Trend growing;
+  for (const Window* window : {&all, &tail, &last}) {
+    // What is too little in the last part may be enough in all, if it went on there.
+    const bool went_on = tail.steady || tail.rise > kTailShare * all.rise;
+    if (!window->steady || !is_record(envelope, *window) || (window == &all && !went_on)) continue;
+    Trend one = trend;
+    take(*window, one);
+    if (!measure(points, envelope, one)) continue;
+    one.course = Course::kGrowing;
+    one.slight = window == &all && !tail.steady;
+    one.rivals = find_rivals(points, envelope, one);
+    one.confidence = leak_confidence(one.rivals);
+    // The longest window that leaves little doubt; a warm-up may be what is doubtful in it.
+    if (growing.course != Course::kGrowing || (growing.confidence < kLittleDoubt && one.confidence > growing.confidence))
+      growing = one;
+  }
+  if (growing.course == Course::kGrowing) return growing;
+  judge_unsteady(tail, last, material, trend);
+  if (trend.course == Course::kUnclear) trend.needed_x = points.back().x - points.front().x;
+  measure(points, envelope, trend);
+  return trend;
+}
+
+}  // namespace
+
 double quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   const double place = share * static_cast<double>(values.size() - 1);
@@ -288,41 +361,22 @@ double median_slope(const Points& points) {
   return quantile(std::move(slopes), 0.5);
 }
 
-Trend find_trend(const Points& points, double material) {
-  Trend trend;
-  if (points.size() < kFewestPoints || !(points.back().x > points.front().x)) return trend;
+Trend find_trend(const Points& points, double material, double least_cycle) {
+  if (points.size() < kFewestPoints || !(points.back().x > points.front().x)) return {};
   const std::vector<double> rest = residuals(points, median_slope(points));
   const double range = quantile(rest, 0.98) - quantile(rest, 0.02);
-  trend.cycle = longest_cycle(points, std::max({0.2 * range, 4 * noise_of(points), 0.25 * material}));
-  if (trend.cycle > 0) material = std::max({material, 0.1 * range, 2 * usual_step(points)});
-  trend.peak = quantile(ys(points), 1);
-  const Envelope found = lower_envelope(points, trend.cycle);
-  const Points& envelope = found.lows;
-  if (!envelope.empty()) {
-    trend.level = envelope.back().y;
-    trend.total_rise = envelope.back().y - envelope.front().y;
-  }
-  if (envelope.size() < kFewestStretches) {
-    judge_few_cycles(points, material, trend);
-    return trend;
-  }
-  const auto from = [&](double share) {
-    const size_t count = envelope.size();
-    return std::min(static_cast<size_t>(share * static_cast<double>(count)), count - kFewestStretches);
-  };
-  const Window all = look_at(found, 0, material), tail = look_at(found, from(0.4), material),
-               last = look_at(found, from(0.6), material);
-  for (const Window* window : {&all, &tail, &last}) {
-    if (!window->steady || !is_record(envelope, *window) || (window == &all && !tail.steady)) continue;
-    take(*window, trend);
-    if (!measure(points, envelope, trend)) continue;
-    trend.course = Course::kGrowing;
-    return trend;
-  }
-  judge_unsteady(tail, last, material, trend);
-  if (trend.course == Course::kUnclear) trend.needed_x = points.back().x - points.front().x;
-  measure(points, envelope, trend);
-  return trend;
+  const std::vector<double> cycles =
+      find_cycles(points, std::max({0.2 * range, 4 * noise_of(points), 0.25 * material}));
+  const double longest = std::max(least_cycle, quantile(cycles, 1)), usual = quantile(cycles, 0.5);
+  Trend trend = trend_with(points, material, longest, range);
+  if (trend.course == Course::kGrowing || longest == 0 || least_cycle > 0) return trend;
+  // Collections that come at random are seldom as far apart as the longest time between two of them. And what
+  // rose by many times what it ever fell was not collected: as noise the falls do no harm.
+  const double rise = quantile(ys(last_share(points, 0.1)), 0.1) - quantile(ys(first_share(points, 0.1)), 0.9);
+  const bool outgrown = rise > kOutgrown * deepest_fall(points);
+  if (!outgrown && cycles.size() < kEnoughCycles) return trend;
+  const Trend other = trend_with(points, material, outgrown ? 0 : usual, range);
+  return other.course == Course::kGrowing ? other : trend;
 }
 
 }  // namespace plimsoll

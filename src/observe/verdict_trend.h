@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "plimsoll/observe.h"
+
 namespace plimsoll {
 
 struct Point {
@@ -33,10 +35,13 @@ struct Trend {
   double cycle = 0;                         // the longest distance in x between two collections; 0: none
   double late_share = 1;                    // rate of the second half against that of the first
   double needed_x = 0;                      // kUnclear: about how much more of x would do
+  GrowthRivals rivals;                      // kGrowing, or kUnclear because of them
+  bool slight = false;                      // kGrowing: enough in all, too little in its last part alone
+  double confidence = 0;                    // that it is growth that goes on, all rivals weighed
 };
 
-// `material`: a rise below it is none.
-Trend find_trend(const Points& points, double material);
+// `material`: a rise below it is none. `least_cycle`: it is known to rise and fall at least so slowly; 0: not.
+Trend find_trend(const Points& points, double material, double least_cycle = 0);
 
 // The median of all slopes between two points; thinned to a bounded number of them.
 double median_slope(const Points& points);

@@ -46,6 +46,7 @@ void GraphReader::read_graph(Message m, const Where& where) {
         m.skip();
     }
   }
+  where.scope.names.reserve(inputs.size() + initializers.size() + sparse.size() + nodes.size());
   for (const Message& input : inputs) read_input(input, where);
   for (const Message& initializer : initializers) {
     const TensorReader::Named tensor = tensors_.read(initializer, where.depth == 0);

@@ -28,7 +28,7 @@ struct LoadOptions {
   // Instead of initializers of the model's graph, whose type and shape they must have (kInvalidArgument): of
   // any, and of those whose data is in another file, which is not opened then. The bytes outlive the graph.
   Tensors initializers, external_initializers;
-  Files external_files;  // instead of files of these names
+  Files external_files;                      // instead of files of these names
   std::string* graph_description = nullptr;  // where to put the graph's own doc_string
 };
 
@@ -45,8 +45,8 @@ struct LoadOptions {
 // kOutOfMemory; `root` is then of no use.
 void read_model(const std::string& path, Graph& root, ModelSource& source, const LoadOptions& options = {});
 
-// The same from bytes in memory, which must outlive `root`. External data comes from `source`, which is that of
-// a folder, or is an Error.
+// The same from bytes in memory, which must outlive `root`. External data comes from `source`, which is that
+// of a folder, or is an Error.
 void read_model(std::span<const std::byte> bytes, Graph& root, const LoadOptions& options = {},
                 ModelSource* source = nullptr);
 

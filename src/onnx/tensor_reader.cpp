@@ -237,8 +237,8 @@ const TensorData* TensorReader::given(const Parts& parts, ElementType type) cons
   const TensorData* instead = find(options_.initializers);
   if (instead == nullptr && parts.external) instead = find(options_.external_initializers);
   if (instead == nullptr) return nullptr;
-  if (instead->type != type || !std::equal(instead->dims.begin(), instead->dims.end(), parts.dims.begin(),
-                                           parts.dims.end()))
+  if (instead->type != type ||
+      !std::equal(instead->dims.begin(), instead->dims.end(), parts.dims.begin(), parts.dims.end()))
     fail(ErrorCode::kInvalidArgument, "initializer '{}': expected {}{} as the model has it, found {}{}",
          parts.name, element_type_name(type), to_string(parts.dims), element_type_name(instead->type),
          to_string(instead->dims));
@@ -255,7 +255,8 @@ std::span<const std::byte> TensorReader::legal_bools(std::span<const std::byte> 
 
 std::span<const std::byte> TensorReader::external_file(const std::string& subject,
                                                        std::string_view location) {
-  if (const auto in_memory = options_.external_files.find(location); in_memory != options_.external_files.end())
+  if (const auto in_memory = options_.external_files.find(location);
+      in_memory != options_.external_files.end())
     return in_memory->second;
   if (source_ == nullptr || !options_.external_data)
     fail(ErrorCode::kInvalidModel, "{}: expected its data in the model itself, found external data in '{}'",

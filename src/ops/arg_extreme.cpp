@@ -9,19 +9,13 @@
 namespace plimsoll {
 namespace {
 
-// A NaN is beyond all others.
 template <typename T>
 bool beats(const ArgExtremeAttrs& a, T x, T best) {
-  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
-    return beats(a, static_cast<float>(x), static_cast<float>(best));
-  } else {
-    if (best != best) return a.last && x != x;
-    if (x != x) return true;
-    if (x == best) return a.last;
-    return a.largest ? x > best : x < best;
-  }
+  if (x == best) return a.last;
+  return a.largest ? x > best : x < best;
 }
 
+// Integers.
 template <typename T>
 void arg_slices(const ArgExtremeAttrs& a, const T* in, int64_t* out, int64_t size, int64_t inner) {
   for (int64_t i = 0; i < inner; ++i) out[i] = 0;
@@ -34,16 +28,18 @@ void arg_slices(const ArgExtremeAttrs& a, const T* in, int64_t* out, int64_t siz
 
 constexpr int64_t kTaskElements = 16384;
 
+template <typename T>
 void arg_rows(const RunContext& c, const kernels::ArgExtreme& f, int64_t rows, int64_t size) {
   const int64_t most = std::max<int64_t>(1, kTaskElements / size);
   kernels::parallel_for(
       rows * size < 2 * kTaskElements ? 1 : c.threads, (rows + most - 1) / most, [&](int64_t task) {
         const int64_t row = task * most;
-        kernels::arg_rows_f32(f, c.inputs[0].as<float>() + row * size, std::min(most, rows - row), size,
-                              c.outputs[0].as<int64_t>() + row);
+        kernels::arg_rows(f, c.inputs[0].as<T>() + row * size, std::min(most, rows - row), size,
+                          c.outputs[0].as<int64_t>() + row);
       });
 }
 
+template <typename T>
 void arg_columns(const RunContext& c, const kernels::ArgExtreme& f, int64_t outer, int64_t size,
                  int64_t inner) {
   constexpr int64_t kStrip = 64;
@@ -51,7 +47,7 @@ void arg_columns(const RunContext& c, const kernels::ArgExtreme& f, int64_t oute
   kernels::parallel_for(outer * size * inner < 2 * kTaskElements ? 1 : c.threads, outer * strips,
                         [&](int64_t task) {
                           const int64_t o = task / strips, column = task % strips * kStrip;
-                          kernels::arg_columns_f32(f, c.inputs[0].as<float>() + o * size * inner + column,
+                          kernels::arg_columns(f, c.inputs[0].as<T>() + o * size * inner + column,
                                                    size, std::min(kStrip, inner - column), inner,
                                                    c.outputs[0].as<int64_t>() + o * inner + column);
                         });
@@ -90,11 +86,16 @@ void run_arg_extreme(const RunContext& c) {
   const auto axis = static_cast<size_t>(a.axis < 0 ? a.axis + static_cast<int64_t>(in.rank()) : a.axis);
   const int64_t size = in.dims[axis], inner = stride_of(in.dims, axis),
                 outer = in.elements() / (size * inner);
-  if (in.type == ElementType::kFloat && size < (int64_t{1} << 31)) {
+  if (inner > 1 && size >= int64_t{1} << 31)
+    fail(ErrorCode::kNotImplemented, "{}: an axis of {}; less than 2^31 is implemented", c.node->label(), size);
+  if (is_float(in.type)) {
     const kernels::ArgExtreme f{a.largest, a.last};
-    return inner == 1 ? arg_rows(c, f, outer, size) : arg_columns(c, f, outer, size, inner);
+    return visit_float(in.type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      inner == 1 ? arg_rows<T>(c, f, outer, size) : arg_columns<T>(c, f, outer, size, inner);
+    });
   }
-  visit_numeric(in.type, [&](auto tag) {
+  visit_integer(in.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     for (int64_t o = 0; o < outer; ++o)
       arg_slices(a, in.as<T>() + o * size * inner, c.outputs[0].as<int64_t>() + o * inner, size, inner);

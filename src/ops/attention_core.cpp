@@ -39,10 +39,10 @@ AttentionChoice* choose_attention(SelectContext& c, const AttentionNeeds& n) {
   const bool few = n.queries.is_constant() && n.queries.value() < kAttentionFewQueries;
   auto* choice = c.make<AttentionChoice>();
   choice->in_double = n.in_double;
-  choice->packs = !n.in_double && !few;
+  choice->packs = !few;
   const Dim tile = min(n.queries, Dim(kAttentionTile));
   const Dim stride = aligned(n.rows + Dim(1));  // one more for a sink
-  const Dim panel = kernels::packed_b_format();
+  const Dim panel = n.in_double ? kernels::packed_b_format<double>() : kernels::packed_b_format();
   const auto when = [](bool needed, Dim count) { return needed ? count : Dim(0); };
   const Dim pieces[] = {
       tile * stride,

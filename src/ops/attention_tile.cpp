@@ -114,11 +114,9 @@ class AttentionRun {
     w.keys = rows_of(b, h, p_.k, p_.past_k, p_.present_k, p_.change_k, p_.head, w.key_copy, s_.keys > 0);
     w.values =
         rows_of(b, h, p_.v, p_.past_v, p_.present_v, p_.change_v, p_.value_head, w.value_copy, s_.values > 0);
-    if constexpr (std::is_same_v<W, float>) {
-      if (!s_.packs) return;
-      kernels::pack_b(p_.head, w.rows, {w.keys.data, 1, w.keys.stride}, w.packed_keys);
-      kernels::pack_b(w.rows, p_.value_head, {w.values.data, w.values.stride, 1}, w.packed_values);
-    }
+    if (!s_.packs) return;
+    kernels::pack_b<W>(p_.head, w.rows, {w.keys.data, 1, w.keys.stride}, w.packed_keys);
+    kernels::pack_b<W>(w.rows, p_.value_head, {w.values.data, w.values.stride, 1}, w.packed_values);
   }
 
   // ---- a tile --------------------------------------------------------------------------------------
@@ -139,13 +137,17 @@ class AttentionRun {
 
   void multiply_keys(Rows<W> q, int64_t count, Work& w) const {
     if (w.rows == 0) return;
-    if constexpr (std::is_same_v<W, float>) {
-      if (s_.packs) {
-        kernels::GemmEpilogue epilogue;
-        epilogue.alpha = scale_;
-        return kernels::gemm_packed({count, p_.head, w.rows}, {q.data, q.stride, 1}, w.packed_keys,
-                                    {w.scores, s_.stride}, epilogue, nullptr, 1);
+    if (s_.packs) {
+      kernels::GemmEpilogue<W> epilogue;
+      if constexpr (std::is_same_v<W, float>) epilogue.alpha = scale_;  // which is a float
+      kernels::gemm_packed_as<W>({count, p_.head, w.rows}, {q.data, q.stride, 1}, w.packed_keys,
+                                 {w.scores, s_.stride}, epilogue, nullptr, 1);
+      if constexpr (std::is_same_v<W, double>) {
+        for (int64_t i = 0; i < count; ++i) {
+          for (int64_t j = 0; j < w.rows; ++j) w.scores[i * s_.stride + j] *= scale_;
+        }
       }
+      return;
     }
     for (int64_t i = 0; i < count; ++i) {
       for (int64_t j = 0; j < w.rows; ++j)
@@ -159,12 +161,10 @@ class AttentionRun {
     W* to = direct ? reinterpret_cast<W*>(p_.y.data) + p_.y.at(batch, head, first) : w.result;
     const int64_t stride = direct ? p_.y.row : p_.value_head;
     bool done = false;
-    if constexpr (std::is_same_v<W, float>) {
-      if (s_.packs && w.rows > 0) {
-        kernels::gemm_packed({count, w.rows, p_.value_head}, {w.scores, s_.stride, 1}, w.packed_values,
-                             {to, stride}, {}, nullptr, 1);
-        done = true;
-      }
+    if (s_.packs && w.rows > 0) {
+      kernels::gemm_packed_as<W>({count, w.rows, p_.value_head}, {w.scores, s_.stride, 1}, w.packed_values,
+                                 {to, stride}, {}, nullptr, 1);
+      done = true;
     }
     for (int64_t i = 0; i < count && !done; ++i) {
       W* row = to + i * stride;
@@ -301,6 +301,8 @@ class AttentionRun {
   void softmax(W* row, int64_t count) const {
     if constexpr (std::is_same_v<W, float>) {
       if (!p_.double_softmax) return kernels::softmax_rows_f32(false, row, row, 1, count);
+    } else {
+      return kernels::softmax_rows_f64(false, row, row, 1, count);
     }
     double largest = -std::numeric_limits<double>::infinity(), sum = 0;
     for (int64_t j = 0; j < count; ++j) largest = std::max(largest, static_cast<double>(row[j]));

@@ -1,5 +1,5 @@
 #include "ops/layout.h"
-#include "ops/pool_common.h"
+#include "ops/pool_lines.h"
 
 namespace plimsoll {
 namespace {
@@ -15,33 +15,22 @@ void infer(InferContext& c) {
   infer_pool(c, kFloatTypes);
 }
 
-// Elements of the window inside the padded input.
-int64_t padded_count(const Window& w, const Spatial& at) {
-  int64_t count = 1;
-  for (size_t i = 0; i < w.rank; ++i) {
-    const int64_t start = at[i] * w.stride[i] - w.begin[i];
-    count *= std::min(w.kernel[i], ceil_div(w.in[i] + w.end[i] - start, w.dilation[i]));
-  }
-  return count;
-}
-
 template <typename T>
-void average_pool_any(const Window& w, bool count_padding, const T* x, T* y) {
-  using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  const SpatialStrides in = strides_of(w.rank, w.channels, w.in, w.channels_last);
-  for_each_window(w, [&](int64_t n, int64_t c, const Spatial& at, int64_t to) {
-    Accumulator sum = 0;
-    int64_t count = 0;
-    for_each_tap(w, at, [&](const Spatial& from) {
-      int64_t offset = n * in.batch + c * in.channel;
-      for (size_t i = 0; i < w.rank; ++i) offset += from[i] * in.spatial[i];
-      sum += static_cast<Accumulator>(x[offset]);
-      ++count;
-    });
-    if (count_padding) count = padded_count(w, at);
-    y[to] = static_cast<T>(count > 0 ? sum / static_cast<Accumulator>(count) : sum);
-  });
-}
+struct Average {
+  using A = kernels::LaneOf<T>;
+  T* y;
+  bool count_padding;
+  A sums[kPoolBlock];
+
+  void start(int64_t count) { std::fill_n(sums, count, A{0}); }
+  void take(const PoolTaps<A>& t) {
+    for (int64_t i = t.first; i < t.last; ++i) sums[i] += t.x[(i - t.first) * t.step];
+  }
+  void finish(int64_t i, const PoolCounts& counts, int64_t to) {
+    const int64_t count = count_padding ? counts.padded : counts.inside;
+    y[to] = static_cast<T>(count > 0 ? sums[i] / static_cast<A>(count) : sums[i]);
+  }
+};
 
 void run(const RunContext& c) {
   const Window w = pool_window(c);
@@ -51,7 +40,7 @@ void run(const RunContext& c) {
     using T = typename decltype(tag)::type;
     if (is_plane_pool(x, w))
       return kernels::average_pool(plane_shape(w), count_padding, x.as<T>(), y.as<T>(), c.threads);
-    average_pool_any<T>(w, count_padding, x.as<T>(), y.as<T>());
+    pool_lines(w, x.as<T>(), Average<T>{y.as<T>(), count_padding, {}}, c.threads);
   });
 }
 

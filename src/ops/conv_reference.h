@@ -1,7 +1,10 @@
-// Convolutions of any rank and float type straight from the definition, for what no fast kernel covers.
+// Convolutions of any rank, layout and float type, for what no fast kernel covers.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/parallel.h"
+#include "kernels/storage.h"
 #include "ops/activation_attr.h"
 #include "ops/window.h"
 
@@ -31,75 +34,136 @@ void finish_element(const ConvOperands<T>& o, Accumulator<T> sum, int64_t channe
   o.y[at] = static_cast<T>(sum);
 }
 
-inline int64_t offset_of(size_t rank, const Spatial& strides, const Spatial& at) {
-  int64_t offset = 0;
-  for (size_t i = 0; i < rank; ++i) offset += strides[i] * at[i];
-  return offset;
-}
+// By lines of outputs along the last dimension, a few channels together: a line of inputs is fetched once for
+// all of them. kTransposed: ConvTranspose, whose weights are (in channels, out channels / groups, taps...).
+template <typename T, bool kTransposed>
+class ConvLines {
+ public:
+  using A = Accumulator<T>;
+  ConvLines(const Window& w, const ConvOperands<T>& o)
+      : w_(w),
+        o_(o),
+        last_(w.rank - 1),
+        in_(strides_of(w.rank, w.channels, w.in, w.channels_last)),
+        out_(strides_of(w.rank, o.out_channels, w.out, w.channels_last)),
+        in_c_(w.channels / o.groups),
+        out_c_(o.out_channels / o.groups),
+        taps_(volume(w.rank, w.kernel)) {}
 
-// Calls f(output channel, position) for every output element of image n, in parallel over channels.
-template <typename F>
-void for_each_output(const Window& w, int64_t channels, int threads, F&& f) {
-  if (volume(w.rank, w.out) == 0) return;
-  kernels::parallel_for(threads, w.batch * channels, [&](int64_t task) {
-    Spatial at{};
-    do f(task / channels, task % channels, at);
-    while (next_position(w.rank, w.out, at));
-  });
-}
+  void run(int threads) const {
+    if (volume(w_.rank, w_.out) == 0) return;
+    const int64_t lines = volume(last_, w_.out), parts = ceil_div(out_c_, kChannels);
+    kernels::parallel_for(threads, w_.batch * o_.groups * parts * lines, [&](int64_t task) {
+      Spatial at{};
+      int64_t rest = task % lines;
+      for (size_t i = last_; i-- > 0; rest /= w_.out[i]) at[i] = rest % w_.out[i];
+      task /= lines;
+      const int64_t part = task % parts, group = task / parts % o_.groups, image = task / parts / o_.groups;
+      for (int64_t start = 0; start < w_.out[last_]; start += kLine) run_line(image, group, part, at, start);
+    });
+  }
+
+ private:
+  static constexpr int64_t kChannels = 8, kLine = 128;
+  struct Sums {
+    A of[kChannels][kLine];
+  };
+  // Inputs [first, first + count) of a line go to outputs `to` + i * step.
+  struct Meeting {
+    int64_t first, step_in, count, to, step_out;
+  };
+
+  void run_line(int64_t image, int64_t group, int64_t part, const Spatial& at, int64_t start) const {
+    const int64_t first = group * out_c_ + part * kChannels, count = std::min(kChannels, out_c_ - part * kChannels);
+    const int64_t size = std::min(kLine, w_.out[last_] - start);
+    Sums sums;
+    for (int64_t m = 0; m < count; ++m) std::fill_n(sums.of[m], size, A{0});
+    Spatial tap{};
+    for (int64_t t = 0; t < taps_; ++t, next_position(w_.rank, w_.kernel, tap)) {
+      int64_t from = image * in_.batch + group * in_c_ * in_.channel;
+      const Meeting meeting = meeting_of(tap[last_], start, size);
+      if (meeting.count <= 0 || !add_outer_places(at, tap, from)) continue;
+      from += meeting.first * in_.spatial[last_];
+      for (int64_t c = 0; c < in_c_; ++c) {
+        A line[kLine];
+        fetch(o_.x + from + c * in_.channel, meeting.step_in * in_.spatial[last_], meeting.count, line);
+        for (int64_t m = 0; m < count; ++m)
+          add_line(line, weight(first + m, group * in_c_ + c, t), meeting, sums.of[m]);
+      }
+    }
+    int64_t to = image * out_.batch + start * out_.spatial[last_];
+    for (size_t i = 0; i < last_; ++i) to += at[i] * out_.spatial[i];
+    for (int64_t m = 0; m < count; ++m) {
+      for (int64_t i = 0; i < size; ++i)
+        finish_element(o_, sums.of[m][i], first + m,
+                       to + (first + m) * out_.channel + i * out_.spatial[last_]);
+    }
+  }
+
+  A weight(int64_t out, int64_t in, int64_t tap) const {
+    const int64_t at = kTransposed ? in * out_c_ + out % out_c_ : out * in_c_ + in % in_c_;
+    return static_cast<A>(o_.w[at * taps_ + tap]);
+  }
+
+  Meeting meeting_of(int64_t tap, int64_t start, int64_t size) const {
+    const int64_t stride = w_.stride[last_], in = w_.in[last_];
+    const int64_t shift = tap * w_.dilation[last_] - w_.begin[last_];
+    if constexpr (kTransposed) {  // input i goes to output i * stride + shift
+      const int64_t first = std::max<int64_t>(0, ceil_div(std::max<int64_t>(0, start - shift), stride));
+      const int64_t end = start + size - shift;
+      const int64_t last = end <= 0 ? 0 : std::min(in, ceil_div(end, stride));
+      return {first, 1, last - first, first * stride + shift - start, stride};
+    } else {  // output j needs input j * stride + shift
+      const int64_t first = std::max(start, shift >= 0 ? 0 : ceil_div(-shift, stride));
+      const int64_t last = std::min(start + size, shift >= in ? 0 : (in - 1 - shift) / stride + 1);
+      return {first * stride + shift, stride, last - first, first - start, 1};
+    }
+  }
+
+  // False if the tap lies outside along a dimension before the last.
+  bool add_outer_places(const Spatial& at, const Spatial& tap, int64_t& from) const {
+    for (size_t i = 0; i < last_; ++i) {
+      int64_t place = at[i] * w_.stride[i] - w_.begin[i] + tap[i] * w_.dilation[i];
+      if constexpr (kTransposed) {
+        const int64_t scaled = at[i] + w_.begin[i] - tap[i] * w_.dilation[i];
+        if (scaled < 0 || scaled % w_.stride[i] != 0) return false;
+        place = scaled / w_.stride[i];
+      }
+      if (place < 0 || place >= w_.in[i]) return false;
+      from += place * in_.spatial[i];
+    }
+    return true;
+  }
+
+  static void fetch(const T* x, int64_t step, int64_t count, A* line) {
+    if constexpr (kernels::kIsHalf<T>) {
+      if (step == 1) return kernels::widen(x, line, count);
+    }
+    for (int64_t i = 0; i < count; ++i) line[i] = static_cast<A>(x[i * step]);
+  }
+  static void add_line(const A* line, A weight, const Meeting& m, A* sums) {
+    if (m.step_out == 1) {
+      for (int64_t i = 0; i < m.count; ++i) sums[m.to + i] += weight * line[i];
+    } else {
+      for (int64_t i = 0; i < m.count; ++i) sums[m.to + i * m.step_out] += weight * line[i];
+    }
+  }
+
+  const Window& w_;
+  const ConvOperands<T>& o_;
+  const size_t last_;
+  const SpatialStrides in_, out_;
+  const int64_t in_c_, out_c_, taps_;
+};
 
 template <typename T>
 void conv_reference(const Window& w, const ConvOperands<T>& o, int threads) {
-  const SpatialStrides xs = strides_of(w.rank, w.channels, w.in, w.channels_last);
-  const SpatialStrides ys = strides_of(w.rank, o.out_channels, w.out, w.channels_last);
-  const int64_t in_c = w.channels / o.groups, out_c = o.out_channels / o.groups,
-                taps = volume(w.rank, w.kernel);
-  for_each_output(w, o.out_channels, threads, [&](int64_t n, int64_t channel, const Spatial& at) {
-    Accumulator<T> sum = 0;
-    Spatial tap{};
-    for (int64_t t = 0; t < taps; ++t, next_position(w.rank, w.kernel, tap)) {
-      int64_t from = n * xs.batch + channel / out_c * in_c * xs.channel;
-      bool inside = true;
-      for (size_t i = 0; i < w.rank; ++i) {
-        const int64_t in = at[i] * w.stride[i] - w.begin[i] + tap[i] * w.dilation[i];
-        inside &= in >= 0 && in < w.in[i];
-        from += in * xs.spatial[i];
-      }
-      if (!inside) continue;
-      for (int64_t c = 0; c < in_c; ++c)
-        sum += static_cast<Accumulator<T>>(o.x[from + c * xs.channel]) *
-               static_cast<Accumulator<T>>(o.w[(channel * in_c + c) * taps + t]);
-    }
-    finish_element(o, sum, channel, n * ys.batch + channel * ys.channel + offset_of(w.rank, ys.spatial, at));
-  });
+  ConvLines<T, false>(w, o).run(threads);
 }
 
-// Weights are (in channels, out channels / groups, taps...).
 template <typename T>
 void conv_transpose_reference(const Window& w, const ConvOperands<T>& o, int threads) {
-  const SpatialStrides xs = strides_of(w.rank, w.channels, w.in, w.channels_last);
-  const SpatialStrides ys = strides_of(w.rank, o.out_channels, w.out, w.channels_last);
-  const int64_t in_c = w.channels / o.groups, out_c = o.out_channels / o.groups,
-                taps = volume(w.rank, w.kernel);
-  for_each_output(w, o.out_channels, threads, [&](int64_t n, int64_t channel, const Spatial& at) {
-    Accumulator<T> sum = 0;
-    Spatial tap{};
-    const int64_t first = channel / out_c * in_c;
-    for (int64_t t = 0; t < taps; ++t, next_position(w.rank, w.kernel, tap)) {
-      int64_t from = n * xs.batch;
-      bool inside = true;
-      for (size_t i = 0; i < w.rank; ++i) {
-        const int64_t scaled = at[i] + w.begin[i] - tap[i] * w.dilation[i];
-        inside &= scaled >= 0 && scaled % w.stride[i] == 0 && scaled / w.stride[i] < w.in[i];
-        from += scaled / w.stride[i] * xs.spatial[i];
-      }
-      if (!inside) continue;
-      for (int64_t c = first; c < first + in_c; ++c)
-        sum += static_cast<Accumulator<T>>(o.x[from + c * xs.channel]) *
-               static_cast<Accumulator<T>>(o.w[(c * out_c + channel % out_c) * taps + t]);
-    }
-    finish_element(o, sum, channel, n * ys.batch + channel * ys.channel + offset_of(w.rank, ys.spatial, at));
-  });
+  ConvLines<T, true>(w, o).run(threads);
 }
 
 }  // namespace plimsoll

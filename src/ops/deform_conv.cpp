@@ -5,7 +5,6 @@
 
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
-#include "ops/contraction.h"
 #include "ops/float_blocks.h"
 #include "ops/movement.h"
 #include "ops/window.h"
@@ -95,11 +94,12 @@ Layout layout_of(const NodeContext& c) {
   if (type == ElementType::kFloat16 || type == ElementType::kBFloat16) l.weights = aligned(product(w));
   l.columns = aligned(depth * Dim(kTile));
   l.tile = aligned(rows * Dim(kTile));
-  if (type == ElementType::kDouble) return l;
   if (depth.is_constant() && rows.is_constant()) {
-    const size_t bytes =
-        kernels::gemm_dynamic_scratch_bytes({rows.value(), depth.value(), kTile}, depth.value(), 1, 1);
-    l.product = aligned(Dim(ceil_div(static_cast<int64_t>(bytes), int64_t{4})));
+    const kernels::GemmShape shape{rows.value(), depth.value(), kTile};
+    const bool wide = type == ElementType::kDouble;
+    const size_t bytes = wide ? kernels::gemm_dynamic_scratch_bytes<double>(shape, depth.value(), 1, 1)
+                              : kernels::gemm_dynamic_scratch_bytes(shape, depth.value(), 1, 1);
+    l.product = aligned(Dim(ceil_div(static_cast<int64_t>(bytes), int64_t{wide ? 8 : 4})));
   } else {
     l.product = aligned(depth * Dim(kTile));
   }
@@ -211,13 +211,7 @@ class DeformRun {
     W *columns = own, *tile = own + b_.columns, *rest = tile + b_.tile;
     fill_columns(image, group, start, size, columns);
     const W* w = weights_ + group * rows_ * depth;
-    if constexpr (std::is_same_v<W, float>) {
-      kernels::gemm({rows_, depth, size}, {w, depth, 1}, {columns, kTile, 1}, {tile, kTile}, {}, rest, 1);
-    } else {
-      std::fill_n(tile, rows_ * kTile, W{0});
-      const ContractionLoop loops[] = {{rows_, depth, 0, kTile}, {depth, 1, kTile, 0}, {size, 0, 1, 1}};
-      contract<W>(loops, w, columns, tile, 1);
-    }
+    kernels::gemm_as<W>({rows_, depth, size}, {w, depth, 1}, {columns, kTile, 1}, {tile, kTile}, {}, rest, 1);
     for (int64_t r = 0; r < rows_; ++r) {
       const int64_t channel = group * rows_ + r;
       W bias = 0;
@@ -240,11 +234,8 @@ class DeformRun {
           for (int64_t k = channel; k < next; ++k) {
             const T* x = c_.inputs[kX].as<T>() + (image * all + k) * plane_;
             W sum = 0;
-            for (size_t n = 0; n < point.count; ++n) {
-              W value;
-              widen(x + point.offset[n], &value, 1);
-              sum += value * point.weight[n];
-            }
+            for (size_t n = 0; n < point.count; ++n)
+              sum += static_cast<W>(x[point.offset[n]]) * point.weight[n];
             columns[((k - first) * taps_ + tap) * kTile + i] = sum;
           }
         }
@@ -256,7 +247,7 @@ class DeformRun {
   Point<W> sampling_point(int64_t image, int64_t offset_group, int64_t tap, int64_t position) const {
     const int64_t number = (image * a_.offset_groups + offset_group) * taps_ + tap;
     W factor = 1;
-    if (c_.has_input(kMask)) widen(c_.inputs[kMask].as<T>() + number * positions_ + position, &factor, 1);
+    if (c_.has_input(kMask)) factor = static_cast<W>(c_.inputs[kMask].as<T>()[number * positions_ + position]);
     Spatial at{}, step{};
     int64_t rest = position;
     for (size_t d = window_.rank; d-- > 0;) {
@@ -268,11 +259,8 @@ class DeformRun {
     Point<W> point;
     point.start(factor);
     for (size_t d = 0; d < window_.rank && point.count > 0; ++d) {
-      W shift;
-      widen(c_.inputs[kOffset].as<T>() +
-                (number * static_cast<int64_t>(window_.rank) + static_cast<int64_t>(d)) * positions_ +
-                position,
-            &shift, 1);
+      const int64_t plane = number * static_cast<int64_t>(window_.rank) + static_cast<int64_t>(d);
+      const W shift = static_cast<W>(c_.inputs[kOffset].as<T>()[plane * positions_ + position]);
       const int64_t base = at[d] * window_.stride[d] - window_.begin[d] + step[d] * window_.dilation[d];
       point.extend(static_cast<W>(base) + shift, window_.in[d]);
     }

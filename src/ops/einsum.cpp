@@ -41,8 +41,12 @@ bool splits_batches(int64_t batches, int threads) {
   return threads > 1 && batches >= threads;
 }
 
-int64_t product_scratch(const kernels::GemmShape& shape, int64_t row, int64_t col, int threads) {
-  return round_up(static_cast<int64_t>(kernels::gemm_dynamic_scratch_bytes(shape, row, col, threads)), 64);
+int64_t product_scratch(ElementType type, const kernels::GemmShape& shape, int64_t row, int64_t col,
+                        int threads) {
+  const size_t bytes = type == ElementType::kDouble
+                           ? kernels::gemm_dynamic_scratch_bytes<double>(shape, row, col, threads)
+                           : kernels::gemm_dynamic_scratch_bytes(shape, row, col, threads);
+  return round_up(static_cast<int64_t>(bytes), 64);
 }
 
 Dim batches_of(const EinsumStep& step) {
@@ -51,14 +55,15 @@ Dim batches_of(const EinsumStep& step) {
   return count;
 }
 
-Dim gemm_scratch(const EinsumStep& step, bool concrete, int threads) {
+Dim gemm_scratch(ElementType type, const EinsumStep& step, bool concrete, int threads) {
   if (!concrete) {
-    const Dim panel = kernels::packed_b_format();
-    return Dim(threads) * step.k * ceil_div(step.n, panel) * panel * Dim(4);
+    const Dim panel =
+        type == ElementType::kDouble ? kernels::packed_b_format<double>() : kernels::packed_b_format();
+    return Dim(threads) * step.k * ceil_div(step.n, panel) * panel * Dim(compute_bytes(type));
   }
   const bool split = splits_batches(batches_of(step).value(), threads);
-  const int64_t each = product_scratch({step.m.value(), step.k.value(), step.n.value()}, step.a_row.value(),
-                                       step.a_col.value(), split ? 1 : threads);
+  const int64_t each = product_scratch(type, {step.m.value(), step.k.value(), step.n.value()},
+                                       step.a_row.value(), step.a_col.value(), split ? 1 : threads);
   return checked_mul(each, split ? threads : 1);
 }
 
@@ -71,7 +76,7 @@ const void* select(SelectContext& c) {
   const EinsumPlan plan = plan_einsum(c, c.attrs<EinsumEquation>());
   Dim gemm = 0;
   for (const EinsumStep& step : plan.steps) {
-    if (step.kind == EinsumStepKind::kGemm) gemm = max(gemm, gemm_scratch(step, concrete, c.threads));
+    if (step.kind == EinsumStepKind::kGemm) gemm = max(gemm, gemm_scratch(c.type(0), step, concrete, c.threads));
   }
   c.scratch(plan.scratch * Dim(compute_bytes(c.type(0))) + gemm);
   return nullptr;
@@ -118,7 +123,7 @@ BoundStep bound_step(BindContext& c, const EinsumStep& step) {
   b.a_row = step.a_row.value(), b.a_col = step.a_col.value();
   b.b_row = step.b_row.value(), b.b_col = step.b_col.value();
   b.o_row = step.o_row.value(), b.batches = batches_of(step).value();
-  b.thread_scratch = product_scratch(b.shape, b.a_row, b.a_col, 1);
+  b.thread_scratch = product_scratch(c.type(0), b.shape, b.a_row, b.a_col, 1);
   return b;
 }
 
@@ -170,7 +175,7 @@ class EinsumRun {
         copy(step);
         break;
       case EinsumStepKind::kGemm:
-        if constexpr (std::is_same_v<C, float>) multiply(step);
+        if constexpr (std::is_floating_point_v<C>) multiply(step);
         break;
       default: {
         C* o = at(step.o);
@@ -199,8 +204,9 @@ class EinsumRun {
         batch /= l.size;
         a += index * l.a, b += index * l.b, o += index * l.o;
       }
-      kernels::gemm(step.shape, {at(step.a) + a, step.a_row, step.a_col},
-                    {at(step.b) + b, step.b_row, step.b_col}, {at(step.o) + o, step.o_row}, {}, own, threads);
+      kernels::gemm_as<C>(step.shape, {at(step.a) + a, step.a_row, step.a_col},
+                          {at(step.b) + b, step.b_row, step.b_col}, {at(step.o) + o, step.o_row}, {}, own,
+                          threads);
     };
     if (!splits_batches(step.batches, c_.threads)) {
       for (int64_t batch = 0; batch < step.batches; ++batch) one(batch, scratch, c_.threads);

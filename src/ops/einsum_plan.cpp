@@ -187,7 +187,7 @@ class Planner {
 
   // False if a matrix product does not pay, or cannot be had.
   bool multiply_matrices(Factor a, Factor b, const Factor& result, const Labels& all) {
-    if (type_ != ElementType::kFloat && !widens_) return false;
+    if (!is_float(type_)) return false;
     Labels batch, rows, cols, inner;
     for (EinsumLabel label : result.labels) {
       if (a.has(label) && b.has(label)) {

@@ -80,6 +80,32 @@ void infer_numeric_unary(InferContext& c);
 // Float types. The half types go through float.
 void run_unary(const RunContext& c, const kernels::Unary& f);
 
+// y[i] = f(x[i]); 16-bit types are widened and narrowed in blocks.
+template <typename In, typename Out, typename F>
+void map_chunk(const In* x, Out* y, int64_t count, F f) {
+  if constexpr (kernels::kIsHalf<In> || kernels::kIsHalf<Out>) {
+    constexpr int64_t kBlock = 512;
+    ComputeType<In> wide_x[kBlock];
+    ComputeType<Out> wide_y[kBlock];
+    for (int64_t start = 0; start < count; start += kBlock) {
+      const int64_t size = std::min(kBlock, count - start);
+      if constexpr (kernels::kIsHalf<In>) {
+        kernels::widen(x + start, wide_x, size);
+      } else {
+        std::copy_n(x + start, size, wide_x);
+      }
+      for (int64_t i = 0; i < size; ++i) wide_y[i] = static_cast<ComputeType<Out>>(f(wide_x[i]));
+      if constexpr (kernels::kIsHalf<Out>) {
+        kernels::narrow(wide_y, y + start, size);
+      } else {
+        std::copy_n(wide_y, size, y + start);
+      }
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i) y[i] = static_cast<Out>(f(x[i]));
+  }
+}
+
 template <typename In, typename Out, typename F>
 void map_elements(const RunContext& c, F f) {
   const In* x = c.inputs[0].as<In>();
@@ -88,9 +114,8 @@ void map_elements(const RunContext& c, F f) {
   const int64_t count = c.outputs[0].elements();
   kernels::parallel_for(count > 2 * kChunk ? c.threads : 1, (count + kChunk - 1) / kChunk,
                         [&](int64_t chunk) {
-                          const int64_t end = std::min(count, (chunk + 1) * kChunk);
-                          for (int64_t i = chunk * kChunk; i < end; ++i)
-                            y[i] = static_cast<Out>(f(load_element(x[i])));
+                          const int64_t start = chunk * kChunk;
+                          map_chunk(x + start, y + start, std::min(kChunk, count - start), f);
                         });
 }
 
@@ -152,18 +177,48 @@ kernels::Broadcast broadcast_of(const RunContext& c);
 // Any float type.
 void run_float_binary(const RunContext& c, kernels::BinaryKind kind);
 
-// A row of 16-bit operands, widened in blocks; a stride of 0 repeats an operand.
-template <typename Half, typename Y, typename F>
-void half_row(const Half* a, int64_t a_stride, const Half* b, int64_t b_stride, Y* y, int64_t count, F f) {
-  constexpr int64_t kBlock = 512;
-  float wide_a[kBlock], wide_b[kBlock];
-  std::fill(wide_a, wide_a + kBlock, load_element(*a));
-  std::fill(wide_b, wide_b + kBlock, load_element(*b));
+// An operand of a row in blocks of what it is computed in; a stride of 0 repeats its one element.
+template <typename T>
+class RowOperand {
+ public:
+  static constexpr int64_t kBlock = 512;
+  RowOperand(const T* row, int64_t stride, int64_t count) : row_(row), stride_(stride) {
+    if (stride == 0) std::fill_n(block_, std::min(kBlock, count), load_element(*row));
+  }
+  const ComputeType<T>* block(int64_t start, int64_t size) {
+    if (stride_ == 0) return block_;
+    if constexpr (kernels::kIsHalf<T>) {
+      kernels::widen(row_ + start, block_, size);
+      return block_;
+    } else {
+      (void)size;
+      return row_ + start;
+    }
+  }
+
+ private:
+  const T* row_;
+  int64_t stride_;
+  ComputeType<T> block_[kBlock];
+};
+
+// Where a 16-bit type takes part. Columns are next to each other, or all the same one.
+template <typename A, typename B, typename Y, typename F>
+void half_row(const A* a, int64_t a_stride, const B* b, int64_t b_stride, Y* y, int64_t count, F f) {
+  RowOperand<A> left(a, a_stride, count);
+  RowOperand<B> right(b, b_stride, count);
+  constexpr int64_t kBlock = RowOperand<A>::kBlock;
+  ComputeType<Y> wide_y[kBlock];
   for (int64_t start = 0; start < count; start += kBlock) {
     const int64_t size = std::min(kBlock, count - start);
-    if (a_stride != 0) kernels::widen(a + start, wide_a, size);
-    if (b_stride != 0) kernels::widen(b + start, wide_b, size);
-    for (int64_t i = 0; i < size; ++i) y[start + i] = static_cast<Y>(f(wide_a[i], wide_b[i]));
+    const ComputeType<A>* x1 = left.block(start, size);
+    const ComputeType<B>* x2 = right.block(start, size);
+    if constexpr (kernels::kIsHalf<Y>) {
+      for (int64_t i = 0; i < size; ++i) wide_y[i] = static_cast<ComputeType<Y>>(f(x1[i], x2[i]));
+      kernels::narrow(wide_y, y + start, size);
+    } else {
+      for (int64_t i = 0; i < size; ++i) y[start + i] = static_cast<Y>(f(x1[i], x2[i]));
+    }
   }
 }
 
@@ -174,12 +229,11 @@ void broadcast_loop(const kernels::Broadcast& plan, int threads, const A* a, con
       const A* row_a = a + s.offset[0] + r * s.row_stride[0];
       const B* row_b = b + s.offset[1] + r * s.row_stride[1];
       Y* row_y = y + s.output + r * s.output_row;
-      if constexpr (kernels::kIsHalf<A> && std::is_same_v<A, B> && !kernels::kIsHalf<Y>) {
+      if constexpr (kernels::kIsHalf<A> || kernels::kIsHalf<B> || kernels::kIsHalf<Y>) {
         half_row(row_a, s.col_stride[0], row_b, s.col_stride[1], row_y, s.cols, f);
       } else {
         for (int64_t i = 0; i < s.cols; ++i)
-          row_y[i] = static_cast<Y>(
-              f(load_element(row_a[i * s.col_stride[0]]), load_element(row_b[i * s.col_stride[1]])));
+          row_y[i] = static_cast<Y>(f(row_a[i * s.col_stride[0]], row_b[i * s.col_stride[1]]));
       }
     }
   });

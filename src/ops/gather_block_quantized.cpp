@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "ops/float_blocks.h"
 #include "ops/linear_quantization.h"
 #include "ops/movement.h"
 
@@ -5,6 +8,7 @@ namespace plimsoll {
 namespace {
 
 constexpr size_t kData = 0, kIndices = 1, kScales = 2, kZeros = 3;
+constexpr int64_t kChunk = 256;
 
 struct GatherAttrs {
   int64_t gather_axis = 0, quantize_axis = 1, block = 128, bits = 4;
@@ -101,16 +105,27 @@ class GatherRun {
   void dequantize(int64_t from, int64_t length, int64_t to) const {
     const int64_t stride = count(quantize_ + 1, data_.rank()), size = dim(quantize_);
     const int64_t blocks = ceil_div(size, a_.block);
-    for (int64_t i = 0; i < length; ++i) {
-      const int64_t at = from + i;
+    float values[kChunk];
+    for (int64_t done = 0; done < length;) {
+      const int64_t at = from + done;
       const int64_t inner = at % stride, along = at / stride % size, outer = at / stride / size;
       const int64_t scale = (outer * blocks + along / a_.block) * stride + inner;
-      const float value = static_cast<float>(quantized(data_, at, last_) - zero(scale, blocks)) *
-                          read_as_float(c_.inputs[kScales], scale);
-      visit_float(y_.type, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        y_.as<T>()[to + i] = static_cast<T>(value);
-      });
+      // Along the last axis a block has one scale; along another one every element has its own.
+      const int64_t run =
+          stride == 1 ? std::min(a_.block - along % a_.block, size - along) : stride - inner;
+      const int64_t count = std::min({run, length - done, kChunk});
+      for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(quantized(data_, at + i, last_));
+      if (stride == 1) {
+        const auto shift = static_cast<float>(zero(scale, blocks));
+        const float factor = read_as_float(c_.inputs[kScales], scale);
+        for (int64_t i = 0; i < count; ++i) values[i] = (values[i] - shift) * factor;
+      } else {
+        for (int64_t i = 0; i < count; ++i)
+          values[i] = (values[i] - static_cast<float>(zero(scale + i, blocks))) *
+                      read_as_float(c_.inputs[kScales], scale + i);
+      }
+      write_floats(y_, to + done, count, values);
+      done += count;
     }
   }
 

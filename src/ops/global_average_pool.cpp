@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "ops/global_pool.h"
 #include "ops/layout.h"
 
@@ -7,15 +9,12 @@ namespace {
 void run(const RunContext& c) {
   const GlobalPool p = global_pool(c);
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
+  if (!p.channels_last && p.pixels > 0) return reduce_rows(c, Reduction::kMean, p.batch * p.channels, p.pixels);
   visit_float(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (p.channels_last)
-      return kernels::average_pool(kernels::whole_image(p.batch, p.pixels, p.channels), false, x.as<T>(),
-                                   y.as<T>(), c.threads);
-    using A = PoolAccumulator<T>;
-    reduce_channels<T, A>(
-        p, 0, x.as<T>(), y.as<T>(), c.threads, [](A a, A b) { return a + b; },
-        [&](A sum) { return sum / static_cast<A>(p.pixels); });
+    if (p.pixels == 0) return fill_channels(p, T(std::numeric_limits<float>::quiet_NaN()), y.as<T>());
+    kernels::average_pool(kernels::whole_image(p.batch, p.pixels, p.channels), false, x.as<T>(), y.as<T>(),
+                          c.threads);
   });
 }
 

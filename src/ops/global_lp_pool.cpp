@@ -1,5 +1,7 @@
 #include <cmath>
 
+#include "kernels/parallel.h"
+#include "ops/float_blocks.h"
 #include "ops/global_pool.h"
 #include "ops/layout.h"
 
@@ -21,20 +23,16 @@ const void* attrs(AttrContext& c) {
 void run(const RunContext& c) {
   const GlobalPool g = global_pool(c);
   const double p = c.attrs<GlobalLpPoolAttrs>().p;
+  if (g.pixels > 0 && (p == 1 || p == 2))
+    return reduce_rows(c, p == 1 ? Reduction::kL1 : Reduction::kL2, g.batch * g.channels, g.pixels);
   visit_float(c.inputs[0].type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using A = PoolAccumulator<T>;
-    const A power = static_cast<A>(p);
-    const int64_t step = g.pixels;
+    const T* x = c.inputs[0].as<T>();
     kernels::parallel_for(c.threads, g.batch * g.channels, [&](int64_t i) {
-      const T* x = c.inputs[0].as<T>() + i * step;
       double sum = 0;
-      for (int64_t k = 0; k < step; ++k) {
-        const double value = std::fabs(static_cast<double>(static_cast<A>(x[k])));
-        sum += p == 2 ? value * value : p == 1 ? value : std::pow(value, static_cast<double>(power));
-      }
-      const double norm = p == 2 ? std::sqrt(sum) : p == 1 ? sum : std::pow(sum, 1 / p);
-      c.outputs[0].as<T>()[i] = static_cast<T>(static_cast<A>(norm));
+      for (int64_t k = i * g.pixels; k < (i + 1) * g.pixels; ++k)
+        sum += std::pow(std::fabs(static_cast<double>(static_cast<WideType<T>>(x[k]))), p);
+      c.outputs[0].as<T>()[i] = narrowed<T>(std::pow(sum, 1 / p));
     });
   });
 }

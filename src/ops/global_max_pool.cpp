@@ -1,5 +1,3 @@
-#include <limits>
-
 #include "ops/global_pool.h"
 #include "ops/layout.h"
 
@@ -9,15 +7,10 @@ namespace {
 void run(const RunContext& c) {
   const GlobalPool p = global_pool(c);
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
+  if (!p.channels_last && p.pixels > 0) return reduce_rows(c, Reduction::kMax, p.batch * p.channels, p.pixels);
   visit_float(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (p.channels_last)
-      return kernels::max_pool(kernels::whole_image(p.batch, p.pixels, p.channels), x.as<T>(), y.as<T>(),
-                               c.threads);
-    using A = PoolAccumulator<T>;
-    reduce_channels<T, A>(
-        p, std::numeric_limits<A>::lowest(), x.as<T>(), y.as<T>(), c.threads,
-        [](A a, A b) { return a > b ? a : b; }, [](A best) { return best; });
+    kernels::max_pool(kernels::whole_image(p.batch, p.pixels, p.channels), x.as<T>(), y.as<T>(), c.threads);
   });
 }
 

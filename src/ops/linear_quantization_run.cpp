@@ -5,6 +5,7 @@
 #include "kernels/convert.h"
 #include "kernels/parallel.h"
 #include "kernels/quantize.h"
+#include "kernels/storage.h"
 #include "ops/linear_quantization.h"
 
 namespace plimsoll {
@@ -28,12 +29,16 @@ bool is_byte(ElementType type) {
   return type == ElementType::kInt8 || type == ElementType::kUint8;
 }
 
+// At most kChunk of them.
+template <typename Half>
+void round_through(float* values, int64_t count) {
+  Half halves[kChunk];
+  kernels::narrow(values, halves, count);
+  kernels::widen(halves, values, count);
+}
 void round_to(ElementType precision, float* values, int64_t count) {
-  if (precision != ElementType::kFloat16 && precision != ElementType::kBFloat16) return;
-  for (int64_t i = 0; i < count; ++i) {
-    values[i] = precision == ElementType::kFloat16 ? static_cast<float>(Float16(values[i]))
-                                                   : static_cast<float>(BFloat16(values[i]));
-  }
+  if (precision == ElementType::kFloat16) round_through<Float16>(values, count);
+  if (precision == ElementType::kBFloat16) round_through<BFloat16>(values, count);
 }
 
 void store_bits(const TensorView& y, int64_t at, unsigned bits) {
@@ -76,6 +81,13 @@ class Quantize {
 
  private:
   void chunk(int64_t start, int64_t count, int64_t scale, int64_t stride) const {
+    if (is_byte(y_.type) && stride == 0 && scale_.type != ElementType::kInt32) {
+      float quotients[kChunk];
+      divide(start, count, scale, stride, quotients);
+      const int32_t zero = zero_ != nullptr ? integer_at(zero_->type, zero_->data, scale) : 0;
+      return kernels::quantize_8(quotients, count, 1.0f, zero, y_.type == ElementType::kInt8 ? -128 : 0,
+                                 y_.as<uint8_t>() + start, 1);
+    }
     double quotient[kChunk];
     divide(start, count, scale, stride, quotient);
     float zero[kChunk] = {};
@@ -101,13 +113,18 @@ class Quantize {
                       static_cast<double>(scale_.as<int32_t>()[scale + i * stride]);
       return;
     }
-    float x[kChunk], scales[kChunk];
+    float x[kChunk];
+    divide(start, count, scale, stride, x);
+    for (int64_t i = 0; i < count; ++i) quotient[i] = static_cast<double>(x[i]);
+  }
+
+  void divide(int64_t start, int64_t count, int64_t scale, int64_t stride, float* x) const {
+    float scales[kChunk];
     read_as_floats(x_, start, count, x);
     read_as_floats(scale_, scale, stride == 0 ? 1 : count, scales);
     round_to(precision_, x, count);
     for (int64_t i = 0; i < count; ++i) x[i] /= scales[i * stride];
     round_to(precision_, x, count);
-    for (int64_t i = 0; i < count; ++i) quotient[i] = static_cast<double>(x[i]);
   }
 
   double x_type_value(int64_t i) const {

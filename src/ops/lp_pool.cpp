@@ -1,8 +1,7 @@
 #include <cmath>
 
-#include "kernels/parallel.h"
 #include "ops/float_blocks.h"
-#include "ops/pool_common.h"
+#include "ops/pool_lines.h"
 
 namespace plimsoll {
 namespace {
@@ -24,44 +23,37 @@ void infer(InferContext& c) {
   infer_pool(c, kFloatTypes);
 }
 
-double power(double x, double p) {
-  if (p == 2) return x * x;
-  return p == 1 ? std::fabs(x) : std::pow(std::fabs(x), p);
-}
-double root(double x, double p) {
-  if (p == 2) return std::sqrt(x);
-  return p == 1 ? x : std::pow(x, 1 / p);
-}
-
+// Sums in double.
 template <typename T>
-void pool(const Window& w, double p, const T* x, T* y) {
-  const SpatialStrides in = strides_of(w.rank, w.channels, w.in, w.channels_last);
-  for_each_window(w, [&](int64_t n, int64_t c, const Spatial& at, int64_t to) {
-    double sum = 0;
-    for_each_tap(w, at, [&](const Spatial& from) {
-      int64_t offset = n * in.batch + c * in.channel;
-      for (size_t i = 0; i < w.rank; ++i) offset += from[i] * in.spatial[i];
-      double value;
-      widen(x + offset, &value, 1);
-      sum += power(value, p);
-    });
-    y[to] = narrowed<T>(root(sum, p));
-  });
-}
+struct LpNorms {
+  using C = ComputeType<T>;
+  T* y;
+  double p;
+  double sums[kPoolBlock];
+
+  void start(int64_t count) { std::fill_n(sums, count, 0.0); }
+  void take(const PoolTaps<C>& t) {
+    if (p == 2) return add(t, [](double x) { return x * x; });
+    if (p == 1) return add(t, [](double x) { return std::fabs(x); });
+    add(t, [this](double x) { return std::pow(std::fabs(x), p); });
+  }
+  void finish(int64_t i, const PoolCounts&, int64_t to) {
+    y[to] = narrowed<T>(p == 2 ? std::sqrt(sums[i]) : p == 1 ? sums[i] : std::pow(sums[i], 1 / p));
+  }
+
+ private:
+  template <typename F>
+  void add(const PoolTaps<C>& t, F power) {
+    for (int64_t i = t.first; i < t.last; ++i)
+      sums[i] += power(static_cast<double>(t.x[(i - t.first) * t.step]));
+  }
+};
 
 void run(const RunContext& c) {
-  const Window w = pool_window(c);
   visit_float(c.inputs[0].type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (w.channels_last) return pool(w, c.attrs<LpPoolAttrs>().p, c.inputs[0].as<T>(), c.outputs[0].as<T>());
-    // Planes are independent: each is a window of its own.
-    Window plane = w;
-    plane.batch = plane.channels = 1;
-    int64_t in = 1, out = 1;
-    for (size_t i = 0; i < w.rank; ++i) in *= w.in[i], out *= w.out[i];
-    kernels::parallel_for(c.threads, w.batch * w.channels, [&](int64_t i) {
-      pool(plane, c.attrs<LpPoolAttrs>().p, c.inputs[0].as<T>() + i * in, c.outputs[0].as<T>() + i * out);
-    });
+    pool_lines(pool_window(c), c.inputs[0].as<T>(),
+               LpNorms<T>{c.outputs[0].as<T>(), c.attrs<LpPoolAttrs>().p, {}}, c.threads);
   });
 }
 

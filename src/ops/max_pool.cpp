@@ -1,7 +1,7 @@
 #include <limits>
 
 #include "ops/layout.h"
-#include "ops/pool_common.h"
+#include "ops/pool_lines.h"
 
 namespace plimsoll {
 namespace {
@@ -30,30 +30,63 @@ SpatialStrides index_strides(const Window& w, bool column_major) {
   return s;
 }
 
+template <typename C>
+constexpr C kBelowAll =
+    std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
+
+// A window without an element inside gives the lowest finite number.
 template <typename T>
-using Comparable = std::conditional_t<std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>, float, T>;
+T lowest() {
+  if constexpr (std::is_same_v<T, Float16>) {
+    return T(-65504.0f);
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return T(-0x1.fep127f);
+  } else {
+    return std::numeric_limits<T>::lowest();
+  }
+}
 
 template <typename T>
-void max_pool_any(const Window& w, bool column_major, const T* x, T* y, int64_t* indices) {
-  const SpatialStrides in = strides_of(w.rank, w.channels, w.in, w.channels_last);
-  const SpatialStrides numbers = index_strides(w, column_major);
-  for_each_window(w, [&](int64_t n, int64_t c, const Spatial& at, int64_t to) {
-    T best = static_cast<T>(std::numeric_limits<Comparable<T>>::lowest());
-    int64_t index = -1;
-    for_each_tap(w, at, [&](const Spatial& from) {
-      int64_t offset = n * in.batch + c * in.channel, number = n * numbers.batch + c * numbers.channel;
-      for (size_t i = 0; i < w.rank; ++i) {
-        offset += from[i] * in.spatial[i];
-        number += from[i] * numbers.spatial[i];
-      }
-      if (index >= 0 && !(static_cast<Comparable<T>>(x[offset]) > static_cast<Comparable<T>>(best))) return;
-      best = x[offset];
-      index = number;
-    });
-    y[to] = best;
-    if (indices != nullptr) indices[to] = index;
-  });
-}
+struct Largest {
+  using C = ComputeType<T>;
+  T* y;
+  C best[kPoolBlock];
+
+  void start(int64_t count) { std::fill_n(best, count, kBelowAll<C>); }
+  void take(const PoolTaps<C>& t) {
+    for (int64_t i = t.first; i < t.last; ++i) {
+      const C x = t.x[(i - t.first) * t.step];
+      best[i] = (x > best[i]) | (x != x) ? x : best[i];  // a NaN wins
+    }
+  }
+  void finish(int64_t i, const PoolCounts& counts, int64_t to) {
+    y[to] = counts.inside > 0 ? static_cast<T>(best[i]) : lowest<T>();
+  }
+};
+
+template <typename T>
+struct LargestWithIndex : Largest<T> {
+  using C = ComputeType<T>;
+  int64_t* indices;
+  int64_t number[kPoolBlock];
+
+  void start(int64_t count) {
+    Largest<T>::start(count);
+    std::fill_n(number, count, int64_t{-1});
+  }
+  void take(const PoolTaps<C>& t) {
+    for (int64_t i = t.first; i < t.last; ++i) {
+      const C x = t.x[(i - t.first) * t.step];
+      const bool wins = (number[i] < 0) | (x > this->best[i]);
+      this->best[i] = wins ? x : this->best[i];
+      number[i] = wins ? t.number + (i - t.first) * t.number_step : number[i];
+    }
+  }
+  void finish(int64_t i, const PoolCounts& counts, int64_t to) {
+    Largest<T>::finish(i, counts, to);
+    indices[to] = number[i];
+  }
+};
 
 void run(const RunContext& c) {
   const Window w = pool_window(c);
@@ -66,7 +99,10 @@ void run(const RunContext& c) {
     });
   const auto any = [&](auto tag) {
     using T = typename decltype(tag)::type;
-    max_pool_any<T>(w, c.attrs<PoolAttrs>().column_major, x.as<T>(), y.as<T>(), indices);
+    if (indices == nullptr) return pool_lines(w, x.as<T>(), Largest<T>{y.as<T>(), {}}, c.threads);
+    const SpatialStrides numbers = index_strides(w, c.attrs<PoolAttrs>().column_major);
+    const LargestWithIndex<T> pool{{y.as<T>(), {}}, indices, {}};
+    PoolLines<T, LargestWithIndex<T>>(w, numbers, x.as<T>(), pool).run(c.threads);
   };
   if (x.type == ElementType::kInt8) return any(TypeTag<int8_t>{});
   if (x.type == ElementType::kUint8) return any(TypeTag<uint8_t>{});

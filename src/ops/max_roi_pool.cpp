@@ -85,8 +85,7 @@ void pool_plane(const RoiPoolAttrs& a, const Region& r, const T* x, int64_t heig
       bool found = false;
       for (int64_t h = rows.begin; h < rows.end; ++h) {
         for (int64_t w = cols.begin; w < cols.end; ++w) {
-          WideType<T> value;
-          widen(x + h * width + w, &value, 1);
+          const auto value = static_cast<WideType<T>>(x[h * width + w]);
           if (found && !(value > largest)) continue;
           found = true, largest = value, best = x[h * width + w];
         }

@@ -1,25 +1,7 @@
 #include "ops/variadic.h"
 
 namespace plimsoll {
-namespace {
 
-void run(const RunContext& c) {
-  run_sum(c, true);
-}
-
-}  // namespace
-
-extern const OpDef op_mean = {
-    .name = "Mean",
-    .inputs = {1, kAnyNumber},
-    .attrs = unary_attrs,
-    .infer = infer_sum,
-    .alias = alias_variadic,
-    .select = select_sum,
-    .run = run,
-    .cost = cost_elementwise,
-    .layout = layout_broadcasting,
-    .region = region_broadcasting,
-};
+extern const OpDef op_mean = sum_operator<true>("Mean");
 
 }  // namespace plimsoll

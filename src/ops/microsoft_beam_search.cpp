@@ -4,32 +4,36 @@
 #include <cstring>
 
 #include "kernels/softmax.h"
+#include "ops/beam_search.h"
 #include "ops/float_blocks.h"
-#include "ops/generation.h"
 
 namespace plimsoll {
 namespace {
 
-constexpr size_t kBeams = 3, kReturned = 4, kLengthPenalty = 5, kStart = 10, kProcessor = 11;
-constexpr GenerationInputs kInputs{0, 1, 2, 6, 7, 8, 9};
-
-struct BeamAttrs : GenerationAttrs {
-  bool early_stopping = false;
-};
+constexpr size_t kBeams = 3, kReturned = 4, kLengthPenalty = 5, kProcessor = 11, kTemperature = 14;
+constexpr GenerationInputs kInputs{0, 1, 2, 6, 7, 8, 9, 10};
 
 const void* attrs(AttrContext& c) {
   auto* a = c.make<BeamAttrs>();
-  read_generation(c, *a);
-  a->early_stopping = c.integer("early_stopping", 0) != 0;
-  for (size_t i : {kStart, kProcessor}) {
-    if (c.node().input(i) != nullptr)
-      fail(ErrorCode::kNotImplemented, "{}: input {} (for an encoder)", c.node().label(), i);
-  }
+  read_beam_search(c, *a, c.integer("model_type", 0));
   return a;
 }
 
-void infer(InferContext& c) {
+}  // namespace
+
+void read_beam_search(AttrContext& c, BeamAttrs& a, int64_t model_type) {
+  model_type == 0 ? read_generation(c, a) : read_encoded_generation(c, a, model_type);
+  a.early_stopping = c.integer("early_stopping", 0) != 0;
+  for (size_t i : {kInputs.decoder_ids, kProcessor}) {
+    if (model_type == 0 && c.node().input(i) != nullptr)
+      c.reject("input {} is for an encoder (model_type is 0)", i);
+  }
+}
+
+void infer_beam_search(InferContext& c) {
   for (size_t i : {kBeams, kReturned}) c.expect_type(i, types(ElementType::kInt32));
+  if (c.has_input(kProcessor)) c.expect_type(kProcessor, types(ElementType::kInt32));
+  if (c.has_input(kTemperature)) c.expect_type(kTemperature, kFloatTypes);
   if (c.has_input(kLengthPenalty)) c.expect_type(kLengthPenalty, kFloatTypes);
   const auto known_beams = known_number(c, kBeams), known_returned = known_number(c, kReturned);
   const Dim beams = known_beams ? *known_beams : c.unknown("beams");
@@ -37,7 +41,9 @@ void infer(InferContext& c) {
   if (beams.is_constant() && beams.value() < 1) c.reject("num_beams is {}", beams.value());
   if (returned.is_constant() && returned.value() < 1)
     c.reject("num_return_sequences is {}", returned.value());
-  const InferredGeneration g = infer_generation(c, kInputs, beams);
+  const bool is_encoded = c.attrs<GenerationAttrs>().encoder.body != nullptr;
+  const InferredGeneration g =
+      is_encoded ? infer_encoded_generation(c, kInputs, beams) : infer_generation(c, kInputs, beams);
   const ElementType score = c.has_input(kLengthPenalty) ? c.type(kLengthPenalty) : ElementType::kFloat;
   c.set_output(0, ElementType::kInt32, std::vector<Dim>{g.batch, returned, g.max_length});
   c.set_output(1, score, std::vector<Dim>{g.batch, returned});
@@ -48,6 +54,8 @@ void infer(InferContext& c) {
     c.set_output(2, score, std::vector<Dim>{g.max_length - g.length, g.batch, beams, g.vocabulary});
   }
 }
+
+namespace {
 
 // The best sequences of one prompt that have ended, the best first.
 struct Hypotheses {
@@ -64,9 +72,12 @@ struct Hypotheses {
 class BeamRun {
  public:
   BeamRun(BodyRun& run, const BeamAttrs& a, const GenerationRequest& request, int64_t beams)
-      : run_(run), a_(a), request_(request), beams_(beams), decoder_(run, a, request, beams) {
+      : run_(run), a_(a), request_(request), beams_(beams), decoder_(make_decoder()) {
     penalty_ = double{read_float(run, kLengthPenalty, 1.0f)};
-    const int64_t rows = decoder_.rows(), most = request.max_length;
+    if (run.input(kTemperature)) temperature_ = read_float(run, kTemperature, 1.0f);
+    const TensorView processor = run.input(kProcessor);
+    has_timestamps_ = processor && read_number(run, kProcessor, "logits_processor", 0, INT32_MAX) == 1;
+    const int64_t rows = decoder_->rows(), most = request.max_length;
     tokens_ = room(ElementType::kInt32, checked_mul(rows, most)).as<int32_t>();
     spare_ = room(ElementType::kInt32, checked_mul(rows, most)).as<int32_t>();
     kept_ = room(ElementType::kInt32, checked_mul(rows, most)).as<int32_t>();
@@ -88,7 +99,7 @@ class BeamRun {
 
   void run() {
     for (int64_t step = 0; length_ < request_.max_length; ++step) {
-      decoder_.step();
+      decoder_->step();
       if (step == 0) make_scores();
       score(step);
       bool done = true;
@@ -98,12 +109,17 @@ class BeamRun {
       }
       append();
       if (done || length_ == request_.max_length) break;
-      decoder_.advance(next_, parents_);
+      decoder_->advance(next_, parents_);
     }
     finish();
   }
 
  private:
+  std::unique_ptr<TokenModel> make_decoder() const {
+    if (a_.encoder.body != nullptr) return make_encoded_decoder(run_, a_, request_, beams_, kInputs);
+    return std::make_unique<Decoder>(run_, a_, request_, beams_);
+  }
+
   TensorView& room(ElementType type, int64_t count) {
     const int64_t dims[] = {count};
     memory_.push_back(run_.allocate(type, dims));
@@ -113,7 +129,7 @@ class BeamRun {
   // All beams but the first begin far behind, so that they do not do the same.
   void start() {
     length_ = request_.length;
-    for (int64_t r = 0; r < decoder_.rows(); ++r) {
+    for (int64_t r = 0; r < decoder_->rows(); ++r) {
       std::copy_n(request_.ids.as<int32_t>() + r / beams_ * length_, length_,
                   tokens_ + r * request_.max_length);
       beam_scores_[r] = r % beams_ == 0 ? 0.0f : -1e9f;
@@ -123,12 +139,16 @@ class BeamRun {
   }
 
   void make_scores() {
-    vocabulary_ = decoder_.vocabulary();
+    vocabulary_ = decoder_->vocabulary();
     check_vocabulary(run_, request_, vocabulary_);
     if (beams_ * vocabulary_ < 2 * beams_)
       fail(ErrorCode::kInvalidArgument, "{}: a vocabulary of {} is too small", run_.node().label(),
            vocabulary_);
-    scores_ = room(ElementType::kFloat, checked_mul(decoder_.rows(), vocabulary_)).as<float>();
+    if (has_timestamps_ && (a_.timestamps.first < 1 || a_.timestamps.first >= vocabulary_))
+      fail(ErrorCode::kInvalidArgument,
+           "{}: timestamps need a beginning_timestamp_token_id in 1 to {}, found {}", run_.node().label(),
+           vocabulary_ - 1, a_.timestamps.first);
+    scores_ = room(ElementType::kFloat, checked_mul(decoder_->rows(), vocabulary_)).as<float>();
     seen_ = room(ElementType::kUint8, vocabulary_).as<uint8_t>();
     if (!run_.has_output(2)) return;
     const int64_t dims[] = {request_.max_length - request_.length, request_.batch, beams_, vocabulary_};
@@ -142,11 +162,15 @@ class BeamRun {
   }
 
   void score(int64_t step) {
-    const int64_t rows = decoder_.rows();
-    decoder_.read_scores(scores_);
+    const int64_t rows = decoder_->rows();
+    decoder_->read_scores(scores_);
     kernels::softmax_rows_f32(true, scores_, scores_, rows, vocabulary_);
-    process_scores(request_, a_, {tokens_, rows, length_, request_.max_length}, step, scores_, vocabulary_,
-                   seen_);
+    const TokenRows so_far{tokens_, rows, length_, request_.max_length};
+    process_scores(request_, a_, so_far, step, scores_, vocabulary_, seen_);
+    if (temperature_ > 0 && temperature_ != 1) {
+      for (int64_t i = 0; i < rows * vocabulary_; ++i) scores_[i] /= temperature_;
+    }
+    if (has_timestamps_) apply_timestamp_rules(a_.timestamps, a_.eos, so_far, scores_, vocabulary_);
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t i = 0; i < vocabulary_; ++i) scores_[r * vocabulary_ + i] += beam_scores_[r];
     }
@@ -207,7 +231,7 @@ class BeamRun {
   }
 
   void append() {
-    for (int64_t r = 0; r < decoder_.rows(); ++r) {
+    for (int64_t r = 0; r < decoder_->rows(); ++r) {
       int32_t* row = spare_ + r * request_.max_length;
       std::copy_n(tokens_ + parents_[r] * request_.max_length, length_, row);
       row[length_] = next_[r];
@@ -240,8 +264,10 @@ class BeamRun {
   const BeamAttrs& a_;
   const GenerationRequest& request_;
   const int64_t beams_;
-  Decoder decoder_;
+  const std::unique_ptr<TokenModel> decoder_;
   double penalty_ = 1;
+  float temperature_ = 1;
+  bool has_timestamps_ = false;
   int64_t length_ = 0, vocabulary_ = 0;
   std::vector<TensorView> memory_;
   int32_t *tokens_, *spare_, *kept_, *next_, *parents_;
@@ -253,18 +279,20 @@ class BeamRun {
   TensorView shown_;
 };
 
-void run(BodyRun& run) {
+constexpr ControlFlow kControlFlow = {.run = run_beam_search};
+
+}  // namespace
+
+void run_beam_search(BodyRun& run) {
   const auto& a = *static_cast<const BeamAttrs*>(run.node().attrs);
   constexpr int64_t kMostBeams = 1024;
   const int64_t beams = read_number(run, kBeams, "num_beams", 1, kMostBeams);
   read_number(run, kReturned, "num_return_sequences", 1, beams);
-  const GenerationRequest request(run, kInputs);
-  BeamRun(run, a, request, beams).run();
+  TensorView first;
+  if (a.encoder.body != nullptr) first = make_first_tokens(run, a.encoder, kInputs);
+  BeamRun(run, a, GenerationRequest(run, kInputs, first ? first : run.input(kInputs.ids)), beams).run();
+  run.free(first);
 }
-
-constexpr ControlFlow kControlFlow = {.run = run};
-
-}  // namespace
 
 extern const OpDef op_microsoft_beam_search = {.domain = kMicrosoftDomain,
                                                .name = "BeamSearch",
@@ -272,7 +300,7 @@ extern const OpDef op_microsoft_beam_search = {.domain = kMicrosoftDomain,
                                                .outputs = {1, 3},
                                                .deterministic = false,
                                                .attrs = attrs,
-                                               .infer = infer,
+                                               .infer = infer_beam_search,
                                                .control_flow = &kControlFlow,
                                                .optional_inputs = 0b100};
 

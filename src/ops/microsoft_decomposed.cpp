@@ -38,6 +38,18 @@ void infer_as(InferContext& c, const OpDef& op, std::string_view domain, int ver
   for (size_t i = 0; i < outputs.size(); ++i) c.set_output_facts(i, outputs[i]);
 }
 
+void write_mask_counts(DecomposeContext& c, size_t output, Edge* ids, Edge* mask) {
+  if (c.out(output) == nullptr) return;
+  Edge* counted = c.op("Sub", {ids, ids});
+  if (mask != nullptr) {
+    const int32_t one = 1;
+    Edge* ones = c.build.constant("one", ElementType::kInt32, {}, std::as_bytes(std::span(&one, 1)));
+    counted = c.op("Cast", {c.op("Equal", {mask, ones})}, c.attributes().set("to", int64_t{6}));
+  }
+  c.op_into(output, "ReduceSum", {counted, c.build.integers({1})},
+            c.attributes().set("keepdims", int64_t{0}));
+}
+
 std::vector<Facts> facts_of_inputs(const NodeContext& c) {
   std::vector<Facts> facts;
   for (size_t i = 0; i < c.input_count(); ++i) facts.push_back(c.input(i));

@@ -15,6 +15,9 @@ void infer_like_first(InferContext& c, TypeSet types, std::initializer_list<size
 // As if the node were `op` in that domain and version, with these inputs and attributes.
 void infer_as(InferContext& c, const OpDef& op, std::string_view domain, int version,
               std::span<const Facts> inputs, std::span<const Attribute> attributes);
+// Output `output`, where it is wanted: how many elements of an int32 mask of [batch, length] are 1, by batch;
+// 0 without a mask.
+void write_mask_counts(DecomposeContext& c, size_t output, Edge* ids, Edge* mask);
 // The facts of all inputs.
 std::vector<Facts> facts_of_inputs(const NodeContext& c);
 // The node's attributes, to be changed.

@@ -69,18 +69,6 @@ Edge* write_segments(DecomposeContext& c) {
               {c.in(kSegments), c.build.integers({0}), c.build.integers({1}), c.build.integers({0})});
 }
 
-// How many elements of the mask are 1, by batch; 0 without a mask.
-void write_mask_index(DecomposeContext& c) {
-  if (c.out(1) == nullptr) return;
-  Edge* counted = c.op("Sub", {c.in(kIds), c.in(kIds)});
-  if (c.in(kMask) != nullptr) {
-    const int32_t one = 1;
-    Edge* ones = c.build.constant("one", ElementType::kInt32, {}, std::as_bytes(std::span(&one, 1)));
-    counted = c.op("Cast", {c.op("Equal", {c.in(kMask), ones})}, c.attributes().set("to", int64_t{6}));
-  }
-  c.op_into(1, "ReduceSum", {counted, c.build.integers({1})}, c.attributes().set("keepdims", int64_t{0}));
-}
-
 void decompose(DecomposeContext& c) {
   Edge* sum = c.op("Gather", {c.in(kWords), c.in(kIds)});
   const bool segments = c.in(kSegments) != nullptr;
@@ -88,7 +76,7 @@ void decompose(DecomposeContext& c) {
   if (segments) sum = c.op_into(2, "Add", {sum, write_segments(c)});
   c.op_into(0, "LayerNormalization", {sum, c.in(kGamma), c.in(kBeta)},
             c.attributes().set("epsilon", c.attrs<EmbedAttrs>().epsilon));
-  write_mask_index(c);
+  write_mask_counts(c, 1, c.in(kIds), c.in(kMask));
 }
 
 }  // namespace

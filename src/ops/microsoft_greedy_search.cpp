@@ -24,7 +24,7 @@ class Greedy : public TokenChooser {
 };
 
 void run(BodyRun& run) {
-  const GenerationRequest request(run, kInputs);
+  const GenerationRequest request(run, kInputs, run.input(kInputs.ids));
   Greedy greedy;
   generate_rows(run, *static_cast<const GenerationAttrs*>(run.node().attrs), request, greedy);
 }

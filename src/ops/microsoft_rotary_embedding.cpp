@@ -75,16 +75,38 @@ Edge* write_positions(DecomposeContext& c) {
   return c.op("Expand", {c.op("Add", {first, following}), shape});
 }
 
+// Where only a run tells how many heads there are: [batch, steps, width] as [batch, heads, steps, size] and
+// back.
+void write_divided(DecomposeContext& c, Edge* positions, const AttributeList& list) {
+  Edge* pairs = c.op("Shape", {c.in(kCosine)}, c.attributes().set("start", int64_t{1}));
+  Edge* size = c.op("Mul", {pairs, c.build.integers({2})});
+  const auto sizes = [&](int64_t start, int64_t end) {
+    return c.op("Shape", {c.in(kX)}, c.attributes().set("start", start).set("end", end));
+  };
+  const auto shaped = [&](Edge* x, Edge* shape) {
+    return c.op("Reshape", {x, shape}, c.attributes().set("allowzero", int64_t{1}));
+  };
+  Edge* divided = c.op("Concat", {sizes(0, 2), c.op("Div", {sizes(2, 3), size}), size},
+                       c.attributes().set("axis", int64_t{0}));
+  const auto turned = [&](Edge* x) {
+    return c.op("Transpose", {x}, c.attributes().set("perm", std::vector<int64_t>{0, 2, 1, 3}));
+  };
+  Edge* heads = turned(shaped(c.in(kX), divided));
+  Edge* rotated = c.op("RotaryEmbedding", {heads, c.in(kCosine), c.in(kSine), positions}, list);
+  c.op_into(0, "Reshape", {turned(rotated), c.op("Shape", {c.in(kX)})},
+            c.attributes().set("allowzero", int64_t{1}));
+}
+
 void decompose(DecomposeContext& c) {
   const auto& a = c.attrs<RotaryAttrs>();
   AttributeList list = c.attributes();
   list.set("interleaved", int64_t{a.interleaved});
+  Edge* positions = write_positions(c);
   const int64_t heads = heads_of(c);
-  if (heads == 0 && c.ranked(kX) && c.rank(kX) == 3)
-    fail(ErrorCode::kNotImplemented, "{}: without num_heads, sizes must be known", c.node().label());
-  if (c.ranked(kX) && c.rank(kX) == 3) list.set("num_heads", heads);
+  if (heads == 0 && c.rank(kX) == 3) return write_divided(c, positions, list);
+  if (c.rank(kX) == 3) list.set("num_heads", heads);
   if (a.rotary > 0) list.set("rotary_embedding_dim", a.rotary);
-  c.op_into(0, "RotaryEmbedding", {c.in(kX), c.in(kCosine), c.in(kSine), write_positions(c)}, list);
+  c.op_into(0, "RotaryEmbedding", {c.in(kX), c.in(kCosine), c.in(kSine), positions}, list);
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ class Sampler : public TokenChooser {
 
 void run(BodyRun& run) {
   const auto& a = *static_cast<const SamplingAttrs*>(run.node().attrs);
-  const GenerationRequest request(run, kInputs);
+  const GenerationRequest request(run, kInputs, run.input(kInputs.ids));
   Sampler sampler(run, a, request.batch);
   generate_rows(run, a, request, sampler);
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <complex>
 #include <cstring>
 
@@ -55,15 +56,29 @@ void run(const RunContext& c) {
   const auto rank = static_cast<int64_t>(in.rank());
   const int64_t count = c.outputs[0].dims[1];
   int64_t* out = c.outputs[0].as<int64_t>();
-  int64_t next = 0;
-  visit_nonzero(in, [&](int64_t position) {
-    for (int64_t axis = rank; axis-- > 0;) {
+  if (rank == 0 || count == 0) return;
+  // Positions by rows of the last dimension: the other coordinates of a row are computed once.
+  const int64_t cols = in.dims.back();
+  int64_t* last = out + (rank - 1) * count;
+  int64_t next = 0, first = 0, row = 0, row_end = cols;
+  const auto finish_row = [&] {
+    int64_t rest = row;
+    for (int64_t axis = rank - 1; axis-- > 0;) {
       const int64_t dim = in.dims[static_cast<size_t>(axis)];
-      out[axis * count + next] = position % dim;
-      position /= dim;
+      std::fill(out + axis * count + first, out + axis * count + next, rest % dim);
+      rest /= dim;
     }
-    ++next;
+    first = next;
+  };
+  visit_nonzero(in, [&](int64_t position) {
+    if (position >= row_end) {
+      finish_row();
+      row = position / cols;
+      row_end = (row + 1) * cols;
+    }
+    last[next++] = position - row_end + cols;
   });
+  finish_row();
 }
 
 }  // namespace

@@ -47,18 +47,16 @@ ProjectedShape projected_shape(const InferContext& c, const ProjectedAttrs& a, c
 
 namespace {
 
-// A mask of one key, of whoever has no mask but must give one.
-bool is_dummy(std::span<const Dim> mask, std::optional<Dim> total) {
-  return mask.size() == 2 && mask[1] == Dim(1) && total && !(*total == Dim(1));
-}
-
 void check_mask(const InferContext& c, size_t i, const ProjectedShape& s, std::optional<Dim> total,
                 bool causal) {
   if (!c.has_input(i) || !c.ranked(i)) return;
   c.expect_type(i, types(ElementType::kInt32));
   c.expect_rank(i, 1, 4);
   const auto mask = c.dims(i);
-  if (is_dummy(mask, total)) return;
+  if (mask.size() == 2 && mask[1] == Dim(1)) {  // of whoever has no mask but must give one
+    if (!(mask[0] == Dim(1))) expect_dim(c, i, 0, s.batch);
+    return;
+  }
   if (mask.size() < 4) return check_padding(c, i, s.batch, s.queries, total, true);
   if (causal) c.reject("a mask of 4 dimensions cannot be combined with unidirectional");
   expect_dim(c, i, 0, s.batch);
@@ -159,7 +157,7 @@ void set_mask(const RunContext& c, AttentionProblem& p, int64_t past, int64_t to
   p.padding.filter = a.filter;
   if (!c.has_input(kInputs.mask)) return;
   const TensorView& mask = c.inputs[kInputs.mask];
-  if (mask.rank() == 2 && mask.dims[1] == 1 && total != 1) return;
+  if (mask.rank() == 2 && mask.dims[1] == 1) return;  // no mask; and one key alone is seen in any case
   if (mask.rank() < 4) {
     p.padding = padding_at_run(c, kInputs.mask, p.batch, total, a.filter);
     return;

@@ -55,7 +55,8 @@ void expect_dims(const InferContext& c, size_t i, const std::vector<Dim>& expect
   if (!fits) c.reject("input {}: expected shape {}, found {}", i, to_string(expected), to_string(found));
 }
 
-// Lengths [batch]; ends and starts [2 * batch]; one flag per key [batch, keys], or per query and key.
+// Lengths [batch]; ends and starts [2 * batch]; one flag per key [batch, keys], or per query and key; [batch,
+// 1] and [1, 1] stand for none.
 void check_mask(InferContext& c, Dim batch, Dim queries, Dim keys) {
   c.expect_type(kMask, types(ElementType::kInt32));
   if (!c.ranked(kMask)) return;
@@ -68,8 +69,8 @@ void check_mask(InferContext& c, Dim batch, Dim queries, Dim keys) {
       c.reject("input {}: expected {} or twice as many, found {}", kMask, batch.value(), mask[0].value());
   } else if (mask.size() == 3) {
     expect_dims(c, kMask, {batch, queries, keys});
-  } else if (!(mask[1] == Dim(1) && (mask[0] == batch || mask[0] == Dim(1)))) {  // a mask of ones otherwise
-    expect_dims(c, kMask, {batch, keys});
+  } else if (!(mask[1] == Dim(1) && mask[0] == Dim(1))) {
+    expect_dims(c, kMask, {batch, mask[1] == Dim(1) ? Dim(1) : keys});
   }
 }
 
@@ -216,7 +217,7 @@ class QAttentionRun {
     if (mask.rank() == 1)
       return key >= values[batch] || (mask.dims[0] == 2 * p_.batch && key < values[p_.batch + batch]);
     if (mask.rank() == 3) return values[(batch * p_.queries + query) * keys_ + key] <= 0;
-    if (mask.dims[1] == 1 && keys_ != 1) return false;  // a stand-in for none
+    if (mask.dims[1] == 1) return false;  // a stand-in for none; and one key alone is seen in any case
     return values[batch * keys_ + key] <= 0;
   }
 

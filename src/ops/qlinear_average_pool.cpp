@@ -1,5 +1,4 @@
-#include "kernels/parallel.h"
-#include "ops/pool_common.h"
+#include "ops/pool_lines.h"
 #include "ops/qlinear.h"
 
 namespace plimsoll {
@@ -18,36 +17,38 @@ void infer(InferContext& c) {
   infer_pool(c, kByteTypes);
 }
 
-// Elements of the window inside the padded input.
-int64_t padded_count(const Window& w, const Spatial& at) {
-  int64_t count = 1;
-  for (size_t i = 0; i < w.rank; ++i) {
-    const int64_t start = at[i] * w.stride[i] - w.begin[i];
-    count *= std::min(w.kernel[i], ceil_div(w.in[i] + w.end[i] - start, w.dilation[i]));
+template <typename T>
+struct QuantizedAverage {
+  const Quantization &from, &to_;
+  ElementType type;
+  uint8_t* y;
+  bool count_padding;
+  int64_t sums[kPoolBlock];
+
+  void start(int64_t count) { std::fill_n(sums, count, int64_t{0}); }
+  void take(const PoolTaps<T>& t) {
+    for (int64_t i = t.first; i < t.last; ++i) sums[i] += t.x[(i - t.first) * t.step];
   }
-  return count;
-}
+  void finish(int64_t i, const PoolCounts& counts, int64_t to) {
+    const int64_t count = count_padding ? counts.padded : counts.inside;
+    const int64_t sum = sums[i] - counts.inside * from.zero;
+    const double mean = count > 0 ? static_cast<double>(sum) / static_cast<double>(count) : 0.0;
+    y[to] = quantize_byte(type, to_, static_cast<float>(mean * static_cast<double>(from.scale)));
+  }
+};
 
 void run(const RunContext& c) {
   const Window w = pool_window(c);
   const TensorView& x = c.inputs[kUnaryX];
   const Quantization from = read_quantization(c, kUnaryXScale, kUnaryXZero);
   const Quantization to = read_quantization(c, kUnaryYScale, kUnaryYZero);
-  const SpatialStrides in = strides_of(w.rank, w.channels, w.in, w.channels_last);
   const bool count_padding = c.attrs<PoolAttrs>().count_padding;
-  for_each_window(w, [&](int64_t n, int64_t channel, const Spatial& at, int64_t y) {
-    int64_t sum = 0, count = 0;
-    for_each_tap(w, at, [&](const Spatial& place) {
-      int64_t offset = n * in.batch + channel * in.channel;
-      for (size_t i = 0; i < w.rank; ++i) offset += place[i] * in.spatial[i];
-      sum += byte_value(x.type, x.as<uint8_t>()[offset]) - from.zero;
-      ++count;
-    });
-    if (count_padding) count = padded_count(w, at);
-    const double mean = count > 0 ? static_cast<double>(sum) / static_cast<double>(count) : 0.0;
-    c.outputs[0].as<uint8_t>()[y] =
-        quantize_byte(x.type, to, static_cast<float>(mean * static_cast<double>(from.scale)));
-  });
+  const auto average = [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    pool_lines(w, x.as<T>(),
+               QuantizedAverage<T>{from, to, x.type, c.outputs[0].as<uint8_t>(), count_padding, {}}, c.threads);
+  };
+  x.type == ElementType::kInt8 ? average(TypeTag<int8_t>{}) : average(TypeTag<uint8_t>{});
 }
 
 }  // namespace

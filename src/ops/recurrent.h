@@ -52,7 +52,7 @@ inline constexpr size_t kRecurrentX = 0, kRecurrentW = 1, kRecurrentR = 2, kRecu
 
 // Where things are in scratch; numbers are double for double and float for all other types.
 struct RecurrentChoice {
-  bool w_packed = false, r_packed = false;  // otherwise packed into scratch, but for double
+  bool w_packed = false, r_packed = false;  // otherwise packed into scratch
   int64_t w_at = 0, r_at = 0;
   int64_t widened_at = 0;  // one direction's W or R, of 16-bit types
   int64_t x_at = 0;        // X in time order, unless it is there already
@@ -68,10 +68,12 @@ Cost cost_recurrent(const NodeContext& c);
 const void* select_recurrent(SelectContext& c);
 void pack_recurrent(const PackContext& c);
 
-// X is float, in time order: no copy is needed.
+// X is float or double, in time order: no copy is needed.
 bool reads_x_in_place(ElementType type, const RecurrentAttrs& a);
 // Bytes of one direction's W or R in GEMM's format, where the first `joint` of the gates are one matrix.
+template <typename Number>
 int64_t recurrent_packed_bytes(int64_t gates, int64_t joint, int64_t hidden, int64_t k);
+template <typename Number>
 void pack_recurrent_matrix(const void* raw, int64_t gates, int64_t joint, int64_t hidden, int64_t k,
                            std::byte* destination);
 

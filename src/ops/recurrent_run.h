@@ -88,23 +88,21 @@ class RecurrentRun {
   }
 
   void prepare_weights() {
-    if constexpr (std::is_same_v<Number, float>) {
-      w_ = choice_.w_packed ? c_.inputs[kRecurrentW].data : pack(kRecurrentW, choice_.w_at);
-      r_ = choice_.r_packed ? c_.inputs[kRecurrentR].data : pack(kRecurrentR, choice_.r_at);
-    }
+    w_ = choice_.w_packed ? c_.inputs[kRecurrentW].data : pack(kRecurrentW, choice_.w_at);
+    r_ = choice_.r_packed ? c_.inputs[kRecurrentR].data : pack(kRecurrentR, choice_.r_at);
   }
   const std::byte* pack(size_t input, int64_t at) const {
     const TensorView& raw = c_.inputs[input];
     const int64_t gates = a_.kind->gates, k = raw.dims[2], joint = joint_of(input);
-    const int64_t elements = raw.dims[1] * k, bytes = recurrent_packed_bytes(gates, joint, hidden_, k);
+    const int64_t elements = raw.dims[1] * k, bytes = recurrent_packed_bytes<Number>(gates, joint, hidden_, k);
     for (int64_t d = 0; d < a_.directions; ++d) {
-      const void* from = raw.as<float>() + d * elements;
-      if (raw.type != ElementType::kFloat) {
-        float* widened = c_.scratch_as<float>(choice_.widened_at);
+      const void* from = raw.as<Number>() + d * elements;
+      if (raw.type != element_type_of<Number>()) {
+        auto* widened = c_.scratch_as<Number>(choice_.widened_at);
         read_floats(raw, d * elements, elements, widened);
         from = widened;
       }
-      pack_recurrent_matrix(from, gates, joint, hidden_, k, c_.scratch + at + d * bytes);
+      pack_recurrent_matrix<Number>(from, gates, joint, hidden_, k, c_.scratch + at + d * bytes);
     }
     return c_.scratch + at;
   }
@@ -129,24 +127,14 @@ class RecurrentRun {
                 int64_t count, Number* out, int64_t out_stride, bool add) {
     const int64_t columns = count * hidden_;
     if (columns == 0 || m == 0) return;
-    if constexpr (std::is_same_v<Number, float>) {
-      kernels::GemmEpilogue epilogue;
-      if (add) epilogue.addend = out, epilogue.addend_stride = out_stride;
-      const int64_t gates = a_.kind->gates, joint = joint_of(weight);
-      const std::byte* matrix = (weight == kRecurrentW ? w_ : r_) +
-                                d * recurrent_packed_bytes(gates, joint, hidden_, k) +
-                                (first == 0 ? 0 : kernels::packed_b_bytes(k, joint * hidden_));
-      kernels::gemm_packed({m, k, columns}, {left, k, 1}, matrix, {out, out_stride}, epilogue,
-                           c_.scratch + choice_.rows_at, weight == kRecurrentW ? c_.threads : 1);
-    } else {
-      const Number* rows = c_.inputs[weight].as<Number>() + (d * a_.kind->gates + first) * hidden_ * k;
-      for (int64_t i = 0; i < m; ++i) {
-        for (int64_t g = 0; g < columns; ++g) {
-          const Number sum = dot(left + i * k, rows + g * k, k);
-          out[i * out_stride + g] = add ? out[i * out_stride + g] + sum : sum;
-        }
-      }
-    }
+    kernels::GemmEpilogue<Number> epilogue;
+    if (add) epilogue.addend = out, epilogue.addend_stride = out_stride;
+    const int64_t gates = a_.kind->gates, joint = joint_of(weight);
+    const std::byte* matrix = (weight == kRecurrentW ? w_ : r_) +
+                              d * recurrent_packed_bytes<Number>(gates, joint, hidden_, k) +
+                              (first == 0 ? 0 : kernels::packed_b_bytes<Number>(k, joint * hidden_));
+    kernels::gemm_packed_as<Number>({m, k, columns}, {left, k, 1}, matrix, {out, out_stride}, epilogue,
+                                    c_.scratch + choice_.rows_at, weight == kRecurrentW ? c_.threads : 1);
   }
 
   int64_t state_index(int64_t d, int64_t b) const {

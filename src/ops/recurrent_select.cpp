@@ -11,24 +11,38 @@ int64_t joint_gates(const RecurrentKind& kind, size_t input) {
   return input == kRecurrentR ? kind.joint_gates : kind.gates;
 }
 
+// Calls f(TypeTag<Number>{}) with what a type computes in.
+template <typename F>
+auto with_number(ElementType type, F&& f) {
+  return type == ElementType::kDouble ? f(TypeTag<double>{}) : f(TypeTag<float>{});
+}
+
 // Bytes of W or R packed; a bound while its dimensions are not known.
-Dim packed_bytes(const NodeContext& c, size_t input) {
+template <typename Number>
+Dim packed_bytes_of(const NodeContext& c, size_t input) {
   const RecurrentKind& kind = *c.attrs<RecurrentAttrs>().kind;
   const auto dims = c.dims(input);
   const Dim gates = dims[1], k = dims[2], hidden = c.dims(kRecurrentR)[2];
   if (hidden.is_constant() && k.is_constant())
     return dims[0] *
-           Dim(recurrent_packed_bytes(kind.gates, joint_gates(kind, input), hidden.value(), k.value()));
-  const Dim panel = kernels::packed_b_format();
+           Dim(recurrent_packed_bytes<Number>(kind.gates, joint_gates(kind, input), hidden.value(), k.value()));
+  const Dim panel = kernels::packed_b_format<Number>();
   const Dim panels = ceil_div(gates, panel) + Dim(1);  // two matrices may end in incomplete ones
-  return dims[0] * ceil_div(k * panels * panel, Dim(16)) * Dim(64);
+  return dims[0] * ceil_div(k * panels * panel * Dim(sizeof(Number)), Dim(64)) * Dim(64);
+}
+Dim packed_bytes(const NodeContext& c, size_t input) {
+  return with_number(c.type(input), [&](auto tag) {
+    return packed_bytes_of<typename decltype(tag)::type>(c, input);
+  });
 }
 
 bool ask_for_packed(const SelectContext& c, size_t input) {
   if (!c.input(input).is_concrete() || !c.input(kRecurrentR).is_concrete()) return false;
   const RecurrentKind& kind = *c.attrs<RecurrentAttrs>().kind;
-  const PackFormat format{"recurrent_gates",
-                          {kernels::packed_b_format(), kind.gates, joint_gates(kind, input)}};
+  const int panel = with_number(c.type(input), [](auto tag) {
+    return kernels::packed_b_format<typename decltype(tag)::type>();
+  });
+  const PackFormat format{"recurrent_gates", {panel, kind.gates, joint_gates(kind, input)}};
   return c.pack(input, format, packed_bytes(c, input).value());
 }
 
@@ -39,21 +53,23 @@ Dim rows_bytes(const SelectContext& c) {
   const auto x = c.dims(kRecurrentX);
   const int64_t input = x[2].value(), hidden = c.dims(kRecurrentR)[2].value();
   const int64_t batch = x[a.batch_first ? 0 : 1].value(), columns = a.kind->gates * hidden;
-  const size_t first =
-      kernels::gemm_scratch_bytes({x[0].value() * x[1].value(), input, columns}, input, 1, c.threads);
-  const size_t second = kernels::gemm_scratch_bytes({batch, hidden, columns}, hidden, 1, 1);
-  return static_cast<int64_t>(std::max(first, second));
+  return with_number(c.type(kRecurrentX), [&](auto tag) {
+    using Number = typename decltype(tag)::type;
+    const size_t first = kernels::gemm_scratch_bytes<Number>({x[0].value() * x[1].value(), input, columns},
+                                                             input, 1, c.threads);
+    const size_t second = kernels::gemm_scratch_bytes<Number>({batch, hidden, columns}, hidden, 1, 1);
+    return Dim(static_cast<int64_t>(std::max(first, second)));
+  });
 }
 
 void place_weights(SelectContext& c, RecurrentChoice& choice) {
   const ElementType type = c.type(kRecurrentW);
-  if (type == ElementType::kDouble) return;
-  const bool is_float = type == ElementType::kFloat;
-  choice.w_packed = is_float && ask_for_packed(c, kRecurrentW);
-  choice.r_packed = is_float && ask_for_packed(c, kRecurrentR);
+  const bool computes_in_it = type == ElementType::kFloat || type == ElementType::kDouble;
+  choice.w_packed = computes_in_it && ask_for_packed(c, kRecurrentW);
+  choice.r_packed = computes_in_it && ask_for_packed(c, kRecurrentR);
   if (!choice.w_packed) choice.w_at = c.scratch(packed_bytes(c, kRecurrentW));
   if (!choice.r_packed) choice.r_at = c.scratch(packed_bytes(c, kRecurrentR));
-  if (is_float) return;
+  if (computes_in_it) return;
   const auto w = c.dims(kRecurrentW), r = c.dims(kRecurrentR);
   choice.widened_at = c.scratch(max(w[1] * w[2], r[1] * r[2]) * Dim(sizeof(float)));
 }
@@ -61,7 +77,7 @@ void place_weights(SelectContext& c, RecurrentChoice& choice) {
 }  // namespace
 
 bool reads_x_in_place(ElementType type, const RecurrentAttrs& a) {
-  return type == ElementType::kFloat && !a.batch_first;
+  return (type == ElementType::kFloat || type == ElementType::kDouble) && !a.batch_first;
 }
 
 const void* select_recurrent(SelectContext& c) {
@@ -82,31 +98,41 @@ const void* select_recurrent(SelectContext& c) {
   return choice;
 }
 
+template <typename Number>
 int64_t recurrent_packed_bytes(int64_t gates, int64_t joint, int64_t hidden, int64_t k) {
-  size_t bytes = kernels::packed_b_bytes(k, joint * hidden);
-  if (joint < gates) bytes += kernels::packed_b_bytes(k, (gates - joint) * hidden);
+  size_t bytes = kernels::packed_b_bytes<Number>(k, joint * hidden);
+  if (joint < gates) bytes += kernels::packed_b_bytes<Number>(k, (gates - joint) * hidden);
   return static_cast<int64_t>(bytes);
 }
+template int64_t recurrent_packed_bytes<float>(int64_t, int64_t, int64_t, int64_t);
+template int64_t recurrent_packed_bytes<double>(int64_t, int64_t, int64_t, int64_t);
 
 // W and R are [gates * hidden, k]: the columns of what GEMM multiplies by.
+template <typename Number>
 void pack_recurrent_matrix(const void* raw, int64_t gates, int64_t joint, int64_t hidden, int64_t k,
                            std::byte* destination) {
   const auto* from = static_cast<const std::byte*>(raw);
-  kernels::pack_b(k, joint * hidden, {from, 1, k}, destination);
+  kernels::pack_b<Number>(k, joint * hidden, {from, 1, k}, destination);
   if (joint == gates) return;
-  from += joint * hidden * k * static_cast<int64_t>(sizeof(float));
-  kernels::pack_b(k, (gates - joint) * hidden, {from, 1, k},
-                  destination + kernels::packed_b_bytes(k, joint * hidden));
+  from += joint * hidden * k * static_cast<int64_t>(sizeof(Number));
+  kernels::pack_b<Number>(k, (gates - joint) * hidden, {from, 1, k},
+                          destination + kernels::packed_b_bytes<Number>(k, joint * hidden));
 }
+template void pack_recurrent_matrix<float>(const void*, int64_t, int64_t, int64_t, int64_t, std::byte*);
+template void pack_recurrent_matrix<double>(const void*, int64_t, int64_t, int64_t, int64_t, std::byte*);
 
 void pack_recurrent(const PackContext& c) {
   const RecurrentKind& kind = *c.attrs<RecurrentAttrs>().kind;
   const int64_t k = c.raw.dims[2], hidden = c.raw.dims[1] / kind.gates;
   const int64_t joint = joint_gates(kind, c.input_to_pack);
-  const int64_t bytes = recurrent_packed_bytes(kind.gates, joint, hidden, k);
-  for (int64_t d = 0; d < c.raw.dims[0]; ++d)
-    pack_recurrent_matrix(c.raw.data + d * c.raw.dims[1] * k * static_cast<int64_t>(sizeof(float)),
-                          kind.gates, joint, hidden, k, c.destination + d * bytes);
+  with_number(c.raw.type, [&](auto tag) {
+    using Number = typename decltype(tag)::type;
+    const int64_t bytes = recurrent_packed_bytes<Number>(kind.gates, joint, hidden, k);
+    for (int64_t d = 0; d < c.raw.dims[0]; ++d)
+      pack_recurrent_matrix<Number>(
+          c.raw.data + d * c.raw.dims[1] * k * static_cast<int64_t>(sizeof(Number)), kind.gates, joint,
+          hidden, k, c.destination + d * bytes);
+  });
 }
 
 }  // namespace plimsoll

@@ -463,6 +463,13 @@ bool reduce_nothing(const RunContext& c, Reduction kind) {
 
 }  // namespace
 
+void reduce_rows(const RunContext& c, Reduction kind, int64_t rows, int64_t cols) {
+  Groups g;
+  g.outputs = rows, g.elements = cols;
+  if (rows == 0 || cols == 0) return;
+  visit_float(c.inputs[0].type, [&](auto tag) { reduce_rows<typename decltype(tag)::type>(c, kind, g); });
+}
+
 void run_reduce(const RunContext& c, Reduction kind) {
   const TensorView& x = c.inputs[0];
   const TensorView& y = c.outputs[0];

@@ -12,6 +12,8 @@ template <int kAxesInput>
 const void* reduce_attrs(AttrContext& c);
 void infer_reduce(InferContext& c, Reduction kind);
 void run_reduce(const RunContext& c, Reduction kind);
+// y[r] = the reduction of row r of the float tensor x, of rows of `cols` elements.
+void reduce_rows(const RunContext& c, Reduction kind, int64_t rows, int64_t cols);
 Cost cost_reduce(const NodeContext& c);
 void layout_reduce(LayoutContext& c);
 void region_reduce(RegionContext& c);

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <functional>
+#include <limits>
 
 #include "ops/movement.h"
 
@@ -73,18 +76,55 @@ bool less(T x, T y) {
   }
 }
 
+// Unsigned integers in the order of `less`, for types of up to 32 bits.
+template <typename T>
+uint32_t ordered_key(T x) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (x != x) return UINT32_MAX;
+    const uint32_t bits = std::bit_cast<uint32_t>(x == 0 ? 0.0f : x);  // both zeros are equal
+    return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<uint32_t>(static_cast<int64_t>(x) - std::numeric_limits<T>::min());
+  } else {
+    return ordered_key(static_cast<float>(x));
+  }
+}
+
+// The first k of [0, size) in an order, sorted.
+template <typename P, typename Before>
+void sort_first(P* begin, int64_t k, int64_t size, Before before) {
+  constexpr int64_t kHeapSize = 8;  // a heap is better for a few
+  if (k * kHeapSize <= size) return std::partial_sort(begin, begin + k, begin + size, before);
+  if (k < size) std::nth_element(begin, begin + k, begin + size, before);
+  std::sort(begin, begin + k, before);
+}
+
+// Key and position in one number: equal elements keep their order.
+template <typename T>
+void sort_keys(const T* in, int64_t size, int64_t inner, int64_t k, bool largest, int64_t* positions) {
+  auto* keys = reinterpret_cast<uint64_t*>(positions);
+  const uint32_t flip = largest ? UINT32_MAX : 0;
+  for (int64_t i = 0; i < size; ++i)
+    keys[i] = static_cast<uint64_t>(ordered_key(in[i * inner]) ^ flip) << 32 | static_cast<uint64_t>(i);
+  sort_first(keys, k, size, std::less<>());
+  for (int64_t i = 0; i < k; ++i) positions[i] = static_cast<int64_t>(keys[i] & UINT32_MAX);
+}
+
 template <typename T>
 void top_of_slice(const RunContext& c, const T* in, int64_t size, int64_t inner, int64_t k, int64_t out_at) {
   auto* positions = reinterpret_cast<int64_t*>(c.scratch);
-  for (int64_t i = 0; i < size; ++i) positions[i] = i;
   const bool largest = c.attrs<Attrs>().largest;
-  auto before = [&](int64_t i, int64_t j) {
-    const T x = in[i * inner], y = in[j * inner];
-    if (largest ? less(y, x) : less(x, y)) return true;
-    if (largest ? less(x, y) : less(y, x)) return false;
-    return i < j;
-  };
-  std::partial_sort(positions, positions + k, positions + size, before);
+  if (sizeof(T) <= sizeof(uint32_t) && size <= int64_t{UINT32_MAX}) {
+    if constexpr (sizeof(T) <= sizeof(uint32_t)) sort_keys(in, size, inner, k, largest, positions);
+  } else {
+    for (int64_t i = 0; i < size; ++i) positions[i] = i;
+    sort_first(positions, k, size, [&](int64_t i, int64_t j) {
+      const T x = in[i * inner], y = in[j * inner];
+      if (largest ? less(y, x) : less(x, y)) return true;
+      if (largest ? less(x, y) : less(y, x)) return false;
+      return i < j;
+    });
+  }
   for (int64_t i = 0; i < k; ++i) {
     if (c.has_output(0)) c.outputs[0].as<T>()[out_at + i * inner] = in[positions[i] * inner];
     if (c.has_output(1)) c.outputs[1].as<int64_t>()[out_at + i * inner] = positions[i];

@@ -44,6 +44,12 @@ const void* select_sum(SelectContext& c) {
 
 namespace {
 
+template <typename W>
+void divide(W* sums, int64_t count, size_t by) {
+  const W divisor = static_cast<W>(by);
+  for (int64_t i = 0; i < count; ++i) sums[i] /= divisor;
+}
+
 template <typename Half>
 void sum_halves(const RunContext& c, bool mean) {
   const TensorView& y = c.outputs[0];
@@ -53,27 +59,30 @@ void sum_halves(const RunContext& c, bool mean) {
   for (const TensorView& x : c.inputs)
     broadcast_loop(kernels::Broadcast(y.dims, {y.dims, x.dims}), c.threads, sums, x.as<Half>(), sums,
                    [](float a, float b) { return a + b; });
-  const float divisor = mean ? static_cast<float>(c.inputs.size()) : 1.0f;
-  for (int64_t i = 0; i < count; ++i) y.as<Half>()[i] = Half(sums[i] / divisor);
+  if (mean) divide(sums, count, c.inputs.size());
+  kernels::narrow(sums, y.as<Half>(), count);
+}
+
+void run_sum(const RunContext& c, bool mean) {
+  const TensorView& y = c.outputs[0];
+  visit_float(y.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (kernels::kIsHalf<T>) {
+      sum_halves<T>(c, mean);
+    } else {
+      run_variadic(c, kernels::BinaryKind::kAdd, [](auto a, auto b) { return a + b; });
+      if (mean) divide(y.as<T>(), y.elements(), c.inputs.size());
+    }
+  });
 }
 
 }  // namespace
 
-void run_sum(const RunContext& c, bool mean) {
-  const TensorView& y = c.outputs[0];
-  if (y.type == ElementType::kFloat16) return sum_halves<Float16>(c, mean);
-  if (y.type == ElementType::kBFloat16) return sum_halves<BFloat16>(c, mean);
-  run_variadic(c, kernels::BinaryKind::kAdd, [](auto a, auto b) { return a + b; });
-  if (!mean) return;
-  visit_float(y.type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    if constexpr (!std::is_same_v<T, ComputeType<T>>)
-      return;
-    else {
-      const T divisor = static_cast<T>(c.inputs.size());
-      for (int64_t i = 0; i < y.elements(); ++i) y.as<T>()[i] = y.as<T>()[i] / divisor;
-    }
-  });
+template <bool kMean>
+void run_sum(const RunContext& c) {
+  run_sum(c, kMean);
 }
+template void run_sum<false>(const RunContext& c);
+template void run_sum<true>(const RunContext& c);
 
 }  // namespace plimsoll

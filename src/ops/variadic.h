@@ -38,6 +38,21 @@ void run_variadic(const RunContext& c, kernels::BinaryKind kind, F f) {
 // Sum and Mean. The half types are added in float, in scratch.
 void infer_sum(InferContext& c);
 const void* select_sum(SelectContext& c);
-void run_sum(const RunContext& c, bool mean);
+template <bool kMean>
+void run_sum(const RunContext& c);
+
+template <bool kMean>
+constexpr OpDef sum_operator(std::string_view name) {
+  return {.name = name,
+          .inputs = {1, kAnyNumber},
+          .attrs = unary_attrs,
+          .infer = infer_sum,
+          .alias = alias_variadic,
+          .select = select_sum,
+          .run = run_sum<kMean>,
+          .cost = cost_elementwise,
+          .layout = layout_broadcasting,
+          .region = region_broadcasting};
+}
 
 }  // namespace plimsoll

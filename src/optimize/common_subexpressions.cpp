@@ -83,7 +83,7 @@ std::string key_of(const Edge& edge) {
 template <typename T>
 class Firsts {
  public:
-  explicit Firsts(Editor& editor) : by_hash_(editor.memory()) {}
+  Firsts(Editor& editor, size_t most) : by_hash_(editor.memory()) { by_hash_.reserve(most); }
   // An earlier one that equals `item`; null if there is none, and `item` is remembered, or stays by itself.
   T* find_or_add(T& item) {
     const std::string key = key_of(item);
@@ -102,7 +102,7 @@ class Firsts {
 };
 
 void share_constants(Graph& graph, Editor& editor) {
-  Firsts<Edge> firsts(editor);
+  Firsts<Edge> firsts(editor, graph.initializers.size());
   for (Edge* edge : graph.initializers) {
     Edge* first = firsts.find_or_add(*edge);
     if (first != nullptr && first != edge) editor.replace(*edge, *first);
@@ -128,7 +128,7 @@ bool share_subexpressions(Graph& root, const OptimizeOptions&) {
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     share_constants(*graph, editor);
-    Firsts<Node> firsts(editor);
+    Firsts<Node> firsts(editor, graph->nodes.size());
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node)) continue;
       if (Node* first = firsts.find_or_add(*node)) merge(*node, *first, editor);

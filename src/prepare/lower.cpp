@@ -143,11 +143,15 @@ class Inliner {
       graph.initializers.push_back(copy);
     }
     for (const Node* node : body.nodes) {
-      if (++node_count_ > kMaxNodes)
-        fail(ErrorCode::kInvalidModel, "{}: functions expand to more than {} nodes", call.caller.label(),
-             kMaxNodes);
+      count_node(call);
       nodes.push_back(copy_node(*node, graph, call));
     }
+  }
+
+  void count_node(const Call& call) {
+    if (++node_count_ > kMaxNodes)
+      fail(ErrorCode::kInvalidModel, "{}: functions expand to more than {} nodes", call.caller.label(),
+           kMaxNodes);
   }
 
   Node* copy_node(const Node& node, Graph& graph, Call& call) {
@@ -180,8 +184,10 @@ class Inliner {
       if (given == nullptr) return;
       out.push_back(*given);
       out.back().name = a.name;
-      if (given->graph != nullptr) adopt(*given->graph, graph, call);
-      for (Graph* body : given->graphs) adopt(*body, graph, call);
+      if (given->graph != nullptr) out.back().graph = adopt(*given->graph, graph, call);
+      std::span<Graph*> bodies = graph.arena().array<Graph*>(given->graphs.size());
+      for (size_t i = 0; i < bodies.size(); ++i) bodies[i] = adopt(*given->graphs[i], graph, call);
+      out.back().graphs = bodies;
       return;
     }
     Attribute copy = a;
@@ -192,13 +198,61 @@ class Inliner {
     out.push_back(copy);
   }
 
-  // A body that the caller gives moves to where the function uses it.
-  void adopt(Graph& body, Graph& outer, const Call& call) {
-    if (!adopted_.insert(&body).second)
-      fail(ErrorCode::kNotImplemented,
-           "{}: a body that is given to function '{}' and used twice is not implemented", call.caller.label(),
-           call.function.name);
+  // A body that the caller gives moves to where the function uses it first; elsewhere there is a copy.
+  Graph* adopt(Graph& body, Graph& outer, Call& call) {
+    EdgeMap own;
+    if (!adopted_.insert(&body).second) return duplicate(body, outer, call, own);
     body.set_outer(outer);
+    return &body;
+  }
+
+  // What the body makes is made anew; what it sees of the graphs around it stays.
+  Graph* duplicate(const Graph& body, Graph& outer, Call& call, EdgeMap& own) {
+    Graph* copy = outer.arena().make<Graph>(outer);
+    copy->name = body.name;
+    const auto make = [&](const Edge* edge) {
+      Edge*& made = own[edge];
+      if (made != nullptr) return made;
+      made = copy->add_edge(unique(call, edge->name));
+      names_.insert(made->name);
+      made->facts = edge->facts;
+      return made;
+    };
+    for (const Edge* edge : body.inputs) copy->inputs.push_back(make(edge));
+    for (const Edge* edge : body.initializers) {
+      Edge* made = make(edge);
+      made->persistent = edge->persistent;
+      if (edge->data != nullptr) made->set_data(copy->arena(), *edge->data);
+      copy->initializers.push_back(made);
+    }
+    for (const Node* node : body.nodes) {
+      for (const Edge* edge : node->outputs) {
+        if (edge != nullptr) make(edge);
+      }
+    }
+    for (const Node* node : body.nodes) duplicate_node(*node, *copy, call, own);
+    for (Edge* edge : body.outputs) copy->outputs.push_back(own.count(edge) > 0 ? own[edge] : edge);
+    return copy;
+  }
+
+  void duplicate_node(const Node& node, Graph& graph, Call& call, EdgeMap& own) {
+    count_node(call);
+    const auto mapped = [&](std::span<Edge* const> edges) {
+      std::vector<Edge*> result;
+      for (Edge* edge : edges) result.push_back(own.count(edge) > 0 ? own[edge] : edge);
+      return result;
+    };
+    std::vector<Attribute> attributes(node.attributes.begin(), node.attributes.end());
+    for (Attribute& a : attributes) {
+      if (a.graph != nullptr) a.graph = duplicate(*a.graph, graph, call, own);
+      std::span<Graph*> bodies = graph.arena().array<Graph*>(a.graphs.size());
+      for (size_t i = 0; i < bodies.size(); ++i) bodies[i] = duplicate(*a.graphs[i], graph, call, own);
+      a.graphs = bodies;
+    }
+    Node* copy = graph.add_node(node.domain, node.op_type, fmt::format("{}/{}", call.caller.name, node.name),
+                                mapped(node.inputs), mapped(node.outputs), attributes);
+    copy->opset = node.opset;
+    copy->overload = node.overload;
   }
 
   Graph* copy_graph(const Graph& body, Graph& outer, Call& call) {

@@ -21,8 +21,8 @@ class Weights : public PackPolicy {
  public:
   using Drop = std::function<void(std::span<const std::byte>)>;
 
-  // Pure: decides and counts. The graph must be resolved, inferred, and final. Without `pack`, every weight is
-  // used as it is.
+  // Pure: decides and counts. The graph must be resolved, inferred, and final. Without `pack`, every weight
+  // is used as it is.
   Weights(Graph& root, int threads, bool pack = true);
 
   // Takes the memory and fills it. `drop` forgets pages of the mapped file.

@@ -67,7 +67,8 @@ std::map<std::string, int64_t> ArenaStats::ToMap() const {
           {"MaxAllocSize", max_alloc_size}};
 }
 
-std::shared_ptr<BlockArena> make_arena(const ArenaCfg& settings, std::shared_ptr<Budget> kept, Budget& owner) {
+std::shared_ptr<BlockArena> make_arena(const ArenaCfg& settings, std::shared_ptr<Budget> kept,
+                                       Budget& owner) {
   struct Kept {
     std::shared_ptr<Budget> budget;
     BlockArena arena;

@@ -42,10 +42,12 @@ const ConfigKey kKeys[] = {
      "newer opsets are told by GetWarnings(), and are Errors where `strict` is set"},
     {"session.collect_node_memory_stats_to_file", false, kRefused, "",
      "profiling has bytes in use at each node"},
-    {"session.debug_layout_transformation", false, kNoMeaning, "", "`plimsoll optimize` shows what passes do"},
+    {"session.debug_layout_transformation", false, kNoMeaning, "",
+     "`plimsoll optimize` shows what passes do"},
     {"session.disable_aot_function_inlining", false, kNoMeaning, "",
      "functions are always inlined; results are the same"},
-    {"session.disable_cpu_ep_fallback", false, kNoMeaning, "", "every node runs on the one provider there is"},
+    {"session.disable_cpu_ep_fallback", false, kNoMeaning, "",
+     "every node runs on the one provider there is"},
     {"session.disable_double_qdq_remover", false, kNoMeaning, "",
      "pairs are only removed where no number changes"},
     {"session.disable_model_compile", false, kNoMeaning, "", "nothing is compiled"},
@@ -91,8 +93,7 @@ const ConfigKey kKeys[] = {
     {"session.set_denormal_as_zero", false, kHonoured, "",
      "\"1\": flush-to-zero and denormals-are-zero on every thread of a run, and as they were after it"},
     {"session.strict_shape_type_inference", false, kHonoured, "", "\"1\": SessionOptions::strict"},
-    {"session.use_device_allocator_for_initializers", false, kNoMeaning, "",
-     "weights are never in an arena"},
+    {"session.use_device_allocator_for_initializers", false, kNoMeaning, "", "weights are never in an arena"},
     {"session.use_env_allocators", false, kHonoured, "", "\"1\": the arena that is registered with the Env"},
     {"session.use_memory_mapped_ort_model", false, kNoMeaning, "", "ONNX files are mapped"},
     {"session.use_ort_model_bytes_directly", false, kNoMeaning, "", "bytes are always used where they are"},
@@ -112,13 +113,15 @@ const ConfigKey kKeys[] = {
 
 bool parse_flag(const std::string& key, const std::string& value) {
   if (value == "1") return true;
-  if (value != "0") fail(ErrorCode::kInvalidArgument, "config entry '{}': expected 0 or 1, found '{}'", key, value);
+  if (value != "0")
+    fail(ErrorCode::kInvalidArgument, "config entry '{}': expected 0 or 1, found '{}'", key, value);
   return false;
 }
 
 void expect_onnx(const std::string& key, const std::string& value) {
   if (value == "ORT")
-    fail(ErrorCode::kNotImplemented, "config entry '{}': ORT's own format is not implemented, only ONNX", key);
+    fail(ErrorCode::kNotImplemented, "config entry '{}': ORT's own format is not implemented, only ONNX",
+         key);
   if (value != "ONNX" && !value.empty())
     fail(ErrorCode::kInvalidArgument, "config entry '{}': expected ONNX, found '{}'", key, value);
 }

@@ -164,7 +164,8 @@ ModelMetadata describe_metadata(const PreparedModel& model) {
   data.description = graph.doc_string;
   data.graph_description = model.graph_description();
   data.version = graph.model_version;
-  for (const NameValue& entry : graph.metadata) data.custom_metadata_map[std::string(entry.name)] = entry.value;
+  for (const NameValue& entry : graph.metadata)
+    data.custom_metadata_map[std::string(entry.name)] = entry.value;
   return data;
 }
 
@@ -174,7 +175,8 @@ std::vector<AllocatedStringPtr> ModelMetadata::GetCustomMetadataMapKeysAllocated
   return keys;
 }
 
-AllocatedStringPtr ModelMetadata::LookupCustomMetadataMapAllocated(const char* key, const Allocator& a) const {
+AllocatedStringPtr ModelMetadata::LookupCustomMetadataMapAllocated(const char* key,
+                                                                   const Allocator& a) const {
   const auto found = custom_metadata_map.find(key);
   if (found == custom_metadata_map.end()) return {nullptr, AllocatedFree{a}};
   return allocate_text(found->second, a);

@@ -41,8 +41,8 @@ class DynamicMemory : public TextMemory {
   };
   struct LargeBlock : Block {
     LargeBlock *before = nullptr, *after = nullptr;
-    Arena arena;            // that the block itself is in
-    int64_t pooled = 0;     // instead, what it takes of the arena's
+    Arena arena;         // that the block itself is in
+    int64_t pooled = 0;  // instead, what it takes of the arena's
   };
   static constexpr int32_t kLarge = -1;
   static constexpr int64_t kChunk = 64 << 10;

@@ -73,6 +73,15 @@ Env::Env(const EnvOptions& options) : impl_(std::make_shared<Impl>(options.memor
   if (!options.instruction_set.empty()) set_instruction_set(options.instruction_set);
   impl_->log_severity_level = options.log_severity_level;
   impl_->log_id = options.log_id;
+  // What the arena of all sessions has idle makes room like what each of them keeps.
+  impl_->idle.add([impl = impl_.get()] {
+    std::shared_ptr<BlockArena> arena;
+    {
+      const std::lock_guard lock(impl->mutex);
+      arena = impl->arena;
+    }
+    if (arena != nullptr) arena->shrink(true);
+  });
 }
 
 int Env::GetLogSeverityLevel() const {

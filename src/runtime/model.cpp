@@ -2,6 +2,7 @@
 
 #include "runtime/describe.h"
 #include "runtime/env_impl.h"
+#include "runtime/make_plan.h"
 #include "runtime/save.h"
 
 namespace plimsoll {
@@ -47,28 +48,8 @@ std::vector<std::string> Model::GetWarnings() const {
 }
 
 Plan Model::MakePlan(const Shapes& shapes, bool told_at_opening) const {
-  PreparedModel& model = impl_->prepared();
-  const auto complete = complete_shapes(model.graph(), shapes, true);
-  Plan plan;
-  if (!complete.empty() || model.graph().inputs.empty()) {
-    const bool fixed = model.graph().inputs.empty() || !complete_shapes(model.graph(), {}, true).empty();
-    const bool after_load = !fixed && !told_at_opening;
-    const auto shape =
-        plan_within<ShapePlan>(model, complete, impl_->budget, impl_->options.memory_limit_bytes, after_load);
-    plan = describe_plan(model, *shape);
-    if (plan.minimum_limit_bytes > 0) {
-      ShapePlan smallest(model, complete, impl_->budget, Effort::kThorough);
-      smallest.assume_planned_after_load(after_load);
-      plan.minimum_limit_bytes = std::min(plan.peak_bytes, requirement(model, smallest).peak_bytes);
-    }
-  }
-  const Formula formula = make_formula(model);
-  plan.formula = formula.text;
-  plan.symbols = formula.symbols;
-  if (!plan.concrete) plan.depends_on_data = formula.depends_on_data;
-  plan.threads = model.options().threads;
-  plan.instruction_set = Env::GetInstructionSet();
-  return plan;
+  return make_plan(impl_->prepared(), shapes, impl_->budget, impl_->options.memory_limit_bytes,
+                   told_at_opening);
 }
 
 void Model::Save(const std::string& path, const SaveOptions& save) const {

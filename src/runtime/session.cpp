@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/make_plan.h"
 #include "runtime/session_impl.h"
 
 namespace plimsoll {
@@ -89,12 +90,17 @@ Plan Session::Prepare(const Shapes& shapes) {
 Plan Session::Prepare(const Shapes& shapes, const std::vector<std::string>& output_names) {
   Impl::Wanted wanted;
   wanted.emplace();
-  for (const std::string& name : output_names) wanted->push_back(static_cast<uint32_t>(impl_->output_index(name)));
+  for (const std::string& name : output_names)
+    wanted->push_back(static_cast<uint32_t>(impl_->output_index(name)));
   std::sort(wanted->begin(), wanted->end());
   wanted->erase(std::unique(wanted->begin(), wanted->end()), wanted->end());
   if (wanted->size() == impl_->outputs.size()) wanted.reset();
   const auto plan = impl_->prepare(complete_shapes(impl_->model->graph(), shapes, false), wanted);
   return describe_plan(*impl_->model, *plan);
+}
+
+Plan Session::MakePlan(const Shapes& shapes) const {
+  return make_plan(*impl_->model, shapes, impl_->budget, impl_->options.memory_limit_bytes, false);
 }
 
 const std::vector<ValueInfo>& Session::GetInputs() const {
@@ -132,8 +138,7 @@ std::vector<std::string> names_of(const std::vector<ValueInfo>& infos) {
 }
 
 const std::string& name_at(const std::vector<ValueInfo>& infos, size_t index) {
-  if (index >= infos.size())
-    fail(ErrorCode::kInvalidArgument, "name {}: there are {}", index, infos.size());
+  if (index >= infos.size()) fail(ErrorCode::kInvalidArgument, "name {}: there are {}", index, infos.size());
   return infos[index].name;
 }
 
@@ -152,7 +157,7 @@ AllocatedStringPtr Session::GetOutputNameAllocated(size_t index, const Allocator
   return allocate_text(name_at(impl_->outputs, index), allocator);
 }
 AllocatedStringPtr Session::GetOverridableInitializerNameAllocated(size_t index,
-                                                                  const Allocator& allocator) const {
+                                                                   const Allocator& allocator) const {
   return allocate_text(name_at(impl_->overridable, index), allocator);
 }
 

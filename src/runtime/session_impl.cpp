@@ -28,7 +28,8 @@ Session::Impl::Impl(const Env& environment, const ModelLocation& location,
   if (options.enable_profiling) trace = std::make_shared<Trace>(options.profile_file_prefix, budget);
   const auto start = Trace::Clock::now();
   model = location.read(prepare_options(session_options), budget);
-  if (trace) trace->add_session_event(location.path.empty() ? "model_loading_array" : "model_loading_uri", start);
+  if (trace)
+    trace->add_session_event(location.path.empty() ? "model_loading_array" : "model_loading_uri", start);
   const auto read = Trace::Clock::now();
   initialize(shapes);
   if (trace) trace->add_session_event("session_initialization", read);
@@ -143,7 +144,9 @@ void Session::Impl::remember(const std::shared_ptr<CachedPlan>& plan) {
 std::shared_ptr<CachedPlan> Session::Impl::make_plan(const std::vector<std::vector<int64_t>>& shapes,
                                                      const Wanted& wanted) {
   return take_with_room(
-      [&] { return plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes, true, wanted); },
+      [&] {
+        return plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes, true, wanted);
+      },
       [&] {
         env->idle.release_all();
         forget_overriding();
@@ -375,8 +378,8 @@ void Session::Impl::finish_outputs(const ShapePlan& plan, const Frame& frame, st
       const Value& bound = results[i];
       if (bound.GetElementType() != value.type ||
           !std::equal(value.dims.begin(), value.dims.end(), bound.GetShape().begin(), bound.GetShape().end()))
-        fail(ErrorCode::kInvalidArgument, "output '{}': bound to shape {}, the run made {}", output_name(plan, i),
-             to_string(bound.GetShape()), to_string(value.dims));
+        fail(ErrorCode::kInvalidArgument, "output '{}': bound to shape {}, the run made {}",
+             output_name(plan, i), to_string(bound.GetShape()), to_string(value.dims));
       if (value.bytes() > 0) std::memcpy(bound.impl()->data, value.data, static_cast<size_t>(value.bytes()));
     }
   }

@@ -109,7 +109,8 @@ struct Session::Impl {
   std::shared_ptr<ShapePlan> plan_for(std::span<const Value> values, const Wanted& wanted);
   const std::vector<int64_t>& planned_shape(size_t input, const Value& value) const;
   void check_inputs(std::span<const Value> values) const;
-  std::shared_ptr<CachedPlan> make_plan(const std::vector<std::vector<int64_t>>& shapes, const Wanted& wanted);
+  std::shared_ptr<CachedPlan> make_plan(const std::vector<std::vector<int64_t>>& shapes,
+                                        const Wanted& wanted);
   void remember(const std::shared_ptr<CachedPlan>& plan);
   void forget_plans_but(const ShapePlan* plan);
   void evict(PlanTable& table, const CachedPlan& keep) const;
@@ -125,7 +126,7 @@ struct Session::Impl {
   void finish_outputs(const ShapePlan& plan, const Frame& frame, std::span<Value> values, Charge& bound);
 
   ModelLocation location_;
-  std::vector<Value> defaults_;       // by input; none if no input has one
+  std::vector<Value> defaults_;  // by input; none if no input has one
   std::mutex overriding_mutex_;
   std::shared_ptr<Impl> overriding_;
   std::mutex prepare_mutex_;

@@ -61,8 +61,8 @@ std::string provider_name(const std::string& name) {
 
 int64_t checked_size(const std::string& what, const std::string& name, int64_t size) {
   if (name.empty() || size < 0)
-    fail(ErrorCode::kInvalidArgument, "free dimension by {}: expected one with 0 or more, found '{}' = {}", what,
-         name, size);
+    fail(ErrorCode::kInvalidArgument, "free dimension by {}: expected one with 0 or more, found '{}' = {}",
+         what, name, size);
   return size;
 }
 
@@ -72,8 +72,8 @@ SessionOptions& SessionOptions::AppendExecutionProvider(const std::string& name,
                                                         const std::map<std::string, std::string>& settings) {
   const std::string provider = provider_name(name);
   if (provider != kCpu)
-    fail(ErrorCode::kNotImplemented, "{} execution provider is not enabled in this build: it has {}", provider,
-         kCpu);
+    fail(ErrorCode::kNotImplemented, "{} execution provider is not enabled in this build: it has {}",
+         provider, kCpu);
   std::map<std::string, std::string> of_arena = settings;
   if (const auto use = of_arena.extract("use_arena"); !use.empty()) {
     if (use.mapped() != "0" && use.mapped() != "1")

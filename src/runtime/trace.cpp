@@ -38,7 +38,8 @@ std::string shapes(std::span<const TensorView> views) {
     const bool is_tensor = view.kind == ValueKind::kTensor;
     text += fmt::format("{}{{\"{}\":[", text.empty() ? "" : ",",
                         is_tensor ? element_type_name(view.type) : value_kind_name(view.kind));
-    for (size_t d = 0; d < view.dims.size(); ++d) text += fmt::format("{}{}", d == 0 ? "" : ",", view.dims[d]);
+    for (size_t d = 0; d < view.dims.size(); ++d)
+      text += fmt::format("{}{}", d == 0 ? "" : ",", view.dims[d]);
     text += "]}";
   }
   return "[" + text + "]";
@@ -102,32 +103,37 @@ void Trace::add(const std::string& event) {
 }
 
 void Trace::add_session_event(const char* name, Clock::time_point start, const std::string& run_tag) {
-  add(fmt::format("{{\"cat\" : \"Session\",\"pid\" :{},\"tid\" :{},\"dur\" :{},\"ts\" :{},\"ph\" : \"X\",\"name\" "
-                  ":{},\"args\" : {{{}}}}}",
-                  ::getpid(), ::gettid(), microseconds(Clock::now() - start), microseconds(start - start_),
-                  quoted(name), run_tag.empty() ? "" : "\"run_tag\" : " + quoted(run_tag)));
+  add(fmt::format(
+      "{{\"cat\" : \"Session\",\"pid\" :{},\"tid\" :{},\"dur\" :{},\"ts\" :{},\"ph\" : \"X\",\"name\" "
+      ":{},\"args\" : {{{}}}}}",
+      ::getpid(), ::gettid(), microseconds(Clock::now() - start), microseconds(start - start_), quoted(name),
+      run_tag.empty() ? "" : "\"run_tag\" : " + quoted(run_tag)));
 }
 
-void Trace::add_node(const Step& step, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
-                     std::span<const bool> constant_inputs, Clock::time_point start, Clock::time_point end,
-                     int threads) {
+void Trace::add_node(const Step& step, std::span<const TensorView> inputs,
+                     std::span<const TensorView> outputs, std::span<const bool> constant_inputs,
+                     Clock::time_point start, Clock::time_point end, int threads) {
   int64_t parameters = 0, activations = 0, made = 0;
   for (size_t i = 0; i < inputs.size(); ++i)
     (constant_inputs[i] ? parameters : activations) += bytes_of(inputs[i]);
   for (const TensorView& view : outputs) made += bytes_of(view);
   const MemoryReport memory = session_.report();
   const Node& node = *step.node;
-  add(fmt::format(
-      "{{\"cat\" : \"Node\",\"pid\" :{},\"tid\" :{},\"dur\" :{},\"ts\" :{},\"ph\" : \"X\",\"name\" :{},\"args\" : "
-      "{{\"op_name\" : {},\"provider\" : \"CPUExecutionProvider\",\"node_index\" : \"{}\",\"parameter_size\" : "
-      "\"{}\",\"activation_size\" : \"{}\",\"output_size\" : \"{}\",\"input_type_shape\" : "
-      "{},\"output_type_shape\" : {},\"thread_scheduling_stats\" : {{\"main_thread\": {{\"thread_pool_name\": "
-      "\"openmp\", \"thread_id\": \"{}\", \"core\": {}}}, \"threads\": {}}},\"memory_bytes\" : {},\"memory_total_"
-      "bytes\" : {}}}}}",
-      ::getpid(), ::gettid(), microseconds(end - start), microseconds(start - start_),
-      quoted(fmt::format("{}_kernel_time", node.name)), quoted(node.op_type), node.id, parameters, activations,
-      made, shapes(inputs), shapes(outputs), ::gettid(), ::sched_getcpu(), threads, accounts(memory),
-      memory.now_bytes));
+  add(
+      fmt::format("{{\"cat\" : \"Node\",\"pid\" :{},\"tid\" :{},\"dur\" :{},\"ts\" :{},\"ph\" : "
+                  "\"X\",\"name\" :{},\"args\" : "
+                  "{{\"op_name\" : {},\"provider\" : \"CPUExecutionProvider\",\"node_index\" : "
+                  "\"{}\",\"parameter_size\" : "
+                  "\"{}\",\"activation_size\" : \"{}\",\"output_size\" : \"{}\",\"input_type_shape\" : "
+                  "{},\"output_type_shape\" : {},\"thread_scheduling_stats\" : {{\"main_thread\": "
+                  "{{\"thread_pool_name\": "
+                  "\"openmp\", \"thread_id\": \"{}\", \"core\": {}}}, \"threads\": {}}},\"memory_bytes\" : "
+                  "{},\"memory_total_"
+                  "bytes\" : {}}}}}",
+                  ::getpid(), ::gettid(), microseconds(end - start), microseconds(start - start_),
+                  quoted(fmt::format("{}_kernel_time", node.name)), quoted(node.op_type), node.id, parameters,
+                  activations, made, shapes(inputs), shapes(outputs), ::gettid(), ::sched_getcpu(), threads,
+                  accounts(memory), memory.now_bytes));
 }
 
 std::string Trace::finish() {

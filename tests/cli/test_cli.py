@@ -342,6 +342,33 @@ class Reports(Case):
             if "accounts" in found:
                 self.assertEqual(list(found["accounts"]), accounts)
 
+    def test_arena_statistics_have_onnx_runtime_s_names(self):
+        without = self.answer("run", DIGITS, "--dim", "batch=4", "--arena-stats")["arena"]
+        self.assertEqual(sorted(without), sorted(["Limit", "InUse", "TotalAllocated", "MaxInUse", "NumAllocs", "NumReserves",
+                                                  "NumArenaExtensions", "NumArenaShrinkages", "MaxAllocSize"]))
+        self.assertEqual(set(without.values()), {0})
+        settings = "arena_extend_strategy=kSameAsRequested,max_mem=1MiB"
+        report = self.answer("run", DIGITS, "--dim", "batch=4", "--repeat", "3", "--arena", settings, "--arena-stats")
+        self.assertEqual(report["arena"]["Limit"], 1 << 20)
+        self.assertEqual(report["arena"]["NumAllocs"], 3)
+        self.assertEqual(report["arena"]["TotalAllocated"], 4096)
+        shrunk = self.answer("run", DIGITS, "--dim", "batch=4", "--arena", "default", "--arena-stats", "--shrink")
+        self.assertEqual(shrunk["arena"]["NumArenaShrinkages"], 1)
+        self.assertIn("NumArenaExtensions", self.succeed("run", DIGITS, "--dim", "batch=4", "--arena", "default",
+                                                         "--arena-stats"))
+        self.refuse(BUDGET, "max_mem", "run", DIGITS, "--dim", "batch=4", "--arena", "max_mem=100B")
+        self.refuse(USAGE, "max_men", "run", DIGITS, "--arena", "max_men=1MiB")
+
+    def test_a_trace_has_the_ledger_at_each_node(self):
+        trace = self.answer("run", DIGITS, "--dim", "batch=4", "--trace", self.directory / "trace")["trace"]
+        with open(trace, encoding="utf-8") as file:
+            events = json.load(file)
+        nodes = [event["args"] for event in events if event["cat"] == "Node"]
+        self.assertTrue(nodes)
+        for node in nodes:
+            self.assertEqual(sum(node["memory_bytes"].values()), node["memory_total_bytes"])
+        self.refuse(IO, "profile", "run", DIGITS, "--dim", "batch=4", "--trace", self.directory / "none" / "trace")
+
     def test_text_for_people(self):
         self.assertIn("float[batch, 1, 8, 8]", self.succeed("inspect", DIGITS))
         plan = self.succeed("plan", DIGITS, "--dim", "batch=4")

@@ -174,7 +174,7 @@ class Surroundings(Case):
             return json.loads(done.stdout), done.returncode
 
         answer, status = receipt("--", "sh", "-c", f"setsid sleep 88.{os.getpid()} & sleep 0.2; exit 4")
-        self.assertEqual((status, answer["mechanism"]), (4, "rlimit and sampling"))
+        self.assertEqual((status, answer["mechanism"].split(" ", 1)[1]), (4, "and sampling"))
         self.assertTrue(any("permission" in text for text in answer["cannot_promise"]), answer)
         self.assertEqual(alive(f"88.{os.getpid()}"), [])
         self.assertGreater(answer["peak_bytes"], 0)
@@ -222,7 +222,7 @@ class Surroundings(Case):
             self.skipTest("no mount namespace can be made here")
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         answer = json.loads(done.stdout)
-        self.assertEqual((done.returncode, answer["mechanism"]), (6, "rlimit and sampling"))
+        self.assertEqual((done.returncode, answer["mechanism"]), (6, "namespaces and sampling"))
         self.assertTrue(answer["cannot_promise"])
 
     def test_nothing_is_left(self):
@@ -232,6 +232,97 @@ class Surroundings(Case):
         self.assertEqual(cgroups(), set())
         after = set(os.listdir(tempfile.gettempdir())) | set(os.listdir("/dev/shm"))
         self.assertEqual([name for name in after - before if name.startswith("plimsoll-") and "exec" not in name], [])
+
+
+ESCAPES = pathlib.Path(__file__).resolve().parent / "escapes.py"
+
+
+class Tampering(Case):
+    """--bare leaves root's job what it needs to change its own cgroups: then it is noticed, and ended all the same."""
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        self.need_cgroup()
+
+    def escape(self, name, *options):
+        return self.receipt("--limit", "64MiB", *options, "--", PYTHON, "-S", ESCAPES, name, f"85.{os.getpid()}")
+
+    def test_raising_its_own_limit(self):
+        answer = self.escape("raise_limit")
+        self.assertEqual((answer["returncode"], answer["noticed"]), (3, []), "out of its reach")
+        answer = self.escape("raise_limit", "--bare")
+        self.assertEqual(answer["returncode"], 0)
+        self.assertIn("memory limit was changed", str(answer["noticed"]))
+
+    def test_leaving_its_cgroup(self):
+        answer = self.escape("leave")
+        self.assertEqual((answer["returncode"], answer["noticed"]), (3, []), "out of its reach")
+        answer = self.escape("leave", "--bare")
+        self.assertIn("out of its cgroup", str(answer["noticed"]))
+        self.assertEqual(cgroups(), set())
+
+    def test_freezing_itself(self):
+        started = time.monotonic()
+        answer = self.escape("freeze", "--bare", "--timeout", "1s", "--grace", "100ms")
+        self.assertEqual((answer["returncode"], answer["ending"], answer["alive"]), (TIMEOUT, "wall time", []), answer)
+        self.assertLess(time.monotonic() - started, 50)
+        for left in pathlib.Path("/sys/fs/cgroup/freezer").glob("plimsoll-escape-*"):
+            left.rmdir()
+
+    def test_a_job_of_a_job_has_cgroups_though_they_are_read_only(self):
+        inner = self.directory / "inner"
+        outer = self.receipt("--limit", "128MiB", "--", PLIMSOLL, "exec", "--limit", "32MiB", "--receipt", inner, "--",
+                             PYTHON, "-S", "-c", "x = b'x' * (100 << 20)")
+        answer = json.loads(inner.read_text())
+        self.assertEqual((answer["ending"], answer["limit_hit"]), ("memory limit", True), answer)
+        self.assertEqual(outer["mechanism"], answer["mechanism"])
+        self.assertEqual(cgroups(), set())
+
+
+class Remains(Case):
+    SCRIPT = ("import ctypes, sys, os\nlibc = ctypes.CDLL(None)\n"
+              "libc.shmget(0x5eed, ctypes.c_size_t(1 << 20), 0o1600)\n"
+              "a = libc.shmat; a.restype = ctypes.c_void_p\n"
+              "ctypes.memset(a(libc.shmget(0x5eed, ctypes.c_size_t(1 << 20), 0), None, 0), 1, 1 << 20)\n"
+              "libc.semget(0x5eed, 3, 0o1600); libc.msgget(0x5eed, 0o1600)\n"
+              "open('/dev/shm/' + sys.argv[1], 'wb').write(bytes(300000))\n")
+
+    def leftovers(self, *options):
+        answer = self.receipt(*options, "--", PYTHON, "-S", "-c", self.SCRIPT, self.mark)
+        self.assertEqual(answer["returncode"], 0)
+        ours = [left for left in answer["leftovers"] if "0x5eed" in left["name"] or self.mark in left["name"]]
+        return answer, {left["kind"]: left for left in ours}
+
+    def test_are_named_and_removed(self):
+        answer, found = self.leftovers()
+        if not os.access("/dev/shm", os.W_OK):
+            self.skipTest("no /dev/shm")
+        self.assertEqual(set(found), {"System V memory", "semaphores", "message queue", "file"}, answer)
+        self.assertEqual(found["System V memory"]["bytes"], MIB)
+        self.assertGreaterEqual(found["file"]["bytes"], 300000)
+        self.assertEqual({left["owner"] for left in found.values()}, {os.geteuid()})
+        self.assertFalse(any(left["removed"] for left in found.values()))
+        if answer["residue_bytes"] is not None:
+            self.assertGreater(answer["residue_bytes"], MIB, "it is charged to the job, and stays")
+        for command in (["-M"], ["-S"], ["-Q"]):
+            subprocess.run(["ipcrm", *command, "0x5eed"], check=False, capture_output=True)
+        os.unlink(f"/dev/shm/{self.mark}")
+        answer, found = self.leftovers("--clean-leftovers")
+        self.assertEqual({kind: left["removed"] for kind, left in found.items()},
+                         dict.fromkeys(("System V memory", "semaphores", "message queue", "file"), True), answer)
+        self.assertFalse(os.path.exists(f"/dev/shm/{self.mark}"))
+        if answer["residue_bytes"] is not None:
+            self.assertLess(answer["residue_bytes"], MIB)
+
+    def test_mounts(self):
+        if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+            self.skipTest("nothing can be mounted here")
+        done = subprocess.run(["unshare", "-m", PLIMSOLL, "exec", "--json", "--bare", "--clean-leftovers", "--", "mount", "-t",
+                               "tmpfs", "tmpfs", str(self.directory)], capture_output=True, text=True)
+        left = [left for left in json.loads(done.stdout)["leftovers"] if left["kind"] == "mount"]
+        self.assertEqual([(row["name"], row["removed"]) for row in left], [(f"{self.directory} (tmpfs)", True)], done.stderr)
 
 
 class Faults(Case):

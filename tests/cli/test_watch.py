@@ -165,6 +165,25 @@ class Commands(Case):
         done = self.watch("--", PYTHON, "-c", script, *arguments)
         self.assertIn(repr(arguments), done.stderr)
 
+    def test_eight_seconds_at_the_default_interval_are_enough(self):
+        keep = "import time\nkept = []\nfor i in range(400):\n    kept.append(b'x' * 20000)\n    print('turn', i, flush=True)\n    time.sleep(0.02)"
+        done = self.watch("--json", "--iterations-from-stdout", "^turn", "--", PYTHON, "-c", keep, code=LEAK)
+        _, last = self.json_of(done)
+        self.assertEqual((last["verdict"], last["part"]), ("leak", "heap"))
+        self.assertGreater(len(last["curve"]), 2)
+        self.assertGreaterEqual(last["confidence"], 0.8)
+
+    def test_a_process_of_a_tree_is_named(self):
+        worker = "import sys, time\nkept = []\nwhile True:\n    kept.append(b'x' * int(sys.argv[1]))\n    time.sleep(0.02)"
+        tree = f"import subprocess, sys\nfor size in ('0', '9000', '0'): subprocess.Popen([sys.executable, '-c', {worker!r}, size])\nsys.stdin.read()"
+        done = subprocess.run([PLIMSOLL, "watch", "--json", "--duration", "12s", "--", PYTHON, "-c", tree], capture_output=True, text=True,
+                              stdin=self.start("sleep", "60", stdout=subprocess.PIPE).stdout, timeout=60)
+        samples, last = self.json_of(done)
+        self.assertEqual(last["verdict"], "leak", last["evidence"])
+        largest = max(samples[-1]["members"], key=lambda member: member["bytes"])
+        self.assertEqual(last["grower"]["pid"], largest["pid"])
+        self.assertGreater(last["grower"]["last_bytes"], last["grower"]["first_bytes"])
+
     def test_iterations_on_a_descriptor(self):
         script = "for i in 1 2 3 4 5; do echo >&$PLIMSOLL_ITERATIONS_FD; sleep 0.1; done; sleep 9"
         done = self.watch("--json", "--duration", "2s", "--interval", "200ms", "--iterations-fd", "7", "--", "bash",

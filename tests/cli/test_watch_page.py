@@ -39,9 +39,9 @@ class Page(unittest.TestCase):
         cls.room = pathlib.Path(tempfile.mkdtemp(prefix="plimsoll-page-"))
         cls.addClassCleanup(shutil.rmtree, cls.room)
 
-    def page(self, name="service", scheme="light", **options):
+    def page(self, name="service", scheme="light", verdict="leak", **options):
         record, page = self.room / "r.jsonl", self.room / "w.html"
-        recording(record, name, "leak", **options)
+        recording(record, name, verdict, **options)
         done = subprocess.run([PLIMSOLL, "watch", "--replay", record, "--html", page], capture_output=True, text=True)
         self.assertEqual(done.returncode, LEAK, done.stderr)
         self.browser.scheme(scheme)
@@ -128,6 +128,33 @@ class Page(unittest.TestCase):
         self.assertEqual(self.browser.evaluate("document.scripts.length"), 3)
         self.assertIn("onerror=alert(2)", self.browser.evaluate("document.body.innerText"))
         self.shot("hostile")
+
+    def test_what_grows_is_marked_and_its_fit_is_drawn(self):
+        self.page(verdict=None)  # judged by the replay, with its curve
+        self.shot("growth")
+        self.assertEqual(self.browser.evaluate("document.getElementById('growth-title').textContent"), "What grows: heap")
+        legend = self.browser.evaluate("[...document.querySelectorAll('#process .u-label')].map(one => one.textContent)")
+        self.assertEqual([label for label in legend if "grows" in label], ["heap ▲ grows"])
+        # The dashed line and the area around it have the colour of a leak, at both ends of the curve.
+        reds = """(seconds => { const chart = plimsollWatch.charts[2];
+          const x = Math.round(chart.valToPos(seconds, 'x', true));
+          const {data} = chart.ctx.getImageData(x - 8, 0, 16, chart.ctx.canvas.height);
+          let red = 0;
+          for (let i = 0; i < data.length; i += 4) red += data[i] > data[i + 2] + 40 && data[i + 3] > 30;
+          return red; })"""
+        for seconds in (10, 55):
+            self.assertGreater(self.browser.evaluate(reds + f"({seconds})"), 8)
+
+    def test_narrow_window_shows_whole_tables(self):
+        self.browser.resize(390, 1600)
+        self.addCleanup(self.browser.resize, 1100, 1400)
+        self.page("b" * 120, verdict=None)
+        self.shot("narrow_growth")
+        self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 390)
+        hidden = self.browser.evaluate(
+            "[...document.querySelectorAll('.wide, .wide td')].filter(one => one.scrollWidth > one.clientWidth + 1 ||"
+            " one.getBoundingClientRect().right > 390).length")
+        self.assertEqual(hidden, 0)
 
     def test_narrow_window_does_not_overflow(self):
         self.browser.resize(390, 800)

@@ -31,7 +31,8 @@ std::vector<float> few_values(size_t count, uint32_t state, bool with_nan) {
   return x;
 }
 
-TEST(ArgExtreme, FindsTheFirstOrTheLast) {
+template <class T>
+void expect_places() {
   for_each_target([] {
     for (int variant = 0; variant < 8; ++variant) {
       const kernels::ArgExtreme f{(variant & 1) != 0, (variant & 2) != 0};
@@ -39,9 +40,11 @@ TEST(ArgExtreme, FindsTheFirstOrTheLast) {
         for (int64_t cols : {1, 2, 7, 8, 16, 17, 33, 70}) {
           const std::vector<float> x = few_values(
               static_cast<size_t>(rows * cols), static_cast<uint32_t>(rows * 100 + cols), (variant & 4) != 0);
+          std::vector<T> stored;
+          for (float v : x) stored.push_back(T(v));  // exact in every type
           std::vector<int64_t> by_row(static_cast<size_t>(rows)), by_column(static_cast<size_t>(cols));
-          kernels::arg_rows_f32(f, x.data(), rows, cols, by_row.data());
-          kernels::arg_columns_f32(f, x.data(), rows, cols, cols, by_column.data());
+          kernels::arg_rows(f, stored.data(), rows, cols, by_row.data());
+          kernels::arg_columns(f, stored.data(), rows, cols, cols, by_column.data());
           for (int64_t r = 0; r < rows; ++r)
             ASSERT_EQ(by_row[static_cast<size_t>(r)], expected_place(f, x.data() + r * cols, cols, 1));
           for (int64_t c = 0; c < cols; ++c)
@@ -50,6 +53,13 @@ TEST(ArgExtreme, FindsTheFirstOrTheLast) {
       }
     }
   });
+}
+
+TEST(ArgExtreme, FindsTheFirstOrTheLast) {
+  expect_places<float>();
+  expect_places<double>();
+  expect_places<Float16>();
+  expect_places<BFloat16>();
 }
 
 }  // namespace

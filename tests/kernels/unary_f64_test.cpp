@@ -58,6 +58,46 @@ TEST(UnaryF64, IsCloseToLibm) {
   });
 }
 
+TEST(UnaryF64, TrigonometryIsCloseToLibm) {
+  const double one = 1.0;
+  for_each_target([&] {
+    EXPECT_LT(worst_error({UnaryKind::kSin}, [](double x) { return std::sin(x); }, grid(-300, 300), one), 1e-15);
+    EXPECT_LT(worst_error({UnaryKind::kCos}, [](double x) { return std::cos(x); }, grid(-300, 300), one), 1e-15);
+    EXPECT_LT(worst_error({UnaryKind::kSin}, [](double x) { return std::sin(x); }, grid(-1e6, 1e6), one), 1e-15);
+    EXPECT_LT(worst_error({UnaryKind::kTan}, [](double x) { return std::tan(x); }, grid(-1.5, 1.5), 0), 2e-15);
+    EXPECT_LT(worst_error({UnaryKind::kAsin}, [](double x) { return std::asin(x); }, grid(-1, 1), 0), 2e-15);
+    EXPECT_LT(worst_error({UnaryKind::kAcos}, [](double x) { return std::acos(x); }, grid(-1, 1), 0), 2e-15);
+    EXPECT_LT(worst_error({UnaryKind::kAtan}, [](double x) { return std::atan(x); }, grid(-50, 50), 0), 1e-15);
+    EXPECT_LT(worst_error({UnaryKind::kSinh}, [](double x) { return std::sinh(x); }, grid(-700, 700), 0), 2e-15);
+    EXPECT_LT(worst_error({UnaryKind::kCosh}, [](double x) { return std::cosh(x); }, grid(-700, 700), 0), 2e-15);
+    EXPECT_LT(worst_error({UnaryKind::kAsinh}, [](double x) { return std::asinh(x); }, grid(-90, 90), 0), 2e-15);
+    EXPECT_LT(worst_error({UnaryKind::kAcosh}, [](double x) { return std::acosh(x); }, grid(1.5, 1e6), 0), 2e-15);
+    EXPECT_LT(worst_error({UnaryKind::kAtanh}, [](double x) { return std::atanh(x); }, grid(-0.999, 0.999), 0),
+              2e-15);
+  });
+}
+
+TEST(UnaryF64, ActivationsAreCloseToLibm) {
+  const auto mish = [](double x) {
+    return x * std::tanh(std::max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))));
+  };
+  const auto celu = [](double x) { return x < 0 ? 1.25 * std::expm1(x / 1.25) : x; };
+  const auto swish = [](double x) { return x / (1 + std::exp(-1.25 * x)); };
+  const auto shrink = [](double x) { return x < -0.5 ? x + 0.25 : x > 0.5 ? x - 0.25 : 0; };
+  for_each_target([&] {
+    EXPECT_LT(worst_error({UnaryKind::kMish}, mish, grid(-30, 30), 0), 3e-15);
+    EXPECT_LT(worst_error({UnaryKind::kCelu, 1.25f}, celu, grid(-900, 5), 0), 1e-15);
+    EXPECT_LT(worst_error({UnaryKind::kSwish, 1.25f}, swish, grid(-500, 500), 0), 2e-15);
+    EXPECT_EQ(worst_error({UnaryKind::kSoftsign}, [](double x) { return x / (1 + std::fabs(x)); },
+                          grid(-9, 9), 0),
+              0);
+    EXPECT_EQ(worst_error({UnaryKind::kShrink, 0.5f, 0.25f}, shrink, grid(-2, 2), 1), 0);
+    EXPECT_EQ(worst_error({UnaryKind::kThresholdedRelu, 0.5f}, [](double x) { return x > 0.5 ? x : 0; },
+                          grid(-2, 2), 1),
+              0);
+  });
+}
+
 double at(UnaryKind kind, double x) {
   kernels::unary_f64({kind}, &x, &x, 1);
   return x;
@@ -83,7 +123,7 @@ TEST(UnaryF64, ReachesTheLimits) {
 
 TEST(UnaryF64, PassesNanAndLeavesWhatLiesBehindAlone) {
   for_each_target([] {
-    for (int kind = 0; kind <= static_cast<int>(UnaryKind::kClip); ++kind) {
+    for (int kind = 0; kind <= static_cast<int>(UnaryKind::kSoftsign); ++kind) {
       double x[2] = {std::numeric_limits<double>::quiet_NaN(), 7};
       kernels::unary_f64({static_cast<UnaryKind>(kind), 0.5f, 1.0f}, x, x, 1);
       EXPECT_TRUE(std::isnan(x[0])) << kind;

@@ -62,7 +62,7 @@ TEST(BlockArena, MaxMemRefusesAndNothingIsLost) {
     EXPECT_NE(std::string(error.what()).find("max_mem of 262144"), std::string::npos) << error.what();
   }
   EXPECT_EQ(arena.stats().total_allocated, 200 << 10);
-  arena.free(arena.allocate(40 << 10));  // fits beside the first one
+  arena.free(arena.allocate(40 << 10));  // there is room for that
   arena.free(first);
   EXPECT_EQ(arena.stats().in_use, 0);
   EXPECT_EQ(arena.stats().limit, 256 << 10);

@@ -312,6 +312,13 @@ TEST(Unary, Attributes) {
   OpCase("Selu", 6).input<float>({2}, {-1, 2}).run().expect<float>(0, {2}, {-1.1113307f, 2.101402f});
   OpCase("HardSigmoid", 6).input<float>({3}, {-9, 1, 9}).run().expect<float>(0, {3}, {0, 0.7f, 1});
   OpCase("HardSwish", 14).input<float>({3}, {-9, 1, 9}).run().expect<float>(0, {3}, {0, 2.0f / 3, 9});
+  // Near -3 all digits are right, though x / 6 and 1/2 nearly cancel; above 3 it is x itself.
+  const float near = std::nextafterf(-3.0f, 0.0f), large = 3e38f;
+  OpCase steep("HardSwish", 14);
+  steep.input<float>({2}, {near, large}).run();
+  const double expected = double{near} * (double{near} + 3) / 6;
+  EXPECT_NEAR(steep.result().as<float>()[0], expected, 3e-7 * std::abs(expected));
+  EXPECT_EQ(steep.result().as<float>()[1], large);
   OpCase("Gelu", 20).input<float>({2}, {-1, 1}).run().expect<float>(0, {2}, {-0.15865526f, 0.8413447f});
   OpCase("Gelu", 20)
       .attr("approximate", "tanh")

@@ -17,10 +17,10 @@ sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "..", "tools"))
 import harness  # noqa: E402
 
-NODE_TYPES = {"float": "float32", "double": "float64", "int8": "int8", "uint8": "uint8", "bool": "bool", "int16": "int16",
+NODE_TYPES = {"uint32": "uint32", "uint64": "uint64", "float": "float32", "double": "float64", "int8": "int8", "uint8": "uint8", "bool": "bool", "int16": "int16",
               "int32": "int32", "int64": "int64"}
 
-GENERATION = ("GreedySearch", "Sampling", "BeamSearch")
+GENERATION = ("GreedySearch", "Sampling", "BeamSearch", "WhisperBeamSearch")
 
 
 def plain_types(arguments):
@@ -43,6 +43,8 @@ def beyond_ort(op, arguments):
         return "attention_bias of the first beam" if inputs[4] is not None and inputs[9] is not None else None
     if op == "BeamSearch" and inputs[5] is None:
         return "length_penalty is required"
+    if "network" in arguments and getattr(arguments["network"], "hears", False) and arguments["network"].hidden:
+        return "of encoder_hidden_states whisper's decoder is given only the shape"
     if op == "GroupQueryAttention":
         if inputs[3] is not None and outputs == 1:
             return "past without present is left out"
@@ -123,6 +125,7 @@ def main():
     import contrib  # noqa: F401
     import contrib_attention  # noqa: F401
     import contrib_generation  # noqa: F401
+    import contrib_more  # noqa: F401
     agreed = differed = 0
     for name, op, _, generator, _ in harness.REFERENCES:
         if options.names and op not in options.names:

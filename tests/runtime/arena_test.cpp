@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "session_support.h"
@@ -73,8 +74,10 @@ TEST(SessionArena, OutputsThatNobodyBoundComeFromItAndMayOutliveTheSession) {
   Env env;
   std::vector<Value> outputs;
   {
-    Session session(env, bytes.data(), bytes.size(), SessionOptions().SetIntraOpNumThreads(1).SetArena(settings(kSameAsRequested)));
-    outputs = session.Run({}, {"x"}, {floats({100, 64}, std::vector<float>(6400, 0))}, {session.GetOutputs()[0].name});
+    Session session(env, bytes.data(), bytes.size(),
+                    SessionOptions().SetIntraOpNumThreads(1).SetArena(settings(kSameAsRequested)));
+    outputs = session.Run({}, {"x"}, {floats({100, 64}, std::vector<float>(6400, 0))},
+                          {session.GetOutputs()[0].name});
     EXPECT_GE(session.GetArenaStats().in_use, 6400 * 4);
     EXPECT_EQ(session.GetMemoryReport()[Account::kBound].now_bytes, 0);
     EXPECT_EQ(session.GetMemoryReport()[Account::kBound].peak_bytes, 6400 * 4);  // the input alone
@@ -113,10 +116,11 @@ TEST(SessionArena, ShrinksAfterARunWhereAsked) {
   const std::string bytes = nonzero_model();
   Session session = open(bytes, SessionOptions().SetArena(settings(kSameAsRequested)));
   run(session, kMany);
-  EXPECT_GT(dynamic_now(session), 0);
+  const int64_t kept = dynamic_now(session);
   run(session, kMany, RunOptions().AddConfigEntry("memory.enable_memory_arena_shrinkage", "cpu:0"));
   // The result, which is in use while the run ends, keeps its region.
-  EXPECT_LT(dynamic_now(session), kMany * 8);
+  EXPECT_LT(dynamic_now(session), kept);
+  EXPECT_GT(dynamic_now(session), 0);
   EXPECT_EQ(session.GetArenaStats().num_arena_shrinkages, 1);
   EXPECT_EQ(session.GetMemoryReport()[Account::kPlanned].now_bytes, 0);
 }
@@ -135,7 +139,8 @@ TEST(SessionArena, TheSessionsLimitHolds) {
   Session probe = open(bytes);
   probe.Prepare({{"x", {kMany}}});
   const int64_t fixed = probe.GetMemoryReport().peak_bytes;
-  Session session = open(bytes, SessionOptions().SetArena(settings(kNextPowerOfTwo)).SetMemoryLimit(fixed + kMany * 40));
+  Session session =
+      open(bytes, SessionOptions().SetArena(settings(kNextPowerOfTwo)).SetMemoryLimit(fixed + kMany * 40));
   run(session, kMany);
   EXPECT_LE(session.GetMemoryReport().peak_bytes, fixed + kMany * 40);
 }
@@ -148,13 +153,15 @@ TEST(SharedArena, ServesTheSessionsThatAskForIt) {
   EXPECT_EQ(code_of([&] { env.CreateAndRegisterAllocator(cpu, {}); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code_of([&] { env.CreateAndRegisterAllocator(MemoryInfo("Cuda", AllocatorType::kArena), {}); }),
             ErrorCode::kInvalidArgument);
-  const SessionOptions options = SessionOptions().SetIntraOpNumThreads(1).AddConfigEntry("session.use_env_allocators", "1");
+  const SessionOptions options =
+      SessionOptions().SetIntraOpNumThreads(1).AddConfigEntry("session.use_env_allocators", "1");
   Session first(env, bytes.data(), bytes.size(), options), second(env, bytes.data(), bytes.size(), options);
   Session own(env, bytes.data(), bytes.size(), SessionOptions().SetIntraOpNumThreads(1));
   run(first, kMany);
   const ArenaStats after_first = first.GetArenaStats();
   run(second, kMany);
-  EXPECT_EQ(second.GetArenaStats().num_arena_extensions, after_first.num_arena_extensions);  // what the other left
+  EXPECT_EQ(second.GetArenaStats().num_arena_extensions,
+            after_first.num_arena_extensions);  // what the other left
   EXPECT_EQ(own.GetArenaStats().num_allocs, 0);
   EXPECT_EQ(dynamic_now(first), 0);  // the regions are the Env's
   EXPECT_EQ(env.GetMemoryReport()[Account::kDynamic].now_bytes, after_first.total_allocated);
@@ -164,11 +171,32 @@ TEST(SharedArena, ServesTheSessionsThatAskForIt) {
   run(first, kMany);  // it has it still
 }
 
+// What it has idle is given up before another session is refused.
+TEST(SharedArena, MakesRoomForOthers) {
+  const std::string bytes = nonzero_model(), chain = chain_model(1);
+  EnvOptions limit;
+  limit.memory_limit_bytes = 4'000'000;
+  Env env(limit);
+  const MemoryInfo cpu("Cpu", AllocatorType::kArena);
+  env.CreateAndRegisterAllocator(cpu, settings(kSameAsRequested));
+  Session first(env, bytes.data(), bytes.size(),
+                SessionOptions().SetIntraOpNumThreads(1).AddConfigEntry("session.use_env_allocators", "1"));
+  run(first, kMany);
+  const int64_t idle = env.GetSharedAllocator(cpu)->GetStats().total_allocated;
+  EXPECT_GT(idle, 1'000'000);
+  Session other(env, chain.data(), chain.size(), SessionOptions().SetIntraOpNumThreads(1));
+  const int64_t rows = 5500;  // in and out: 2.8 MB
+  other.Run({}, {"x"}, {floats({rows, 64}, std::vector<float>(64 * rows, 0))}, other.GetOutputNames());
+  EXPECT_EQ(env.GetSharedAllocator(cpu)->GetStats().total_allocated, 0);
+  EXPECT_LE(env.GetMemoryReport().peak_bytes, limit.memory_limit_bytes);
+}
+
 TEST(SharedArena, ThreadsShareIt) {
   const std::string bytes = nonzero_model();
   Env env;
   env.CreateAndRegisterAllocator(MemoryInfo("Cpu", AllocatorType::kArena), settings(kNextPowerOfTwo));
-  const SessionOptions options = SessionOptions().SetIntraOpNumThreads(1).AddConfigEntry("session.use_env_allocators", "1");
+  const SessionOptions options =
+      SessionOptions().SetIntraOpNumThreads(1).AddConfigEntry("session.use_env_allocators", "1");
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (int t = 0; t < 4; ++t) {
@@ -176,7 +204,7 @@ TEST(SharedArena, ThreadsShareIt) {
       Session session(env, bytes.data(), bytes.size(), options);
       for (int i = 0; i < 20; ++i) {
         const std::vector<Value> made = run(session, 1000 + 700 * t + i);
-        wrong += to_floats(made[0])[1] != std::exp(-1.0f) ? 1 : 0;
+        wrong += std::abs(to_floats(made[0])[1] - std::exp(-1.0f)) > 1e-5f ? 1 : 0;
       }
     });
   }

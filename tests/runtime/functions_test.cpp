@@ -106,6 +106,28 @@ TEST(Functions, OfOneNameAreToldApartByTheirOverload) {
             ErrorCode::kNotImplemented);
 }
 
+// The caller's body sees the caller's values; each use has a body of its own.
+TEST(Functions, MayUseABodyOfTheirCallerAgainAndAgain) {
+  const auto given = [](const std::string& name) {
+    return tiny::attribute(name, AttributeType::kGraph).text(tiny::attribute_field::kReference, "body");
+  };
+  const std::vector<Proto> branches = {given("then_branch"), given("else_branch")};
+  const Proto keep = tiny::attribute("keepdims", AttributeType::kInt).number(tiny::attribute_field::kInt, 0);
+  const Proto to = tiny::attribute("to", AttributeType::kInt).number(tiny::attribute_field::kInt, 9);
+  const Proto f = importing(
+      function("F",
+               {tiny::node("ReduceMax", {"a"}, {"most"}, {keep}), tiny::node("Cast", {"most"}, {"c"}, {to}),
+                tiny::node("If", {"c"}, {"first"}, branches), tiny::node("If", {"c"}, {"second"}, branches),
+                tiny::node("Add", {"first", "second"}, {"b"})})
+          .text(field::kAttribute, "body"),
+      "", 17);
+  const Proto body = tiny::graph({tiny::node("Neg", {"x"}, {"n"}), tiny::node("Mul", {"n", "n"}, {"z"})}, {},
+                                 {Proto().text(tiny::value_field::kName, "z")});
+  const Proto model = model_of({tiny::node("F", {"x"}, {"y"}, {tiny::body("body", body)}, "local")}, {f});
+  EXPECT_THAT(run(model, floats({2}, {3, 1})), ElementsAre(18, 2));
+  EXPECT_THAT(run(model, floats({2}, {0, -2})), ElementsAre(0, 8));
+}
+
 TEST(Functions, MayNotCallThemselves) {
   const Proto f = importing(function("F", {tiny::node("G", {"a"}, {"b"}, {}, "local")}), "local", 1);
   const Proto g = importing(function("G", {tiny::node("F", {"a"}, {"b"}, {}, "local")}), "local", 1);

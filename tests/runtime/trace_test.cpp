@@ -40,9 +40,12 @@ TEST_F(Profiling, WritesATraceWithBytesInUseAtEachNode) {
   std::map<std::string, int> count;
   for (const Json& event : events) {
     ++count[event["name"]];
-    for (const char* field : {"pid", "tid", "dur", "ts"}) EXPECT_TRUE(event[field].is_number_integer()) << event;
+    for (const char* field : {"pid", "tid", "dur", "ts"})
+      EXPECT_TRUE(event[field].is_number_integer()) << event;
     EXPECT_EQ(event["ph"], "X");
-    if (event["name"] == "model_run") EXPECT_EQ(event["args"]["run_tag"], "a \"tag\"");
+    if (event["name"] == "model_run") {
+      EXPECT_EQ(event["args"]["run_tag"], "a \"tag\"");
+    }
     if (event["cat"] != "Node") continue;
     const Json& args = event["args"];
     EXPECT_EQ(args["provider"], "CPUExecutionProvider");

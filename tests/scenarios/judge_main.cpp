@@ -1,5 +1,6 @@
-// plimsoll_judge [--every SECONDS] RECORDING...: one JSON object per recording with its verdict; with --every
-// also when a leak was first found and not given up again, judging as the samples came.
+// plimsoll_judge [--every SECONDS] [--at SECONDS] RECORDING...: one JSON object per recording with its verdict;
+// with --every also when a leak was first found and not given up again, judging as the samples came; with --at
+// as if it had ended then.
 #include <plimsoll/observe.h>
 
 #include <cstdio>
@@ -31,11 +32,12 @@ Json delay_of(const plimsoll::Recording& recording, double every, bool& ever) {
   return found;
 }
 
-Json judged(const char* path, double every) {
+Json judged(const char* path, double every, double at) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  const plimsoll::Recording recording = plimsoll::ParseRecording(text.str(), path);
+  plimsoll::Recording recording = plimsoll::ParseRecording(text.str(), path);
+  if (at > 0) std::erase_if(recording.samples, [at](const auto& sample) { return sample.seconds > at; });
   Json result = Json::parse(ToJson(plimsoll::Judge(recording.samples)));
   result["file"] = path;
   const auto truth = recording.header.facts.find("truth_bytes_per_iteration");
@@ -51,13 +53,14 @@ Json judged(const char* path, double every) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  double every = 0;
+  double every = 0, at = 0;
   int first = 1;
-  if (argc > 2 && std::strcmp(argv[1], "--every") == 0) every = std::strtod(argv[2], nullptr), first = 3;
+  for (; first + 1 < argc && argv[first][0] == '-'; first += 2)
+    (std::strcmp(argv[first], "--every") == 0 ? every : at) = std::strtod(argv[first + 1], nullptr);
   int status = 0;
   for (int i = first; i < argc; ++i) {
     try {
-      std::printf("%s\n", judged(argv[i], every).dump().c_str());
+      std::printf("%s\n", judged(argv[i], every, at).dump().c_str());
     } catch (const std::exception& error) {
       std::fprintf(stderr, "%s\n", error.what());
       status = 1;

@@ -1,4 +1,5 @@
 // node generate.js DECODER COUNT TOKEN[,TOKEN...] [ENCODER SAMPLES.f32]: what tests/generation/generate_main.cpp does, by ONNX Runtime.
+// A second line tells by how much the logit of each token leads over the next best.
 'use strict';
 const fs = require('fs');
 const { ort } = require('./tensors.js');
@@ -25,7 +26,7 @@ async function main() {
   for (const input of session.inputMetadata.filter((i) => i.name.startsWith('past_key_values.'))) {
     caches[input.name] = new ort.Tensor('float32', new Float32Array(0), [1, input.shape[1], 0, input.shape[3]]);
   }
-  const tokens = [];
+  const tokens = [], leads = [];
   let fresh = prompt.split(',').map(Number), length = 0;
   for (let i = 0; i < Number(count); ++i) {
     const before = length;
@@ -38,14 +39,17 @@ async function main() {
     const feeds = Object.fromEntries(session.inputNames.map((name) => [name, all[name]]));
     const results = await session.run(feeds);
     const words = results.logits.dims[2], last = results.logits.data.slice(-words);
-    fresh = [last.indexOf(Math.max(...last))];
+    const best = Math.max(...last);
+    fresh = [last.indexOf(best)];
     tokens.push(fresh[0]);
+    leads.push(best - last.reduce((most, logit, word) => (word === fresh[0] ? most : Math.max(most, logit)), -Infinity));
     for (const name of session.outputNames) {
       if (name === 'logits' || (before > 0 && name.includes('.encoder.'))) continue;
       caches[name.replace('present.', 'past_key_values.')] = results[name];
     }
   }
   console.log(tokens.join(' '));
+  console.log(leads.join(' '));
 }
 
 main().catch((error) => {

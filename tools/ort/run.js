@@ -1,5 +1,5 @@
 // node run.js JOB.json: runs a model on each data set of the job and prints, as JSON, where the outputs were written.
-// JOB: {model, sets: [{inputs: [{name, type, dims, file}], directory}]}
+// JOB: {model, exact, sets: [{inputs: [{name, type, dims, file}], directory}]}; exact: sums of bytes that do not saturate.
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -10,6 +10,7 @@ async function main() {
   // One thread, so that sums are taken in one order.
   const session = await ort.InferenceSession.create(job.model, {
     intraOpNumThreads: 1, interOpNumThreads: 1, graphOptimizationLevel: 'all', logSeverityLevel: 3,
+    ...(job.exact ? { extra: { session: { x64quantprecision: '1' } } } : {}),
   });
   const answers = [];
   for (const set of job.sets) {

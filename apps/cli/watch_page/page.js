@@ -118,7 +118,7 @@
   function series(parts, shown) {
     const end = data.seconds.length - 1;
     const rows = parts.map((part, p) => ({
-      label: part.label, stroke: part.colour, fill: part.colour, width: 1, points: { show: data.seconds.length === 1 },
+      label: part.label + (marked(part.label) ? " ▲ grows" : ""), stroke: part.colour, fill: part.colour, width: 1, points: { show: data.seconds.length === 1 },
       value: (chart, value, index, at) => {
         const bytes = part.bytes[at ?? end];
         return bytes === null || !shown[p] ? "–" : mib(bytes);
@@ -170,6 +170,76 @@
     new ResizeObserver(() => chart.setSize({ width: room.clientWidth, height: 300 })).observe(room);
   }
 
+  // Counts have no MiB.
+  const COUNTS = ["descriptors", "threads", "mappings", "processes"];
+  // Which parts of the stack a part of the verdict consists of.
+  const LABELS = { "heap": ["heap", "allocator arenas"], "anonymous maps": ["anonymous maps"], "stacks": ["stacks"],
+                   "private file": ["private file"], "shared file": ["shared file"], "shared memory": ["shared memory"],
+                   "private": ["heap", "allocator arenas", "anonymous maps", "stacks", "private file"],
+                   "kernel memory": ["slab", "other kernel"], "page cache": ["page cache"], "reclaimable slab": ["slab"] };
+  const rises = ["leak", "cache", "warming up", "undecided"].includes(data.verdict);
+  const marked = (label) => rises && data.growth && (LABELS[data.growth.part] || []).includes(label);
+
+  // What was fitted, over what was measured: the 95 % interval as an area, the curve as a line.
+  function drawFit(chart, scale) {
+    const { ctx, bbox } = chart, curve = data.growth.curve;
+    const at = (point, value) => [chart.valToPos(point[0], "x", true), chart.valToPos(value / scale, "y", true)];
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.fillStyle = ctx.strokeStyle = colour(data.verdict === "leak" ? "--bad" : "--warn");
+    ctx.globalAlpha = 0.18;
+    ctx.beginPath();
+    curve.forEach((point, i) => (i ? ctx.lineTo(...at(point, point[3])) : ctx.moveTo(...at(point, point[3]))));
+    [...curve].reverse().forEach((point) => ctx.lineTo(...at(point, point[2])));
+    ctx.fill();
+    ctx.globalAlpha = 1;
+    ctx.lineWidth = 2 * devicePixelRatio;
+    ctx.setLineDash([7 * devicePixelRatio, 4 * devicePixelRatio]);
+    ctx.beginPath();
+    curve.forEach((point, i) => (i ? ctx.lineTo(...at(point, point[1])) : ctx.moveTo(...at(point, point[1]))));
+    ctx.stroke();
+    ctx.restore();
+  }
+
+  function drawGrowth() {
+    const growth = data.growth;
+    if (!growth || data.seconds.length < 2) return document.getElementById("growth-section").remove();
+    const counts = COUNTS.includes(growth.part), scale = counts ? 1 : MIB;
+    document.getElementById("growth-title").textContent = (rises ? "What grows: " : "What was fitted: ") + growth.part;
+    const room = document.getElementById("growth");
+    const end = data.seconds.length - 1;
+    const value = (values) => (chart, shown, index, at) => {
+      const one = values[at ?? end];
+      return one === null ? "–" : counts ? number(one, 0) : mib(one);
+    };
+    const rows = [data.seconds, growth.values.map((one) => (one === null ? null : one / scale))];
+    const lines = [{ label: "at", value: (chart, shown, index, at) => time(data.seconds[at ?? end], last) },
+                   { label: growth.part, stroke: () => colour("--calm"), width: 1.5, points: { show: false }, value: value(growth.values) }];
+    if (growth.process) {
+      rows.push(growth.process.map((one) => (one === null ? null : one / scale)));
+      lines.push({ label: growth.process_label, stroke: () => colour("--good"), width: 1.5, points: { show: false },
+                   value: value(growth.process) });
+    }
+    const chart = new uPlot({
+      width: room.clientWidth, height: 220,
+      cursor: { sync: { key: "watch" }, drag: { x: true, y: false }, points: { show: false } },
+      scales: { x: { time: false, range: (u, min, max) => (max > min ? [min, max] : [min, min + 1]) },
+                y: { range: (u, min, max) => [Math.max(0, min - 0.08 * (max - min)), max + 0.08 * (max - min) || 1] } },
+      axes: [axis({ values: (u, ticks) => ticks.map((tick) => time(tick, last)), space: 70 }),
+             axis({ label: counts ? "number" : "MiB",
+                    values: (u, ticks) => ticks.map((tick) => number(tick, ticks[1] - ticks[0] < 1 ? 2 : 0)),
+                    size: (u, values) => 16 + 7.5 * Math.max(3, ...(values || []).map((text) => text.length)) })],
+      series: lines,
+      hooks: { drawClear: [drawGaps], draw: [(u) => drawFit(u, scale)],
+               setScale: [(u, key) => { if (key === "x") zoom(u.scales.x.min, u.scales.x.max, u); }] },
+    }, rows, room);
+    charts.push(chart);
+    element("p", "Dashed: the curve that explains it best, with its 95 % interval.", room, "hint");
+    new ResizeObserver(() => chart.setSize({ width: room.clientWidth, height: 220 })).observe(room);
+  }
+
   function table(id, title, rows, foot, name = (part) => part.name) {
     if (!rows.length && !foot.length) return;
     const place = document.getElementById(id);
@@ -210,6 +280,7 @@
   for (const text of data.evidence) element("li", text, document.getElementById("evidence"));
   draw("process", data.process);
   draw("container", data.container);
+  drawGrowth();
   reset.disabled = true;
   reset.addEventListener("click", () => charts[0] && charts[0].setScale("x", { min: first, max: last }));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach((chart) => chart.redraw()));

@@ -13,13 +13,15 @@
 #include <string>
 #include <vector>
 
+#include "python_ops.h"
+
 namespace plimsoll::bindings {
 
 // A session and what it reads while it lives.
 struct OpenSession {
   pybind11::object kept;  // what it reads while it lives: the bytes of the model, files in memory
-  std::string path;       // or where it is
   SessionOptions options;
+  std::unique_ptr<PythonOps> ops;  // those of its operators that are Python callables
   std::unique_ptr<Session> session;
 };
 

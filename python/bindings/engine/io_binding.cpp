@@ -50,7 +50,7 @@ PythonIoBinding::Use::Use(PythonIoBinding& binding) : used_(binding.used) {
 void bind_io_binding(py::module_& module) {
   using Binding = PythonIoBinding;
   using Use = PythonIoBinding::Use;
-  py::class_<Binding>(module, "SessionIOBinding")
+  py::class_<Binding>(module, "SessionIOBinding", "What is inside an IOBinding: plimsoll/binding.py.")
       .def(py::init<SessionHandle&>(), py::arg("session"))
       .def("bind_input", &bind_object, py::arg("name"), py::arg("value"))
       .def(

@@ -81,17 +81,6 @@ class StartedRun {
   std::shared_ptr<std::atomic<bool>> stop_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-// The formula needs no shapes, but the model itself, which sessions from bytes do not have a path to.
-Plan symbolic_plan(SessionHandle& self, const Shapes& shapes) {
-  const std::shared_ptr<OpenSession> open = self.use();
-  Plan plan;
-  if (open->path.empty())
-    throw Error(ErrorCode::kInvalidArgument,
-                "plan: expected shapes for all inputs of a model that came as bytes");
-  unlocked([&] { plan = Model(environment(), open->path, open->options).MakePlan(shapes); });
-  return plan;
-}
-
 // What a run costs without Python, for bench/python_overhead.py.
 double seconds_per_run(SessionHandle& self, const py::object& input_feed, int count) {
   const std::shared_ptr<OpenSession> open = self.use();
@@ -133,10 +122,11 @@ SessionHandle::SessionHandle(const py::object& model, const py::dict& options)
     : open_(std::make_shared<OpenSession>()), generation_(fork_generation()) {
   open_->kept = py::make_tuple(model, options);
   open_->options = session_options_from(options);
+  open_->ops = std::make_unique<PythonOps>(options["python_ops"]);
+  if (open_->ops->table()->count > 0) open_->options.custom_ops.push_back(open_->ops->table());
   const SessionOptions& native = open_->options;
   const bool is_path = py::isinstance<py::str>(model);
-  if (is_path) open_->path = model.cast<std::string>();
-  const std::string& path = open_->path;
+  const std::string path = is_path ? model.cast<std::string>() : "";
   const std::string_view bytes = is_path ? std::string_view() : model.cast<std::string_view>();
   unlocked([&] {
     open_->session = is_path ? std::make_unique<Session>(environment(), path, native)
@@ -190,7 +180,16 @@ void bind_session(py::module_& module) {
             return plan;
           },
           py::arg("shapes"))
-      .def("_symbolic_plan", &symbolic_plan, py::arg("shapes"))
+      .def(
+          "_plan",
+          [](SessionHandle& self, const Shapes& shapes) {
+            const std::shared_ptr<OpenSession> open = self.use();
+            const RunCount count(self);
+            Plan plan;
+            unlocked([&] { plan = open->session->MakePlan(shapes); });
+            return plan;
+          },
+          py::arg("shapes"))
       .def("_metadata",
            [](SessionHandle& self) {
              const ModelMetadata& metadata = self.use()->session->GetModelMetadata();

@@ -6,6 +6,7 @@ from .retention import retained, steady
 from .report import Finding, size
 from .series import theil_sen
 
+_HOOK_BYTES = 200             # an entry of its table and a function, where nothing else of a hook was seen to grow
 _NOTICE_BYTES = 1 << 20       # smaller one-off amounts are measured, not reported as findings
 _REGISTER = ("register_hook", "register_forward_hook", "register_forward_pre_hook", "register_backward_hook",
              "register_full_backward_hook", "register_module_forward_hook", "register_module_forward_pre_hook")
@@ -117,13 +118,13 @@ def hooks(watch):
         if not rows:
             continue
         held = [growth for growth in watch.growths if growth.holder.owner_kind == "hook"]
-        rate = sum(growth.bytes_per_iteration for growth in held)
         total = sum(more for _, more in rows)
+        rate = sum(growth.bytes_per_iteration for growth in held) or total / calls * _HOOK_BYTES
         evidence = [f"{name or root.variable}{_as_attribute(kind)}: {more} more after {calls} more calls, "
                     f"now {last.hooks[name, kind]}" for (name, kind), more in rows[:4]]
-        if any(growth.contents.tensors for growth in held):
-            evidence.append("the hooks keep tensors: " + ", ".join(
-                size(growth.contents.tensor_bytes + growth.contents.graph_bytes) for growth in held[:3]))
+        kept = [growth.contents.tensor_bytes + growth.contents.graph_bytes for growth in held if growth.contents.tensors]
+        if any(kept):
+            evidence.append("the hooks keep tensors: " + ", ".join(size(count) for count in kept[:3] if count))
         found.append(Finding("hooks_accumulate", "growing",
                              f"hooks of {root.type_name} pile up: {total / calls:.2g} more per call, and all run",
                              total_bytes=rate * calls, bytes_per_iteration=rate, evidence=evidence,

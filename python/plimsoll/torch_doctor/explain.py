@@ -11,6 +11,9 @@ from . import holders, source, tensors
 
 _MOST_CONTAINERS = 12
 _SAMPLE = 8
+# What a tensor and a node of autograd's take though they keep no data of their own, estimated for torch 1.13: see
+# diagnose._structures. Nothing that grows takes 0 bytes.
+_TENSOR_BYTES, _NODE_BYTES = 400, 1000
 
 
 class Growth:
@@ -46,12 +49,14 @@ class Contents:
         self.graph_bytes = 0
         self.graph_nodes = 0
         self.python_bytes = 0
+        self.structure_bytes = 0  # of tensors and nodes themselves, beside their data: see STRUCTURE
         self.exceptions = collections.Counter()
         self.types = collections.Counter()
 
     @property
     def bytes_each(self):
-        return (self.tensor_bytes + self.graph_bytes + self.python_bytes) / max(self.items, 1)
+        data = self.tensor_bytes + self.graph_bytes + self.python_bytes
+        return (data + self.structure_bytes) / max(self.items, 1)
 
 
 def explain(first, middle, last, known_storages, unpack=True):
@@ -130,6 +135,7 @@ def _weigh(items, known_storages, unpack):
     contents.tensor_bytes = sum(size for address, size in storages.items() if address not in known_storages)
     graph = tensors.walk_graph(roots, unpack)
     contents.graph_nodes = graph.nodes
+    contents.structure_bytes = _TENSOR_BYTES * contents.tensors + _NODE_BYTES * graph.nodes
     contents.graph_bytes = sum(size for address, size in graph.saved.items()
                                if address not in storages and address not in known_storages)
     return contents
@@ -236,4 +242,5 @@ def _explain_graph(search, more_nodes, more_bytes, iterations):
     contents.items = more_nodes
     contents.with_graph = contents.tensors = 1
     contents.graph_nodes, contents.graph_bytes = best_nodes, max(more_bytes, 0)
+    contents.structure_bytes = _NODE_BYTES * more_nodes
     return [Growth("graph", search.find(best), more_nodes, iterations, contents)]

@@ -10,7 +10,7 @@ def size(count):
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= factor:
             return f"{sign}{count / factor:.1f} {unit}"
-    return f"{sign}{count:.0f} B"
+    return f"{sign}{count:.0f} B" if count == 0 or count >= 0.5 else "less than 1 B"
 
 
 class Finding:

@@ -3,7 +3,7 @@ from .report import Finding, size
 
 _PYTHON_NOTICE_BYTES = 256    # a container of small objects that gains less an iteration is a note
 ADVICE = {
-    "graph_retained": "keep a tensor without its graph, or a number",
+    "graph_retained": "keep y.detach(), which has no graph, or y.item(), a number",
     "tensors_retained": "do not keep the tensor, or limit how many are kept",
     "module_state_grows": "limit it, or empty it before each call",
     "loader_grows": "limit it: functools.lru_cache(maxsize=...), or do not keep items",
@@ -89,16 +89,22 @@ def _retained_evidence(growth):
     elif growth.what != "graph":
         lines.append(f"{growth.added} more {growth.what} alive after {growth.iterations} more iterations")
     if contents.with_graph:
-        lines.append(f"of the newest: tensors {size(contents.tensor_bytes)}, their graphs {size(contents.graph_bytes)} "
+        lines.append(f"of the newest: tensors {_data(contents.tensor_bytes)}, their graphs {_data(contents.graph_bytes)} "
                      f"in {contents.graph_nodes} nodes")
+        lines.append("what is kept keeps its graph: detach() gives a tensor without it, and inference_mode() makes none")
     elif contents.tensors:
-        lines.append(f"of the newest {contents.items}: {contents.tensors} tensors, {size(contents.tensor_bytes)}")
+        lines.append(f"of the newest {contents.items}: {contents.tensors} tensors, {_data(contents.tensor_bytes)}")
     if contents.exceptions:
         names = ", ".join(contents.exceptions)
         lines.append(f"exceptions kept with their tracebacks: {names}; each frame keeps its local variables")
     if not contents.tensors and contents.types:
         lines.append("entries: " + ", ".join(name for name, _ in contents.types.most_common(3)))
     return lines
+
+
+def _data(count):
+    """Of something that grows: it is never "0 B", if only because of what describes the data."""
+    return size(count) if count else "no data of their own"
 
 
 def _retained_places(growth, cause):

@@ -26,8 +26,14 @@ def count():
     return COUNT[0]
 
 
-def fail(kind, *arguments):
-    raise kind(*arguments)
+def fail(kind, *arguments, **keywords):
+    raise kind(*arguments, **keywords)
+
+
+def fail_with_a_local_type():
+    class Local(Exception):
+        pass
+    raise Local("nobody can import it")
 
 
 def fail_deep(text):
@@ -41,6 +47,12 @@ class Stubborn(Exception):
 
     def __init__(self, one, two):
         super().__init__(f"{one} and {two}")
+
+
+class Demanding(Exception):
+    def __init__(self, *, code, reason):
+        super().__init__(f"{code}: {reason}")
+        self.code, self.reason = code, reason
 
 
 class Locked(Exception):

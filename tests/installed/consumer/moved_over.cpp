@@ -1,4 +1,5 @@
-// A program as people write it against onnxruntime_cxx_api.h. Two lines are ours: the include and the namespace.
+// A program as people write it against onnxruntime_cxx_api.h. Two lines are ours: the include and the
+// namespace.
 #include <plimsoll/cxx_api.h>
 
 #include <cstdio>
@@ -59,22 +60,21 @@ int main(int argc, char** argv) {
 
     auto input_name = session.GetInputNameAllocated(0, allocator);
     auto output_name = session.GetOutputNameAllocated(0, allocator);
-    std::vector<int64_t> input_shape =
-        session.GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape();
+    std::vector<int64_t> input_shape = session.GetInputTypeInfo(0).GetTensorTypeAndShapeInfo().GetShape();
     size_t count = 1;
     for (int64_t& d : input_shape) {
       if (d < 0) d = 1;
       count *= static_cast<size_t>(d);
     }
     std::vector<float> input_data(count, 0.5f);
-    Ort::Value input_tensor = Ort::Value::CreateTensor<float>(memory_info, input_data.data(), input_data.size(),
-                                                              input_shape.data(), input_shape.size());
+    Ort::Value input_tensor = Ort::Value::CreateTensor<float>(
+        memory_info, input_data.data(), input_data.size(), input_shape.data(), input_shape.size());
     expect(input_tensor.IsTensor(), "a tensor");
 
     std::vector<const char*> input_names = {input_name.get()};
     std::vector<const char*> output_names = {output_name.get()};
-    std::vector<Ort::Value> output_tensors = session.Run(Ort::RunOptions{nullptr}, input_names.data(),
-                                                         &input_tensor, 1, output_names.data(), 1);
+    std::vector<Ort::Value> output_tensors =
+        session.Run(Ort::RunOptions{nullptr}, input_names.data(), &input_tensor, 1, output_names.data(), 1);
     expect(output_tensors.size() == 1 && output_tensors.front().IsTensor(), "one output");
     const float* scores = output_tensors.front().GetTensorMutableData<float>();
     auto output_info = output_tensors.front().GetTensorTypeAndShapeInfo();
@@ -90,7 +90,8 @@ int main(int argc, char** argv) {
     session.Run(run_options, binding);
     binding.SynchronizeOutputs();
     std::vector<Ort::Value> bound = binding.GetOutputValues();
-    expect(binding.GetOutputNames() == std::vector<std::string>{output_name.get()}, "the name that was bound");
+    expect(binding.GetOutputNames() == std::vector<std::string>{output_name.get()},
+           "the name that was bound");
     expect(std::memcmp(bound[0].GetTensorData<float>(), scores,
                        output_info.GetElementCount() * sizeof(float)) == 0,
            "the same numbers");
@@ -98,9 +99,9 @@ int main(int argc, char** argv) {
     binding.ClearBoundOutputs();
 
     std::vector<int64_t> output_shape = output_info.GetShape();
-    Ort::Value mine =
-        Ort::Value::CreateTensor<float>(allocator, output_shape.data(), output_shape.size());
-    session.Run(Ort::RunOptions{nullptr}, input_names.data(), &input_tensor, 1, output_names.data(), &mine, 1);
+    Ort::Value mine = Ort::Value::CreateTensor<float>(allocator, output_shape.data(), output_shape.size());
+    session.Run(Ort::RunOptions{nullptr}, input_names.data(), &input_tensor, 1, output_names.data(), &mine,
+                1);
     expect(mine.GetTensorData<float>()[0] == scores[0], "the same number");
 
     bool refused = false;

@@ -1,0 +1,32 @@
+#include "runtime/make_plan.h"
+
+#include "plimsoll/env.h"
+#include "runtime/describe.h"
+
+namespace plimsoll {
+
+Plan make_plan(const PreparedModel& model, const Shapes& shapes, Budget& budget, int64_t limit_bytes,
+               bool told_at_opening) {
+  const auto complete = complete_shapes(model.graph(), shapes, true);
+  Plan plan;
+  if (!complete.empty() || model.graph().inputs.empty()) {
+    const bool fixed = model.graph().inputs.empty() || !complete_shapes(model.graph(), {}, true).empty();
+    const bool after_load = !fixed && !told_at_opening;
+    const auto shape = plan_within<ShapePlan>(model, complete, budget, limit_bytes, after_load);
+    plan = describe_plan(model, *shape);
+    if (plan.minimum_limit_bytes > 0) {
+      ShapePlan smallest(model, complete, budget, Effort::kThorough);
+      smallest.assume_planned_after_load(after_load);
+      plan.minimum_limit_bytes = std::min(plan.peak_bytes, requirement(model, smallest).peak_bytes);
+    }
+  }
+  const Formula formula = make_formula(model);
+  plan.formula = formula.text;
+  plan.symbols = formula.symbols;
+  if (!plan.concrete) plan.depends_on_data = formula.depends_on_data;
+  plan.threads = model.options().threads;
+  plan.instruction_set = Env::GetInstructionSet();
+  return plan;
+}
+
+}  // namespace plimsoll

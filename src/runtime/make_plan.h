@@ -1,0 +1,14 @@
+// A plan as the public classes tell it.
+#pragma once
+
+#include "plimsoll/plan.h"
+#include "prepare/prepared_model.h"
+
+namespace plimsoll {
+
+// For these shapes of a prepared model, with the formula; the formula alone if some shape is missing. Nothing
+// is kept. Throws kInvalidArgument, and kBudgetExceeded if no plan is within the limit (0: none).
+Plan make_plan(const PreparedModel& model, const Shapes& shapes, Budget& budget, int64_t limit_bytes,
+               bool told_at_opening);
+
+}  // namespace plimsoll

@@ -1,0 +1,11 @@
+; Memoises results: by a bounded table, or by one that keeps everything.
+(define form (cadr (command-line)))
+(define state (seed->random-state (string->number (caddr (command-line)))))
+(define memo (make-hash-table))
+(define (work key) (string-append (number->string key) (make-string (+ 100 (random 900 state)) #\x)))
+(let loop ((n 1))
+  (for-each (lambda (i) (hash-set! memo (random 1000000000 state) (work n))) '(1 2 3))
+  (for-each (lambda (i) (work i)) '(1 2 3 4 5 6 7 8))
+  (if (and (string=? form "steady") (= 0 (modulo n 500))) (hash-clear! memo))
+  (usleep (+ 10000 (random 15000 state)))
+  (loop (+ n 1)))

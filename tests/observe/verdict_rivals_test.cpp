@@ -1,0 +1,220 @@
+// Programs that were once called a leak and are none, or the other way round: curves as they were seen.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <plimsoll/observe.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace plimsoll {
+namespace {
+
+constexpr double kMiB = 1024 * 1024;
+
+struct Watched {
+  double seconds = 120, interval = 1;
+  std::string command = "/usr/bin/program --serve";
+  std::function<double(double)> bytes;                     // of the tree's heap, at a second
+  std::function<std::vector<TreeMember>(double)> members;  // empty: one process that holds it all
+  double iterations_per_second = 0;
+
+  std::vector<Sample> samples() const {
+    std::vector<Sample> all;
+    for (double at = 0; at < seconds; at += interval) {
+      Sample sample;
+      sample.seconds = at;
+      if (iterations_per_second > 0) sample.iteration = static_cast<int64_t>(at * iterations_per_second);
+      sample.process.heap_bytes = static_cast<int64_t>(bytes(at));
+      sample.members =
+          members ? members(at) : std::vector<TreeMember>{{7, command, sample.process.heap_bytes}};
+      sample.process.processes = sample.process.threads = static_cast<int64_t>(sample.members.size());
+      sample.process.proportional = sample.members.size() > 1 ? 1 : 0;
+      sample.process.descriptors = 5;
+      sample.process.mappings = 40;
+      all.push_back(sample);
+    }
+    return all;
+  }
+  Verdict verdict() const { return Judge(samples()); }
+};
+
+double noise(std::mt19937& random, double size) {
+  return std::normal_distribution<double>(0, size)(random);
+}
+
+// Collections at random: 20 to 60 MB are filled, then nearly all of it goes.
+std::vector<double> random_sawtooth(unsigned seed, double bytes_per_second, int seconds) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> height(20 * kMiB, 60 * kMiB), rate(3 * kMiB, 10 * kMiB);
+  double filled = 0, top = height(random), step = rate(random);
+  std::vector<double> levels;
+  for (int i = 0; i < seconds; ++i) {
+    filled += step;
+    if (filled > top) filled = 0, top = height(random), step = rate(random);
+    levels.push_back(20 * kMiB + filled + bytes_per_second * i);
+  }
+  return levels;
+}
+
+TEST(VerdictRivals, LowsOfARandomSawtoothThatRise) {
+  for (const unsigned seed : {1u, 2u, 3u}) {
+    Watched watched;
+    const auto leaking = random_sawtooth(seed, 200e3, 200), steady = random_sawtooth(seed, 0, 200);
+    watched.seconds = 200;
+    watched.bytes = [&](double at) { return leaking[static_cast<size_t>(at)]; };
+    EXPECT_EQ(watched.verdict().kind, VerdictKind::kLeak) << seed;
+    watched.bytes = [&](double at) { return steady[static_cast<size_t>(at)]; };
+    EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak) << seed;
+  }
+}
+
+TEST(VerdictRivals, ACollectedHeapThatHasNotCollectedYetIsUndecided) {
+  std::mt19937 random(1);
+  Watched watched;
+  watched.seconds = 200;
+  watched.bytes = [&](double at) { return (9 + 16 * at / 200) * kMiB + noise(random, 1e5); };
+  EXPECT_EQ(watched.verdict().kind, VerdictKind::kLeak);  // the same curve of a program that frees at once
+  watched.command = "/usr/bin/node server.js";
+  const Verdict verdict = watched.verdict();
+  EXPECT_EQ(verdict.kind, VerdictKind::kUndecided);
+  EXPECT_GT(verdict.seconds_needed, 50);
+  EXPECT_THAT(verdict.evidence, testing::Contains(testing::HasSubstr("V8")));
+}
+
+TEST(VerdictRivals, ACurveThatLevelsOffIsNoLeak) {
+  for (const unsigned seed : {1u, 2u, 3u, 4u}) {
+    std::mt19937 random(seed);
+    Watched watched;
+    watched.seconds = 150;
+    watched.bytes = [&](double at) {
+      return (73 + 5.6 * (1 - std::exp(-at / 45))) * kMiB + std::abs(noise(random, 2e5));
+    };
+    EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak) << seed;
+  }
+}
+
+TEST(VerdictRivals, AFewStairsAreUndecidedAndManyAreNot) {
+  Watched watched;
+  watched.bytes = [](double at) { return (50 + 2 * std::floor(at / 45)) * kMiB; };
+  EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak);
+  watched.bytes = [](double at) { return (50 + std::floor(at / 6)) * kMiB; };
+  EXPECT_EQ(watched.verdict().kind, VerdictKind::kLeak);
+}
+
+// A store that is filled until it is full.
+TEST(VerdictRivals, AStoreThatIsFullIsNoLeak) {
+  std::mt19937 random(2);
+  Watched watched;
+  watched.bytes = [&](double at) { return (4 + std::min(at, 80.0) / 8) * kMiB + noise(random, 3e4); };
+  EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak);
+}
+
+TEST(VerdictRivals, WorkersThatAreReplacedOutOfPhase) {
+  struct Life {
+    double from, to;
+    int pid;
+  };
+  for (const unsigned seed : {1u, 2u, 3u}) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<double> length(40, 60), phase(0, 50);
+    std::vector<Life> lives;
+    for (int worker = 0; worker < 4; ++worker) {
+      for (double at = -phase(random); at < 160;) {
+        const double to = at + length(random);
+        lives.push_back({at, to, 1000 + static_cast<int>(lives.size())});
+        at = to;
+      }
+    }
+    Watched watched;
+    watched.seconds = 150;
+    watched.members = [&](double at) {
+      std::vector<TreeMember> members = {{1, "master", static_cast<int64_t>(8 * kMiB)}};
+      for (const Life& life : lives) {
+        if (life.from <= at && at < life.to)
+          members.push_back({life.pid, "worker", static_cast<int64_t>((10 + (at - life.from) / 5) * kMiB)});
+      }
+      return members;
+    };
+    watched.bytes = [&](double at) {
+      double sum = 0;
+      for (const TreeMember& member : watched.members(at)) sum += static_cast<double>(member.bytes);
+      return sum;
+    };
+    EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak) << seed;
+  }
+}
+
+// A shell that starts a command per turn: while the child lives half of each page is counted as the child's.
+TEST(VerdictRivals, AChildPerTurnDoesNotHideItsParentsGrowth) {
+  std::mt19937 random(3);
+  const auto held = [](double at) { return 2 * kMiB + 60e3 * at; };
+  Watched watched;
+  watched.bytes = [&](double at) { return held(at) * (random() % 10 < 6 ? 0.5 : 1); };
+  watched.members = [&](double at) {
+    return std::vector<TreeMember>{{7, "bash loop.sh", static_cast<int64_t>(held(at))},
+                                   {8, "bash loop.sh", 4096}};
+  };
+  const Verdict verdict = watched.verdict();
+  EXPECT_EQ(verdict.kind, VerdictKind::kLeak);
+  EXPECT_NEAR(verdict.bytes_per_second, 60e3, 3e3);
+}
+
+TEST(VerdictRivals, InATreeTheProcessIsNamed) {
+  Watched watched;
+  watched.members = [](double at) {
+    std::vector<TreeMember> members;
+    for (int pid = 100; pid < 104; ++pid)
+      members.push_back({pid, "worker", static_cast<int64_t>(10 * kMiB + (pid == 102 ? 90e3 * at : 0))});
+    return members;
+  };
+  watched.bytes = [](double at) { return 40 * kMiB + 90e3 * at; };
+  const Verdict verdict = watched.verdict();
+  ASSERT_EQ(verdict.kind, VerdictKind::kLeak);
+  ASSERT_TRUE(verdict.grower.has_value());
+  EXPECT_EQ(verdict.grower->pid, 102);
+  EXPECT_EQ(verdict.grower->command, "worker");
+  EXPECT_NEAR(verdict.grower->bytes_per_second, 90e3, 1e3);
+  EXPECT_THAT(verdict.evidence, testing::Contains(testing::HasSubstr("process 102 (worker)")));
+}
+
+TEST(VerdictRivals, EightSecondsWithFourHundredIterationsAreEnough) {
+  Watched watched;
+  watched.seconds = 8;
+  watched.interval = 0.25;
+  watched.iterations_per_second = 50;
+  watched.bytes = [](double at) { return 8 * kMiB + 50 * 20e3 * at; };
+  const Verdict verdict = watched.verdict();
+  EXPECT_EQ(verdict.kind, VerdictKind::kLeak);
+  ASSERT_TRUE(verdict.bytes_per_iteration.has_value());
+  EXPECT_NEAR(*verdict.bytes_per_iteration, 20e3, 1e3);
+}
+
+TEST(VerdictRivals, TheCurveFollowsThePartAndSurvivesARecording) {
+  Watched watched;
+  watched.bytes = [](double at) { return 8 * kMiB + 1e5 * at; };
+  const std::vector<Sample> samples = watched.samples();
+  const Verdict verdict = Judge(samples);
+  EXPECT_EQ(verdict.part, "heap");
+  ASSERT_GT(verdict.curve.size(), 2u);
+  EXPECT_NEAR(verdict.curve.back().bytes, *FigureOf(samples.back(), verdict.part), 2e5);
+  EXPECT_LE(verdict.curve.back().low, verdict.curve.back().bytes);
+  std::string text = ToJson(RecordingHeader{}) + "\n";
+  for (const Sample& sample : samples) text += ToJson(sample) + "\n";
+  text += ToJson(verdict) + "\n";
+  const Recording back = ParseRecording(text, "recording");
+  EXPECT_EQ(ToJson(Judge(back.samples)), ToJson(verdict));
+  EXPECT_EQ(ToJson(*back.verdict), ToJson(verdict));
+}
+
+TEST(VerdictRivals, WhatIsNoMemberIsAnError) {
+  for (const char* members : {"1", "[1]", R"([{"pid":-1}])", R"([{"pid":1,"command":2}])"}) {
+    const std::string line = std::string(R"({"seconds":1,"process":{},"members":)") + members + "}";
+    EXPECT_ANY_THROW(SampleFromJson(line)) << line;
+  }
+}
+
+}  // namespace
+}  // namespace plimsoll
