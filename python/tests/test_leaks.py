@@ -78,8 +78,9 @@ def test_nothing_grows(kind):
     count, samples = round(COUNTS[kind] * SHARE), []
     with subprocess.Popen([sys.executable, __file__, kind, str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           text=True) as child:
-        watcher = observe.Observer(child.pid, tree=False, cost_limit=1.0)
+        watcher = None
         for line in child.stdout:
+            watcher = watcher or observe.Observer(child.pid, tree=False, cost_limit=1.0)  # not before it became what it is
             sample = watcher.read(int(line))
             sample.pop("container", None)  # the tests themselves are in it
             samples.append(sample)
