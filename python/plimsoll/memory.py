@@ -45,6 +45,11 @@ class OrtArenaCfg:
 
     __slots__ = ("max_mem", "arena_extend_strategy", "initial_chunk_size_bytes", "max_dead_bytes_per_chunk",
                  "initial_growth_chunk_size_bytes", "max_power_of_two_extend_bytes")
+    arena_extend_strategy: int
+    initial_chunk_size_bytes: int
+    max_dead_bytes_per_chunk: int
+    initial_growth_chunk_size_bytes: int
+    max_power_of_two_extend_bytes: int
 
     def __init__(self, max_mem: Union[int, Dict[str, Any]], arena_extend_strategy: int = -1,
                  initial_chunk_size_bytes: int = -1, max_dead_bytes_per_chunk: int = -1) -> None:

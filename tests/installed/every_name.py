@@ -4,14 +4,20 @@ import types
 
 import plimsoll
 
+
+def members(kind):
+    """Those that the class has of ours."""
+    ours = [base for base in kind.__mro__ if base.__module__.startswith("plimsoll")]
+    return [name for name in dir(kind) if not name.startswith("_") and any(name in vars(base) for base in ours)]
+
+
 print("import plimsoll")
-for name in plimsoll.__all__:
+for number, name in enumerate(plimsoll.__all__):
     value = getattr(plimsoll, name)
     print(f"plimsoll.{name}")
     if isinstance(value, types.ModuleType):
         print(f"import plimsoll.{name}")
-    elif inspect.isclass(value) and value.__module__.startswith("plimsoll"):
-        for member in dir(value):
-            inherited = all(member not in vars(base) for base in value.__mro__ if base.__module__.startswith("plimsoll"))
-            if not member.startswith("_") and not inherited:
-                print(f"plimsoll.{name}.{member}")
+    elif inspect.isclass(value) and value.__module__.startswith("plimsoll") and members(value):
+        print(f"def use_{number}(value: plimsoll.{name}) -> None:")
+        for member in members(value):
+            print(f"    value.{member}")

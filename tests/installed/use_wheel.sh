@@ -21,7 +21,7 @@ done
 python "$here/tests/installed/use_package.py" "$here/examples"
 if command -v mypy >/dev/null; then
   python "$here/tests/installed/every_name.py" >every_name_used.py
-  mypy --strict --cache-dir "$room/mypy" --python-executable "$room/env/bin/python" every_name_used.py
+  mypy --strict --config-file "$here/tests/installed/mypy.ini" --cache-dir "$room/mypy" --python-executable "$room/env/bin/python" every_name_used.py
 else
   echo "skipped: types, no mypy"
 fi
