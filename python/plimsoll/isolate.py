@@ -3,7 +3,7 @@ import dataclasses
 from typing import Any, Callable, Generic, Mapping, Optional, TypeVar, Union
 
 from . import _calls, _native
-from ._calls import Sandbox
+from ._calls import Sandbox as Sandbox
 from ._units import Seconds, Size, parse_bytes, parse_count, parse_milliseconds, parse_most
 from .receipt import Receipt
 

@@ -18,6 +18,7 @@ for number, name in enumerate(plimsoll.__all__):
     if isinstance(value, types.ModuleType):
         print(f"import plimsoll.{name}")
     elif inspect.isclass(value) and value.__module__.startswith("plimsoll") and members(value):
-        print(f"def use_{number}(value: plimsoll.{name}) -> None:")
+        parameters = ", ".join(["object"] * len(getattr(value, "__parameters__", ())))
+        print(f"def use_{number}(value: plimsoll.{name}{f'[{parameters}]' if parameters else ''}) -> None:")
         for member in members(value):
             print(f"    value.{member}")
