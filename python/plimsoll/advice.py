@@ -137,7 +137,7 @@ def _limit(look: _Look) -> Point:
 
 def _binding(look: _Look) -> Point:
     bindings = len(look.alive("IOBinding"))
-    found = f"{bindings} bindings are there" if bindings else "no binding is there: each run makes its outputs anew"
+    found = f"{bindings} bindings are there in this process" if bindings else "no binding is there: each run makes its outputs anew"
     return Point("I/O binding", True if bindings else None, found,
                  "binding = session.io_binding(); binding.bind_cpu_input(name, array); session.run_with_iobinding(binding)")
 

@@ -1,6 +1,7 @@
 """profile_memory: what a session's runs do to the process's memory, judged as `plimsoll watch` judges."""
 import dataclasses
 import html
+import json
 import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -108,8 +109,7 @@ def profile_memory(session: "InferenceSession", feed: Feed, runs: int = 100, *,
     make = feed if callable(feed) else lambda number: feed
     watcher = observe.Observer(tree=False, cost_limit=1.0)
     wanted = {round(index * runs / _MOST_SAMPLES) for index in range(_MOST_SAMPLES + 1)} | {0, 1, runs}
-    samples: List[MemorySample] = []
-    readings: List[observe.Figures] = []
+    records = _Records(len(wanted))
     for number in range(runs + 1):
         elapsed = 0.0
         if number:
@@ -119,17 +119,34 @@ def profile_memory(session: "InferenceSession", feed: Feed, runs: int = 100, *,
         if number in wanted:
             reading = watcher.read(number)
             reading.pop("container", None)  # others are in it
-            readings.append(reading)
-            samples.append(_sample(number, elapsed, reading, session.memory_stats()))
+            records.add([number, elapsed, reading, session.memory_stats()])
+    read = records.read()
+    samples = [_sample(*record) for record in read]
     # The first run sets up what the others use.
-    verdict = observe.judge(readings[1:], minimum_seconds=0)
+    verdict = observe.judge([record[2] for record in read[1:]], minimum_seconds=0)
     return MemoryProfile(samples, verdict.verdict, verdict.cause, float(verdict.bytes_per_iteration or 0),
                          list(verdict.evidence), _risen(samples[1], samples[-1]))
 
 
-def _sample(number: int, elapsed: float, reading: observe.Figures, stats: Mapping[str, Any]) -> MemorySample:
-    return MemorySample(number, elapsed, reading.process.rss_bytes, stats["now_bytes"],
-                        {name: reading.process[name] for name in _PARTS},
+class _Records:
+    """Samples as text in memory that is taken before the first of them: what is kept of them must not look like growth."""
+
+    def __init__(self, count: int):
+        self._text = bytearray(b"\n" * (count * 4096))
+        self._used = 0
+
+    def add(self, record: List[Any]) -> None:
+        line = json.dumps(record).encode() + b"\n"
+        self._text[self._used:self._used + len(line)] = line
+        self._used += len(line)
+
+    def read(self) -> List[List[Any]]:
+        return [json.loads(line) for line in self._text[:self._used].splitlines()]
+
+
+def _sample(number: int, elapsed: float, reading: Mapping[str, Any], stats: Mapping[str, Any]) -> MemorySample:
+    return MemorySample(number, elapsed, reading["process"]["rss_bytes"], stats["now_bytes"],
+                        {name: reading["process"][name] for name in _PARTS},
                         {name: account["now_bytes"] for name, account in stats["accounts"].items()})
 
 

@@ -19,7 +19,7 @@ def session():
 def test_a_session_that_does_not_grow(session):
     profile = plimsoll.profile_memory(session, FEED, runs=400)
     assert not profile.grows and profile.verdict in ("flat", "plateau"), str(profile)
-    assert profile.rise_bytes < 1 << 20
+    assert profile.rise_bytes < 1 << 18, str(profile)  # what the profile keeps itself was taken before
     assert profile.samples[0].run == 0 and profile.samples[-1].run == 400
     assert "nothing grows" in profile.conclusion() and profile.table().count("\n") == 12
     picture = xml.etree.ElementTree.fromstring(profile.svg())
@@ -79,9 +79,10 @@ def test_the_limit_that_it_names_is_enough(session):
 
 
 def test_bindings_and_other_sessions_are_seen(session):
-    assert named(session, "I/O binding").holds is None and named(session, "sessions reused").holds
+    assert named(session, "sessions reused").holds
+    before = named(session, "I/O binding").found  # of the whole process: other tests may have left some
     binding = session.io_binding()
-    assert named(session, "I/O binding").holds
+    assert named(session, "I/O binding").holds and named(session, "I/O binding").found != before
     another = plimsoll.InferenceSession(DIGITS)
     assert not named(session, "sessions reused").holds
     another.close()
