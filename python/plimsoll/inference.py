@@ -221,13 +221,14 @@ class InferenceSession(Session):
     def find_batch_size(self, limit: Union[int, str], dim: Optional[str] = None,
                         dims: Optional[Mapping[str, int]] = None, largest: int = 1 << 16) -> int:
         """The largest size of dimension `dim` (by default the first free one) with which everything stays within
-        `limit`; 0 if none does. `dims` gives the sizes of the other free dimensions.
+        `limit`; 0 if none does. `dims` gives the sizes of the other free dimensions. One that the model does not name
+        is called by its input and axis, such as "x.d0".
 
             >>> session.find_batch_size("512MiB", "batch")
         """
         from ._units import parse_bytes
         limit_bytes = parse_bytes(limit, "limit")
-        free = [size for arg in self.get_inputs() for size in arg.shape if isinstance(size, str)]
+        free = [symbol for *_, symbols in self._infos()[0] for symbol in symbols if symbol]
         if dim is None:
             if not free:
                 raise InvalidArgument("find_batch_size: every dimension of the inputs is fixed")
@@ -294,11 +295,11 @@ class InferenceSession(Session):
 
     def _shapes_with(self, sizes: Mapping[str, int]) -> Dict[str, List[int]]:
         shapes = {}
-        for arg in self.get_inputs():
-            missing = [size for size in arg.shape if not isinstance(size, int) and size not in sizes]
+        for name, _, _, fixed, symbols in self._infos()[0]:
+            missing = [symbol for symbol in symbols if symbol and symbol not in sizes]
             if missing:
-                raise InvalidArgument(f"input {arg.name!r}: the size of {missing[0]!r} is free too; give it in dims")
-            shapes[arg.name] = [size if isinstance(size, int) else sizes[str(size)] for size in arg.shape]
+                raise InvalidArgument(f"input {name!r}: the size of {missing[0]!r} is free too; give it in dims")
+            shapes[name] = [sizes[symbol] if symbol else size for size, symbol in zip(fixed, symbols)]
         return shapes
 
 

@@ -33,8 +33,8 @@ def onnx_type(text: str) -> str:
 
 
 def dim_name(symbol: str) -> Optional[str]:
-    """Sizes that nobody named have names of our making, which nobody knows."""
-    return None if symbol.startswith("?") or not symbol else symbol
+    """Sizes that nobody named have names of our making, such as 'x.d0' or 'nonzero#1'; ONNX Runtime gives None."""
+    return None if not symbol or re.search(r"\.d\d+\b|#\d+", symbol) else symbol
 
 
 class ModelMetadata:

@@ -116,6 +116,14 @@ def test_the_largest_batch_that_fits():
         ort.InferenceSession(models.one_node("Relu", shape=(1, 4))).find_batch_size("4MiB")
 
 
+def test_dimensions_that_have_no_name_or_depend_on_others():
+    unnamed = ort.InferenceSession(models.one_node("Neg", shape=(None, "width")))
+    assert unnamed.get_inputs()[0].shape == [None, "width"]
+    with pytest.raises(ort.InvalidArgument, match="'width' is free too"):
+        unnamed.find_batch_size("4MiB")
+    assert unnamed.find_batch_size("64MiB", "x.d0", {"width": 1 << 16}, largest=8) > 0
+
+
 def test_a_batch_that_fits_runs_under_that_limit():
     options = limited(0, max_concurrent_runs=1)
     batch = ort.InferenceSession(models.chain(), options).find_batch_size("4MiB")

@@ -204,6 +204,9 @@ def test_what_the_session_tells_of_its_model():
     assert str(b) == "NodeArg(name='b', type='tensor(float)', shape=['batch', 4])"
     assert [arg.name for arg in session.get_outputs()] == ["sum", "product"]
     assert session.get_overridable_initializers() == []
+    odd = ort.InferenceSession(models.build([helper.make_node("NonZero", ["x"], ["y"])], [tensor("x", shape=(None, 4))],
+                                            [tensor("y", TensorProto.INT64, (2, None))]))
+    assert odd.get_inputs()[0].shape == [None, 4] and odd.get_outputs()[0].shape == [2, None]
     assert [info.name for info in session.get_input_memory_infos()] == ["Cpu", "Cpu"]
 
 
