@@ -252,13 +252,24 @@ class Judging {
     const double lost = most->y - last_level(shared);
     const double rise = last_level(held) - held[static_cast<size_t>(most - shared.begin())].y;
     const bool explains = rise > material_rise(kPrivatePart, series_) && lost > 0.7 * rise;
-    if (!explains) return false;
+    if (!explains || GrowsByItself(most->x)) return false;
     const Course course = trend(kPrivatePart).course;
     const bool over = course == Course::kStopped || course == Course::kFlat;
     Set(over ? VerdictKind::kPlateau : VerdictKind::kWarmingUp, Cause::kCopyOnWrite, trend(kPrivatePart));
     verdict_.confidence = 0.9;
     verdict_.evidence.push_back(say_copies(series_, lost, rise, last_level(shared)));
     return true;
+  }
+
+  // Copying a page changes what a process shares, not how much it holds: whose own pages became more grew.
+  bool GrowsByItself(double since) const {
+    for (const Series::Member& member : series_.members) {
+      const auto then = std::find_if(member.bytes.begin(), member.bytes.end(),
+                                     [since](const Point& point) { return point.x >= since; });
+      if (then == member.bytes.end()) continue;
+      if (last_level(member.bytes) - then->y > material_rise(kPrivatePart, series_)) return true;
+    }
+    return false;
   }
 
   bool Leaks() {
@@ -269,7 +280,8 @@ class Judging {
       in_private += is_private(part) && !trend(part).slight;
       if (worst == kPartCount || trend(part).slope > trend(worst).slope) worst = part;
     }
-    if (worst == kPartCount && growing(kPrivatePart)) worst = LargestPrivate();
+    const bool only_together = worst == kPartCount && growing(kPrivatePart);
+    if (only_together) worst = LargestPrivate();
     const bool descriptors = growing(kDescriptorsPart), threads = growing(kThreadsPart);
     if (worst == kPartCount && !descriptors && !threads) return false;
     Part blamed = worst;
@@ -280,7 +292,8 @@ class Judging {
     } else if (descriptors && HeldByDescriptors(worst)) {
       blamed = kDescriptorsPart;
     }
-    const bool several = worst != kPartCount && is_private(worst) && in_private > 1 && growing(kPrivatePart);
+    const bool several = only_together || (worst != kPartCount && is_private(worst) && in_private > 1 &&
+                                           growing(kPrivatePart));
     const Part measured = several ? kPrivatePart : (worst == kPartCount ? kSlabPart : worst);
     Set(VerdictKind::kLeak, cause_of(blamed), trend(measured));
     const Trend& shown = trend(worst == kPartCount ? blamed : measured);

@@ -5,6 +5,7 @@
   corpus.py judge FOLDER [--half tuned|held|all] [--judge PROGRAM]
   corpus.py reliability FOLDER [--half tuned|held|all]
   corpus.py check [--seconds 40]      six of them, live and shortened
+  corpus.py keep FOLDER --programs N  small copies of recordings, such as redis-steady-2, for the unit tests
   corpus.py prove                     all of it, and whether the held half is within its bounds
   corpus.py try [--programs a,b]      without a watch: does each run, and what does the kernel say it holds?
   corpus.py labels                    writes programs.csv: labels, and halves by the hash of the name
@@ -272,6 +273,24 @@ def prove(options):
     return 0 if all(bounds.values()) else 1
 
 
+def keep(options):
+    """Small copies of recordings for the unit tests: without figures that are 0, the account, and names of this machine."""
+    (HERE / "recordings").mkdir(exist_ok=True)
+    for name in options.programs.split(","):
+        lines = []
+        for line in open(options.folder / f"{name}.jsonl"):
+            one = json.loads(line)
+            if "plimsoll_recording" in one:
+                one["facts"], one["started"] = {}, ""
+            elif "process" not in one or "verdict" in one:
+                continue
+            for view in ("process", "container"):
+                one[view] = {key: value for key, value in (one.get(view) or {}).items() if value and key not in ("path", "peak_bytes")}
+            lines.append(json.dumps({key: value for key, value in one.items() if value != {}}, separators=(",", ":")))
+        (HERE / "recordings" / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    return 0
+
+
 def held_bytes(pid):
     """Anonymous memory of a process and its descendants, by smaps_rollup; not the Judge's way of counting."""
     total, waiting = 0, [pid]
@@ -336,6 +355,9 @@ def main():
     proving.add_argument("--seeds", type=int, default=3)
     proving.add_argument("--seconds", type=float, default=125)
     proving.set_defaults(run=prove)
+    keeping = commands.add_parser("keep")
+    keeping.add_argument("folder", type=pathlib.Path)
+    keeping.set_defaults(run=keep)
     trying = commands.add_parser("try")
     trying.add_argument("--seconds", type=float, default=24)
     trying.set_defaults(run=try_all)
