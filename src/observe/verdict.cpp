@@ -108,7 +108,8 @@ class Judging {
     for (size_t part = 0; part < kPartCount; ++part) {
       const auto which = static_cast<Part>(part);
       const bool turns = is_private(which) || which == kPrivatePart || which == kMappedPart;
-      trends_[part] = find_trend(series.parts[part], material_rise(which, series), turns ? series.turnover : 0);
+      trends_[part] =
+          find_trend(series.parts[part], material_rise(which, series), turns ? series.turnover : 0);
       WeighRivals(which);
     }
   }

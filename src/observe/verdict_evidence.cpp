@@ -163,19 +163,22 @@ std::string say_retention(const Trend& trend, double jump_share) {
 
 std::string say_rivals(const GrowthRivals& rivals, const Runtime& runtime) {
   std::string text = fmt::format(
-      "a line explains the rise with {:.0f} %, a curve that levels off with {:.0f} %; it came in about {:.0f} "
+      "a line explains the rise with {:.0f} %, a curve that levels off with {:.0f} %; it came in about "
+      "{:.0f} "
       "steps, lately at {:.0f} % of its mean rate",
       100 * rivals.line, 100 * (1 - rivals.line), std::max(1.0, rivals.pieces), 100 * rivals.recent);
   if (rivals.nurseries > 0)
-    text += fmt::format("; {} lets its heap grow before it collects, and no collection was seen in it", runtime.name);
+    text += fmt::format("; {} lets its heap grow before it collects, and no collection was seen in it",
+                        runtime.name);
   return text;
 }
 
 std::string say_grower(const GrowingProcess& grower, const Series& series) {
-  return fmt::format("most of it in process {} ({}): {} to {}, {} per second, one of {} processes that were followed",
-                     grower.pid, grower.command, bytes_text(static_cast<double>(grower.first_bytes)),
-                     bytes_text(static_cast<double>(grower.last_bytes)), bytes_text(grower.bytes_per_second),
-                     series.members.size());
+  return fmt::format(
+      "most of it in process {} ({}): {} to {}, {} per second, one of {} processes that were followed",
+      grower.pid, grower.command, bytes_text(static_cast<double>(grower.first_bytes)),
+      bytes_text(static_cast<double>(grower.last_bytes)), bytes_text(grower.bytes_per_second),
+      series.members.size());
 }
 
 const char* part_name(Part part) {
