@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "observe/verdict_evidence.h"
+#include "observe/verdict_parts.h"
 #include "observe/verdict_rivals.h"
 #include "observe/verdict_runtimes.h"
 
@@ -12,7 +13,7 @@ namespace plimsoll {
 
 namespace {
 
-constexpr double kKiB = 1024, kMiB = 1024 * 1024;
+constexpr double kKiB = 1024;
 constexpr double kSureEnough = 0.8;  // below it a rise is not called a leak
 constexpr double kEnoughPieces = 8;  // of a rise: fewer may be stairs
 constexpr size_t kJumps = 4;
@@ -20,71 +21,6 @@ constexpr double kJumpShare = 0.7;  // of a rise that came in so few jumps: allo
 
 constexpr Part kLeakParts[] = {kHeapPart,   kMapsPart,   kStacksPart, kWrittenPart,
                                kMappedPart, kSharedPart, kSlabPart};
-
-bool is_private(Part part) {
-  return part == kHeapPart || part == kMapsPart || part == kStacksPart || part == kWrittenPart;
-}
-
-Cause cause_of(Part part) {
-  switch (part) {
-    case kHeapPart:
-      return Cause::kLiveHeap;
-    case kWrittenPart:
-      return Cause::kCopyOnWrite;
-    case kMapsPart:
-      return Cause::kAnonymousMaps;
-    case kStacksPart:
-    case kThreadsPart:
-      return Cause::kThreadStacks;
-    case kMappedPart:
-      return Cause::kMappedFiles;
-    case kSharedPart:
-      return Cause::kSharedMemory;
-    case kSlabPart:
-    case kReclaimablePart:
-      return Cause::kSlab;
-    case kCachePart:
-      return Cause::kPageCache;
-    case kDescriptorsPart:
-      return Cause::kDescriptors;
-    case kProcessesPart:
-      return Cause::kProcesses;
-    default:
-      return Cause::kNone;
-  }
-}
-
-double last_level(const Points& points) {
-  std::vector<double> values;
-  for (size_t i = points.size() - std::min<size_t>(points.size(), 9); i < points.size(); ++i) {
-    values.push_back(points[i].y);
-  }
-  return quantile(std::move(values), 0.5);
-}
-
-// A rise of a part that is worth speaking of: beyond what allocators and the kernel's counters do by
-// themselves.
-double material_rise(Part part, const Series& series) {
-  const double level = last_level(series.parts[kPrivatePart]);
-  switch (part) {
-    case kDescriptorsPart:
-      return 12;
-    case kThreadsPart:
-    case kProcessesPart:
-      return 4;
-    case kMappingsPart:
-      return 24;
-    case kSlabPart:
-    case kReclaimablePart:
-      return 512 * kKiB;
-    case kCachePart:
-      return std::max(2 * kMiB, 0.02 * level);
-    case kMappedPart:
-      return std::max(1 * kMiB, 0.01 * level);
-    default:
-      return std::max(640 * kKiB, 0.004 * level);
-  }
-}
 
 // The share of a part's rise that came in a few jumps from one sample to the next.
 double jump_share(const Points& points) {
@@ -95,11 +31,6 @@ double jump_share(const Points& points) {
   for (size_t i = 0; i < std::min(kJumps, steps.size()); ++i) jumps += std::max(0.0, steps[i]);
   const double rise = last_level(points) - points.front().y;
   return rise > 0 ? jumps / rise : 0;
-}
-
-// Counts of processes, threads and the like rise by what the program does, not by what a collector leaves.
-bool is_count(Part part) {
-  return part >= kDescriptorsPart;
 }
 
 class Judging {

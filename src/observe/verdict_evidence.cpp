@@ -181,41 +181,6 @@ std::string say_grower(const GrowingProcess& grower, const Series& series) {
       series.members.size());
 }
 
-const char* part_name(Part part) {
-  switch (part) {
-    case kHeapPart:
-      return "heap";
-    case kMapsPart:
-      return "anonymous maps";
-    case kStacksPart:
-      return "stacks";
-    case kWrittenPart:
-      return "private file";
-    case kPrivatePart:
-      return "private";
-    case kMappedPart:
-      return "shared file";
-    case kSharedPart:
-      return "shared memory";
-    case kSlabPart:
-      return "kernel memory";
-    case kCachePart:
-      return "page cache";
-    case kReclaimablePart:
-      return "reclaimable slab";
-    case kDescriptorsPart:
-      return "descriptors";
-    case kThreadsPart:
-      return "threads";
-    case kMappingsPart:
-      return "mappings";
-    case kProcessesPart:
-      return "processes";
-    default:
-      return "";
-  }
-}
-
 void say_what_it_means(Cause cause, const Series& series, std::vector<std::string>& evidence) {
   switch (cause) {
     case Cause::kLiveHeap:

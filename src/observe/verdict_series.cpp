@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "observe/verdict_evidence.h"
+#include "observe/verdict_parts.h"
 
 namespace plimsoll {
 
