@@ -110,7 +110,7 @@ def measured_runs():
         for kind, share in case.get("share", {}).items():
             if share is not None:
                 found = runs[case["domain"], case["op"]]["kernel" if share >= 0.5 else "loop"]
-                found[kind] = max(found.get(kind, 0), case["over"].get(kind, 0))
+                found[kind] = max(found.get(kind, 0), case.get("over", {}).get(kind, 0))
     return runs
 
 
