@@ -184,7 +184,7 @@ class LoopRun {
     size_t output;
     bool planned = false;
     TensorView memory;  // of bytes, unless planned
-    int64_t used = 0;  // elements
+    int64_t used = 0;   // elements
     std::vector<int64_t> element_dims;
     ElementType type = ElementType::kUndefined;
   };
