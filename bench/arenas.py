@@ -53,7 +53,8 @@ def main():
     parser.add_argument("--elements", type=int, default=400_000)
     parser.add_argument("--binary", default=str(ROOT / "build" / "plimsoll"))
     arguments = parser.parse_args()
-    print("| setting | TotalAllocated | MaxInUse | NumAllocs | NumArenaExtensions | NumArenaShrinkages | ledger's peak | ms per run |")
+    print("| setting | TotalAllocated | MaxInUse | NumAllocs | NumArenaExtensions | NumArenaShrinkages | ledger's peak "
+          "| ms per run |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as room:
         model = pathlib.Path(room) / "nonzero.onnx"

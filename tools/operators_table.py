@@ -46,9 +46,8 @@ TAIL = """
 | com.microsoft Attention and QAttention with do_rotary, QAttention with past_present_share_buffer | ONNX Runtime's CPU kernels have neither (Attention says so, QAttention does not look); RotaryEmbedding is there |
 | com.microsoft GroupQueryAttention with a quantized or sliding cache | not written |
 | BeamSearch whose decoder takes cache_indirection, WhisperBeamSearch's cross_qk and non_speech_probs | ONNX Runtime has the first two for CUDA only; the third is not written |
-| com.microsoft MoE, QMoE, MatMulBnb4, MatMulFpQ4, SparseAttention, LinearAttention, LinearAttentionGate, CausalConvWithState, MRotaryEmbedding, DynamicTimeWarping, Tokenizer, AttnLSTM, WordConvEmbedding, MaxpoolWithMask, BifurcationDetector, SampleOp | ONNX Runtime's CPU has them; not written |
+| com.microsoft MoE, QMoE, MatMulBnb4, MatMulFpQ4, SparseAttention, LinearAttention, LinearAttentionGate, CausalConvWithState, DynamicTimeWarping, Tokenizer, AttnLSTM, WordConvEmbedding, MaxpoolWithMask, BifurcationDetector, SampleOp | ONNX Runtime's CPU has them; not written |
 | sparse tensors as inputs of a model | ONNX Runtime's CPU has one kernel that takes them, SparseToDenseMatMul |
-| scan outputs of Loop in types with parts of a byte | not written |
 | opaque types, tensors in segments | ONNX Runtime's CPU has neither |
 """
 
@@ -110,7 +109,7 @@ def measured_runs():
         for kind, share in case.get("share", {}).items():
             if share is not None:
                 found = runs[case["domain"], case["op"]]["kernel" if share >= 0.5 else "loop"]
-                found[kind] = max(found.get(kind, 0), case["over"].get(kind, 0))
+                found[kind] = max(found.get(kind, 0), case.get("over", {}).get(kind, 0))
     return runs
 
 

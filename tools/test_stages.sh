@@ -285,7 +285,7 @@ golden_verify() {
 build() {
   need "${BUILD_PACKAGES[@]}"
   need "${PYTHON_PACKAGES[@]}" || echo "without the Python package"
-  cmake --preset release -DPLIMSOLL_TESTS=ON >/dev/null
+  cmake --preset release -DPLIMSOLL_TESTS=ON -DPLIMSOLL_INSTRUCTION_SETS=all >/dev/null
   cmake --build build
 }
 

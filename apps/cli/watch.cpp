@@ -89,7 +89,9 @@ Command watch_command(Arguments parent, const std::vector<std::string>& rest) {
   };
   auto times = std::make_shared<Times>();
   add_target_options(arguments, *options);
-  arguments.add_option("--interval", times->interval, "between two samples, such as 500ms (1s, and 250ms for the first 12 s)")
+  arguments
+      .add_option("--interval", times->interval,
+                  "between two samples, such as 500ms (1s, and 250ms for the first 12 s)")
       .check(check_not_empty);
   arguments
       .add_option("--duration", times->duration,

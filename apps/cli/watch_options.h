@@ -11,7 +11,7 @@ struct WatchOptions {
   std::vector<std::string> command;  // behind `--`
   double interval_seconds = 1;
   bool interval_is_given = false;  // otherwise the first seconds are watched more closely
-  double duration_seconds = 0;  // 0: until the process ends or Ctrl-C
+  double duration_seconds = 0;     // 0: until the process ends or Ctrl-C
   std::string record, replay, html;
   std::string pattern;        // of the lines on stdout that are iterations; empty: none
   int iterations_fd = -1;     // the command's descriptor that gets one line per iteration; -1: none

@@ -161,8 +161,8 @@ struct GrowthRivals {
   double share = 0;       // the rise, of the private memory before it
   double recent = 1;      // the rate of the last quarter, of the mean rate
   double order = 0;       // how far beyond chance later is higher, in standard deviations (Mann and Kendall)
-  double nurseries = 0;   // the rise, of what its runtime fills before it collects; 0: it was seen to collect, or
-                          // needs not
+  double nurseries = 0;  // the rise, of what its runtime fills before it collects; 0: it was seen to collect,
+                         // or needs not
 };
 
 // The process of a tree that grows most.

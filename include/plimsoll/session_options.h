@@ -76,8 +76,8 @@ struct SessionOptions {
 
   // Sizes for dimensions that the model leaves open: by their name, by their denotation.
   std::map<std::string, int64_t> free_dimensions_by_name, free_dimensions_by_denotation;
-  // Instead of the initializer of that name, which must be there and have the same type and shape. The bytes
-  // are used where they are.
+  // Instead of the initializer of that name, if the model has one, whose type and shape they must have. The
+  // bytes are used where they are.
   std::map<std::string, Value> initializers;
   // Likewise for initializers whose data the model has in another file, which is then not opened.
   std::map<std::string, Value> external_initializers;

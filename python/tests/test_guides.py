@@ -101,6 +101,6 @@ def test_the_table_has_every_name(name):
 def test_the_table_has_every_function_and_enumeration():
     import inspect
     import plimsoll
-    ours_alone = {"isolated", "isolated_source"}  # jobs: docs/python.md
+    ours_alone = {"isolated", "isolated_source", "shared_empty"}  # jobs: docs/python.md
     public = {name for name in plimsoll.__all__ if inspect.isfunction(getattr(plimsoll, name))} - ours_alone
     assert public <= {*NAMES, *OURS}

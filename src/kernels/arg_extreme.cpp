@@ -125,13 +125,13 @@ HWY_INLINE void columns_of(const ArgExtreme& f, const T* x, int64_t rows, int64_
 
 }  // namespace
 
-#define PLIMSOLL_ARG_EXTREME(T, suffix)                                                                     \
-  void rows_##suffix(const ArgExtreme& f, const T* x, int64_t rows, int64_t cols, int64_t* y) {             \
-    rows_of(f, x, rows, cols, y);                                                                           \
-  }                                                                                                         \
-  void columns_##suffix(const ArgExtreme& f, const T* x, int64_t rows, int64_t cols, int64_t stride,        \
-                        int64_t* y) {                                                                       \
-    columns_of(f, x, rows, cols, stride, y);                                                                \
+#define PLIMSOLL_ARG_EXTREME(T, suffix)                                                              \
+  void rows_##suffix(const ArgExtreme& f, const T* x, int64_t rows, int64_t cols, int64_t* y) {      \
+    rows_of(f, x, rows, cols, y);                                                                    \
+  }                                                                                                  \
+  void columns_##suffix(const ArgExtreme& f, const T* x, int64_t rows, int64_t cols, int64_t stride, \
+                        int64_t* y) {                                                                \
+    columns_of(f, x, rows, cols, stride, y);                                                         \
   }
 PLIMSOLL_ARG_EXTREME(float, f32)
 PLIMSOLL_ARG_EXTREME(double, f64)
@@ -145,17 +145,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace plimsoll::kernels {
 
-#define PLIMSOLL_ARG_EXTREME(T, suffix)                                                                     \
-  HWY_EXPORT(rows_##suffix);                                                                                \
-  HWY_EXPORT(columns_##suffix);                                                                             \
-  template <>                                                                                               \
-  void arg_rows<T>(const ArgExtreme& f, const T* x, int64_t rows, int64_t cols, int64_t* y) {               \
-    HWY_DYNAMIC_DISPATCH(rows_##suffix)(f, x, rows, cols, y);                                               \
-  }                                                                                                         \
-  template <>                                                                                               \
-  void arg_columns<T>(const ArgExtreme& f, const T* x, int64_t rows, int64_t cols, int64_t stride,          \
-                      int64_t* y) {                                                                         \
-    HWY_DYNAMIC_DISPATCH(columns_##suffix)(f, x, rows, cols, stride, y);                                    \
+#define PLIMSOLL_ARG_EXTREME(T, suffix)                                                            \
+  HWY_EXPORT(rows_##suffix);                                                                       \
+  HWY_EXPORT(columns_##suffix);                                                                    \
+  template <>                                                                                      \
+  void arg_rows<T>(const ArgExtreme& f, const T* x, int64_t rows, int64_t cols, int64_t* y) {      \
+    HWY_DYNAMIC_DISPATCH(rows_##suffix)(f, x, rows, cols, y);                                      \
+  }                                                                                                \
+  template <>                                                                                      \
+  void arg_columns<T>(const ArgExtreme& f, const T* x, int64_t rows, int64_t cols, int64_t stride, \
+                      int64_t* y) {                                                                \
+    HWY_DYNAMIC_DISPATCH(columns_##suffix)(f, x, rows, cols, stride, y);                           \
   }
 PLIMSOLL_ARG_EXTREME(float, f32)
 PLIMSOLL_ARG_EXTREME(double, f64)

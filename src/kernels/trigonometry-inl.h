@@ -1,5 +1,5 @@
-// Trigonometric and hyperbolic functions on Highway vectors of float and double, once per target: Highway's own, with
-// the ends of their ranges as C has them.
+// Trigonometric and hyperbolic functions on Highway vectors of float and double, once per target: Highway's
+// own, with the ends of their ranges as C has them.
 #if defined(PLIMSOLL_KERNELS_TRIGONOMETRY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_KERNELS_TRIGONOMETRY_INL_H_
 #undef PLIMSOLL_KERNELS_TRIGONOMETRY_INL_H_

@@ -15,7 +15,7 @@ constexpr int kReadingsPerContext = 60;  // file systems are mounted rarely
 constexpr size_t kMostNames = 100'000;   // then the table starts anew
 constexpr size_t kMostMembers = 8;       // of a tree, that a sample tells apart
 constexpr size_t kLongestCommand = 40;
-constexpr double kShareOfShares = 0.1;   // of what all readings may cost
+constexpr double kShareOfShares = 0.1;  // of what all readings may cost
 constexpr int64_t kLeastShared = 256 << 10,
                   kLeastChange = 1 << 20;  // bytes that are worth asking for a share
 

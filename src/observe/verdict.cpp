@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "observe/verdict_evidence.h"
+#include "observe/verdict_parts.h"
 #include "observe/verdict_rivals.h"
 #include "observe/verdict_runtimes.h"
 
@@ -12,7 +13,7 @@ namespace plimsoll {
 
 namespace {
 
-constexpr double kKiB = 1024, kMiB = 1024 * 1024;
+constexpr double kKiB = 1024;
 constexpr double kSureEnough = 0.8;  // below it a rise is not called a leak
 constexpr double kEnoughPieces = 8;  // of a rise: fewer may be stairs
 constexpr size_t kJumps = 4;
@@ -20,71 +21,6 @@ constexpr double kJumpShare = 0.7;  // of a rise that came in so few jumps: allo
 
 constexpr Part kLeakParts[] = {kHeapPart,   kMapsPart,   kStacksPart, kWrittenPart,
                                kMappedPart, kSharedPart, kSlabPart};
-
-bool is_private(Part part) {
-  return part == kHeapPart || part == kMapsPart || part == kStacksPart || part == kWrittenPart;
-}
-
-Cause cause_of(Part part) {
-  switch (part) {
-    case kHeapPart:
-      return Cause::kLiveHeap;
-    case kWrittenPart:
-      return Cause::kCopyOnWrite;
-    case kMapsPart:
-      return Cause::kAnonymousMaps;
-    case kStacksPart:
-    case kThreadsPart:
-      return Cause::kThreadStacks;
-    case kMappedPart:
-      return Cause::kMappedFiles;
-    case kSharedPart:
-      return Cause::kSharedMemory;
-    case kSlabPart:
-    case kReclaimablePart:
-      return Cause::kSlab;
-    case kCachePart:
-      return Cause::kPageCache;
-    case kDescriptorsPart:
-      return Cause::kDescriptors;
-    case kProcessesPart:
-      return Cause::kProcesses;
-    default:
-      return Cause::kNone;
-  }
-}
-
-double last_level(const Points& points) {
-  std::vector<double> values;
-  for (size_t i = points.size() - std::min<size_t>(points.size(), 9); i < points.size(); ++i) {
-    values.push_back(points[i].y);
-  }
-  return quantile(std::move(values), 0.5);
-}
-
-// A rise of a part that is worth speaking of: beyond what allocators and the kernel's counters do by
-// themselves.
-double material_rise(Part part, const Series& series) {
-  const double level = last_level(series.parts[kPrivatePart]);
-  switch (part) {
-    case kDescriptorsPart:
-      return 12;
-    case kThreadsPart:
-    case kProcessesPart:
-      return 4;
-    case kMappingsPart:
-      return 24;
-    case kSlabPart:
-    case kReclaimablePart:
-      return 512 * kKiB;
-    case kCachePart:
-      return std::max(2 * kMiB, 0.02 * level);
-    case kMappedPart:
-      return std::max(1 * kMiB, 0.01 * level);
-    default:
-      return std::max(640 * kKiB, 0.004 * level);
-  }
-}
 
 // The share of a part's rise that came in a few jumps from one sample to the next.
 double jump_share(const Points& points) {
@@ -97,18 +33,14 @@ double jump_share(const Points& points) {
   return rise > 0 ? jumps / rise : 0;
 }
 
-// Counts of processes, threads and the like rise by what the program does, not by what a collector leaves.
-bool is_count(Part part) {
-  return part >= kDescriptorsPart;
-}
-
 class Judging {
  public:
   Judging(const Series& series, const JudgeOptions& options) : series_(series), options_(options) {
     for (size_t part = 0; part < kPartCount; ++part) {
       const auto which = static_cast<Part>(part);
       const bool turns = is_private(which) || which == kPrivatePart || which == kMappedPart;
-      trends_[part] = find_trend(series.parts[part], material_rise(which, series), turns ? series.turnover : 0);
+      trends_[part] =
+          find_trend(series.parts[part], material_rise(which, series), turns ? series.turnover : 0);
       WeighRivals(which);
     }
   }
@@ -252,13 +184,24 @@ class Judging {
     const double lost = most->y - last_level(shared);
     const double rise = last_level(held) - held[static_cast<size_t>(most - shared.begin())].y;
     const bool explains = rise > material_rise(kPrivatePart, series_) && lost > 0.7 * rise;
-    if (!explains) return false;
+    if (!explains || GrowsByItself(most->x)) return false;
     const Course course = trend(kPrivatePart).course;
     const bool over = course == Course::kStopped || course == Course::kFlat;
     Set(over ? VerdictKind::kPlateau : VerdictKind::kWarmingUp, Cause::kCopyOnWrite, trend(kPrivatePart));
     verdict_.confidence = 0.9;
     verdict_.evidence.push_back(say_copies(series_, lost, rise, last_level(shared)));
     return true;
+  }
+
+  // Copying a page changes what a process shares, not how much it holds: whose own pages became more grew.
+  bool GrowsByItself(double since) const {
+    for (const Series::Member& member : series_.members) {
+      const auto then = std::find_if(member.bytes.begin(), member.bytes.end(),
+                                     [since](const Point& point) { return point.x >= since; });
+      if (then == member.bytes.end()) continue;
+      if (last_level(member.bytes) - then->y > material_rise(kPrivatePart, series_)) return true;
+    }
+    return false;
   }
 
   bool Leaks() {
@@ -269,7 +212,8 @@ class Judging {
       in_private += is_private(part) && !trend(part).slight;
       if (worst == kPartCount || trend(part).slope > trend(worst).slope) worst = part;
     }
-    if (worst == kPartCount && growing(kPrivatePart)) worst = LargestPrivate();
+    const bool only_together = worst == kPartCount && growing(kPrivatePart);
+    if (only_together) worst = LargestPrivate();
     const bool descriptors = growing(kDescriptorsPart), threads = growing(kThreadsPart);
     if (worst == kPartCount && !descriptors && !threads) return false;
     Part blamed = worst;
@@ -280,7 +224,8 @@ class Judging {
     } else if (descriptors && HeldByDescriptors(worst)) {
       blamed = kDescriptorsPart;
     }
-    const bool several = worst != kPartCount && is_private(worst) && in_private > 1 && growing(kPrivatePart);
+    const bool several = only_together || (worst != kPartCount && is_private(worst) && in_private > 1 &&
+                                           growing(kPrivatePart));
     const Part measured = several ? kPrivatePart : (worst == kPartCount ? kSlabPart : worst);
     Set(VerdictKind::kLeak, cause_of(blamed), trend(measured));
     const Trend& shown = trend(worst == kPartCount ? blamed : measured);

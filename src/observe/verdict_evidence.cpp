@@ -163,54 +163,22 @@ std::string say_retention(const Trend& trend, double jump_share) {
 
 std::string say_rivals(const GrowthRivals& rivals, const Runtime& runtime) {
   std::string text = fmt::format(
-      "a line explains the rise with {:.0f} %, a curve that levels off with {:.0f} %; it came in about {:.0f} "
+      "a line explains the rise with {:.0f} %, a curve that levels off with {:.0f} %; it came in about "
+      "{:.0f} "
       "steps, lately at {:.0f} % of its mean rate",
       100 * rivals.line, 100 * (1 - rivals.line), std::max(1.0, rivals.pieces), 100 * rivals.recent);
   if (rivals.nurseries > 0)
-    text += fmt::format("; {} lets its heap grow before it collects, and no collection was seen in it", runtime.name);
+    text += fmt::format("; {} lets its heap grow before it collects, and no collection was seen in it",
+                        runtime.name);
   return text;
 }
 
 std::string say_grower(const GrowingProcess& grower, const Series& series) {
-  return fmt::format("most of it in process {} ({}): {} to {}, {} per second, one of {} processes that were followed",
-                     grower.pid, grower.command, bytes_text(static_cast<double>(grower.first_bytes)),
-                     bytes_text(static_cast<double>(grower.last_bytes)), bytes_text(grower.bytes_per_second),
-                     series.members.size());
-}
-
-const char* part_name(Part part) {
-  switch (part) {
-    case kHeapPart:
-      return "heap";
-    case kMapsPart:
-      return "anonymous maps";
-    case kStacksPart:
-      return "stacks";
-    case kWrittenPart:
-      return "private file";
-    case kPrivatePart:
-      return "private";
-    case kMappedPart:
-      return "shared file";
-    case kSharedPart:
-      return "shared memory";
-    case kSlabPart:
-      return "kernel memory";
-    case kCachePart:
-      return "page cache";
-    case kReclaimablePart:
-      return "reclaimable slab";
-    case kDescriptorsPart:
-      return "descriptors";
-    case kThreadsPart:
-      return "threads";
-    case kMappingsPart:
-      return "mappings";
-    case kProcessesPart:
-      return "processes";
-    default:
-      return "";
-  }
+  return fmt::format(
+      "most of it in process {} ({}): {} to {}, {} per second, one of {} processes that were followed",
+      grower.pid, grower.command, bytes_text(static_cast<double>(grower.first_bytes)),
+      bytes_text(static_cast<double>(grower.last_bytes)), bytes_text(grower.bytes_per_second),
+      series.members.size());
 }
 
 void say_what_it_means(Cause cause, const Series& series, std::vector<std::string>& evidence) {

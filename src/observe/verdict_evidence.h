@@ -23,7 +23,6 @@ std::string say_retention(const Trend& trend, double jump_share);
 // How the other explanations of a rise do.
 std::string say_rivals(const GrowthRivals& rivals, const Runtime& runtime);
 std::string say_grower(const GrowingProcess& grower, const Series& series);
-const char* part_name(Part part);  // short, for JSON and the page
 // What is inference, and what would turn it into a finding.
 void say_what_it_means(Cause cause, const Series& series, std::vector<std::string>& evidence);
 

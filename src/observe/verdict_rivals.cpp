@@ -9,8 +9,8 @@ namespace plimsoll {
 namespace {
 
 constexpr size_t kBins = 40;
-constexpr double kStartUp = 0.04;     // of x, left out: programs are loaded then
-constexpr double kFinest = 0.01;      // of the rise: better than that no model is known to be
+constexpr double kStartUp = 0.04;  // of x, left out: programs are loaded then
+constexpr double kFinest = 0.01;   // of the rise: better than that no model is known to be
 
 // Medians of equal stretches; their x from 0 to 1.
 Points bins_of(const Points& points, double from) {
@@ -91,7 +91,8 @@ Shape line_after(double until, double share) {
 double weigh_line(const Points& points, bool with_warm_up) {
   if (points.size() < 4) return 0.5;
   std::vector<Left> lines, curves;
-  for (const double share : {0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4}) curves.push_back(fit(points, exponential(share)));
+  for (const double share : {0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4})
+    curves.push_back(fit(points, exponential(share)));
   for (const double scale : {0.03, 0.1, 0.3}) curves.push_back(fit(points, logarithmic(scale)));
   for (const double full : {0.3, 0.5, 0.7, 0.85}) curves.push_back(fit(points, ramp(full)));
   for (const double share : {0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.3, 1.6, 2.0, 3.0})
@@ -170,8 +171,8 @@ GrowthRivals find_rivals(const Points& points, const Points& lows, const Trend& 
   return rivals;
 }
 
-// A logistic regression over the tuned half of the corpus and the families, each judged at seven moments of its
-// recording; only the weight of stairs was given: there are too few of them to fit it.
+// A logistic regression over the tuned half of the corpus and the families, each judged at seven moments of
+// its recording; only the weight of stairs was given: there are too few of them to fit it.
 double leak_confidence(const GrowthRivals& rivals) {
   const double line = std::clamp(rivals.line, 0.02, 0.99);
   double sum = 0.75 + 0.28 * std::log(line / (1 - line)) - 5.34 * std::min(rivals.margin, 0.6) +

@@ -1,4 +1,5 @@
-// Other explanations of a rise than that it goes on: a curve that levels off, and a few stairs. Pure functions.
+// Other explanations of a rise than that it goes on: a curve that levels off, and a few stairs. Pure
+// functions.
 #pragma once
 
 #include "observe/verdict_trend.h"
@@ -11,8 +12,8 @@ GrowthRivals find_rivals(const Points& points, const Points& lows, const Trend& 
 // The probability that a rise with these rivals is a leak; docs/verdicts.md tells how it was calibrated.
 double leak_confidence(const GrowthRivals& rivals);
 
-// The line, or the curve that levels off, that explains the points from trend.since on best, with what is left
-// beside it; x as in the points.
+// The line, or the curve that levels off, that explains the points from trend.since on best, with what is
+// left beside it; x as in the points.
 struct CurvePoint {
   double x = 0, y = 0, margin = 0;
 };

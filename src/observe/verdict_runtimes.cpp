@@ -7,7 +7,8 @@ namespace plimsoll {
 
 Runtime find_runtime(std::string_view command) {
   constexpr double kMiB = 1024 * 1024;
-  // V8: three semi-spaces of 16 MiB. SBCL: a twentieth of its heap, twice. The others start with less and grow.
+  // V8: three semi-spaces of 16 MiB. SBCL: a twentieth of its heap, twice. The others start with less and
+  // grow.
   static constexpr std::array<std::pair<std::string_view, Runtime>, 14> kRuntimes = {{
       {"nodejs", {"V8", 24 * kMiB}},
       {"node", {"V8", 24 * kMiB}},

@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "observe/verdict_evidence.h"
+#include "observe/verdict_parts.h"
 
 namespace plimsoll {
 
@@ -132,7 +132,8 @@ void even_out(std::vector<Row>& rows) {
 
 constexpr double kOfImportance = 0.04;  // of the tree's private memory: smaller processes do not matter
 
-void add_members(const std::vector<Row>& rows, const std::function<double(const Row&)>& x_of, Series& series) {
+void add_members(const std::vector<Row>& rows, const std::function<double(const Row&)>& x_of,
+                 Series& series) {
   std::map<int, Series::Member> all;
   double most = 0;
   for (const Row& row : rows) {
@@ -190,8 +191,8 @@ Series make_series(std::span<const Sample> samples) {
 double seconds_at(const Series& series, double x) {
   const Points& clock = series.clock;
   if (clock.empty()) return 0;
-  const auto after =
-      std::lower_bound(clock.begin(), clock.end(), x, [](const Point& point, double at) { return point.x < at; });
+  const auto after = std::lower_bound(clock.begin(), clock.end(), x,
+                                      [](const Point& point, double at) { return point.x < at; });
   if (after == clock.begin()) return after->y;
   if (after == clock.end()) return clock.back().y;
   const Point& before = *(after - 1);

@@ -27,7 +27,7 @@ constexpr double kOutgrown = 3;            // a rise by so many times the deepes
 constexpr size_t kEnoughCycles = 6;        // to tell the usual one from the longest
 constexpr double kTailShare = 0.45;        // of a rise, that 60 % of the time have at least if it goes on
 constexpr double kLittleDoubt = 0.85;
-constexpr double kKnownMargin = 0.5;       // of a slope: with a wider interval it is not known
+constexpr double kKnownMargin = 0.5;  // of a slope: with a wider interval it is not known
 
 double spread(const std::vector<double>& values) {  // a standard deviation, if they are normal
   const double middle = quantile(values, 0.5);
@@ -326,7 +326,8 @@ Trend trend_with(const Points& points, double material, double cycle, double ran
     one.rivals = find_rivals(points, envelope, one);
     one.confidence = leak_confidence(one.rivals);
     // The longest window that leaves little doubt; a warm-up may be what is doubtful in it.
-    if (growing.course != Course::kGrowing || (growing.confidence < kLittleDoubt && one.confidence > growing.confidence))
+    if (growing.course != Course::kGrowing ||
+        (growing.confidence < kLittleDoubt && one.confidence > growing.confidence))
       growing = one;
   }
   if (growing.course == Course::kGrowing) return growing;
@@ -372,7 +373,8 @@ Trend find_trend(const Points& points, double material, double least_cycle) {
   if (trend.course == Course::kGrowing || longest == 0 || least_cycle > 0) return trend;
   // Collections that come at random are seldom as far apart as the longest time between two of them. And what
   // rose by many times what it ever fell was not collected: as noise the falls do no harm.
-  const double rise = quantile(ys(last_share(points, 0.1)), 0.1) - quantile(ys(first_share(points, 0.1)), 0.9);
+  const double rise =
+      quantile(ys(last_share(points, 0.1)), 0.1) - quantile(ys(first_share(points, 0.1)), 0.9);
   const bool outgrown = rise > kOutgrown * deepest_fall(points);
   if (!outgrown && cycles.size() < kEnoughCycles) return trend;
   const Trend other = trend_with(points, material, outgrown ? 0 : usual, range);

@@ -40,7 +40,8 @@ struct Trend {
   double confidence = 0;                    // that it is growth that goes on, all rivals weighed
 };
 
-// `material`: a rise below it is none. `least_cycle`: it is known to rise and fall at least so slowly; 0: not.
+// `material`: a rise below it is none. `least_cycle`: it is known to rise and fall at least so slowly; 0:
+// not.
 Trend find_trend(const Points& points, double material, double least_cycle = 0);
 
 // The median of all slopes between two points; thinned to a bounded number of them.

@@ -31,12 +31,12 @@ constexpr int64_t kTaskElements = 16384;
 template <typename T>
 void arg_rows(const RunContext& c, const kernels::ArgExtreme& f, int64_t rows, int64_t size) {
   const int64_t most = std::max<int64_t>(1, kTaskElements / size);
-  kernels::parallel_for(
-      rows * size < 2 * kTaskElements ? 1 : c.threads, (rows + most - 1) / most, [&](int64_t task) {
-        const int64_t row = task * most;
-        kernels::arg_rows(f, c.inputs[0].as<T>() + row * size, std::min(most, rows - row), size,
-                          c.outputs[0].as<int64_t>() + row);
-      });
+  kernels::parallel_for(rows * size < 2 * kTaskElements ? 1 : c.threads, (rows + most - 1) / most,
+                        [&](int64_t task) {
+                          const int64_t row = task * most;
+                          kernels::arg_rows(f, c.inputs[0].as<T>() + row * size, std::min(most, rows - row),
+                                            size, c.outputs[0].as<int64_t>() + row);
+                        });
 }
 
 template <typename T>
@@ -47,9 +47,9 @@ void arg_columns(const RunContext& c, const kernels::ArgExtreme& f, int64_t oute
   kernels::parallel_for(outer * size * inner < 2 * kTaskElements ? 1 : c.threads, outer * strips,
                         [&](int64_t task) {
                           const int64_t o = task / strips, column = task % strips * kStrip;
-                          kernels::arg_columns(f, c.inputs[0].as<T>() + o * size * inner + column,
-                                                   size, std::min(kStrip, inner - column), inner,
-                                                   c.outputs[0].as<int64_t>() + o * inner + column);
+                          kernels::arg_columns(f, c.inputs[0].as<T>() + o * size * inner + column, size,
+                                               std::min(kStrip, inner - column), inner,
+                                               c.outputs[0].as<int64_t>() + o * inner + column);
                         });
 }
 
@@ -87,7 +87,8 @@ void run_arg_extreme(const RunContext& c) {
   const int64_t size = in.dims[axis], inner = stride_of(in.dims, axis),
                 outer = in.elements() / (size * inner);
   if (inner > 1 && size >= int64_t{1} << 31)
-    fail(ErrorCode::kNotImplemented, "{}: an axis of {}; less than 2^31 is implemented", c.node->label(), size);
+    fail(ErrorCode::kNotImplemented, "{}: an axis of {}; less than 2^31 is implemented", c.node->label(),
+         size);
   if (is_float(in.type)) {
     const kernels::ArgExtreme f{a.largest, a.last};
     return visit_float(in.type, [&](auto tag) {

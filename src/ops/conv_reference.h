@@ -74,7 +74,8 @@ class ConvLines {
   };
 
   void run_line(int64_t image, int64_t group, int64_t part, const Spatial& at, int64_t start) const {
-    const int64_t first = group * out_c_ + part * kChannels, count = std::min(kChannels, out_c_ - part * kChannels);
+    const int64_t first = group * out_c_ + part * kChannels,
+                  count = std::min(kChannels, out_c_ - part * kChannels);
     const int64_t size = std::min(kLine, w_.out[last_] - start);
     Sums sums;
     for (int64_t m = 0; m < count; ++m) std::fill_n(sums.of[m], size, A{0});

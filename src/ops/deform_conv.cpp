@@ -247,7 +247,8 @@ class DeformRun {
   Point<W> sampling_point(int64_t image, int64_t offset_group, int64_t tap, int64_t position) const {
     const int64_t number = (image * a_.offset_groups + offset_group) * taps_ + tap;
     W factor = 1;
-    if (c_.has_input(kMask)) factor = static_cast<W>(c_.inputs[kMask].as<T>()[number * positions_ + position]);
+    if (c_.has_input(kMask))
+      factor = static_cast<W>(c_.inputs[kMask].as<T>()[number * positions_ + position]);
     Spatial at{}, step{};
     int64_t rest = position;
     for (size_t d = window_.rank; d-- > 0;) {

@@ -76,7 +76,8 @@ const void* select(SelectContext& c) {
   const EinsumPlan plan = plan_einsum(c, c.attrs<EinsumEquation>());
   Dim gemm = 0;
   for (const EinsumStep& step : plan.steps) {
-    if (step.kind == EinsumStepKind::kGemm) gemm = max(gemm, gemm_scratch(c.type(0), step, concrete, c.threads));
+    if (step.kind == EinsumStepKind::kGemm)
+      gemm = max(gemm, gemm_scratch(c.type(0), step, concrete, c.threads));
   }
   c.scratch(plan.scratch * Dim(compute_bytes(c.type(0))) + gemm);
   return nullptr;

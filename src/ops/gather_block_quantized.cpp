@@ -111,8 +111,7 @@ class GatherRun {
       const int64_t inner = at % stride, along = at / stride % size, outer = at / stride / size;
       const int64_t scale = (outer * blocks + along / a_.block) * stride + inner;
       // Along the last axis a block has one scale; along another one every element has its own.
-      const int64_t run =
-          stride == 1 ? std::min(a_.block - along % a_.block, size - along) : stride - inner;
+      const int64_t run = stride == 1 ? std::min(a_.block - along % a_.block, size - along) : stride - inner;
       const int64_t count = std::min({run, length - done, kChunk});
       for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(quantized(data_, at + i, last_));
       if (stride == 1) {

@@ -9,7 +9,8 @@ namespace {
 void run(const RunContext& c) {
   const GlobalPool p = global_pool(c);
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
-  if (!p.channels_last && p.pixels > 0) return reduce_rows(c, Reduction::kMean, p.batch * p.channels, p.pixels);
+  if (!p.channels_last && p.pixels > 0)
+    return reduce_rows(c, Reduction::kMean, p.batch * p.channels, p.pixels);
   visit_float(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (p.pixels == 0) return fill_channels(p, T(std::numeric_limits<float>::quiet_NaN()), y.as<T>());

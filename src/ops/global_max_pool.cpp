@@ -7,7 +7,8 @@ namespace {
 void run(const RunContext& c) {
   const GlobalPool p = global_pool(c);
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
-  if (!p.channels_last && p.pixels > 0) return reduce_rows(c, Reduction::kMax, p.batch * p.channels, p.pixels);
+  if (!p.channels_last && p.pixels > 0)
+    return reduce_rows(c, Reduction::kMax, p.batch * p.channels, p.pixels);
   visit_float(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     kernels::max_pool(kernels::whole_image(p.batch, p.pixels, p.channels), x.as<T>(), y.as<T>(), c.threads);

@@ -17,10 +17,11 @@ void hardmax_strip(const T* x, T* y, int64_t count, int64_t width, int64_t strid
   int64_t places[kStrip];
   if (stride == 1) {
     kernels::arg_rows(kFirstLargest, x, 1, count, places);
+    std::fill_n(y, count, T());
   } else {
     kernels::arg_columns(kFirstLargest, x, count, width, stride, places);
+    for (int64_t i = 0; i < count; ++i) std::fill_n(y + i * stride, width, T());
   }
-  for (int64_t i = 0; i < count; ++i) std::fill_n(y + i * stride, width, T());
   for (int64_t i = 0; i < width; ++i) y[places[i] * stride + i] = T(1.0f);
 }
 

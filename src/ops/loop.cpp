@@ -102,9 +102,6 @@ void infer(InferContext& c) {
     const TypeInfo& element = outputs[i + 1].type;
     if (element.kind != ValueKind::kTensor)
       c.reject("scan output {}: expected a tensor, found {}", i - carried, to_string(element));
-    if (kPackedTypes.contains(element.type))
-      fail(ErrorCode::kNotImplemented, "{}: scan output {} of type {}", c.node().label(), i - carried,
-           element_type_name(element.type));
     if (!element.ranked) {
       c.set_unranked_output(i, element.type);
       continue;
@@ -146,6 +143,19 @@ void copy_bytes(std::byte* to, const TensorView& from) {
   if (const int64_t bytes = from.bytes(); bytes > 0) std::memmove(to, from.data, static_cast<size_t>(bytes));
 }
 
+// Behind the first `before` elements. Those of less than a byte may begin within one, low bits first.
+void append_elements(std::byte* to, int64_t before, const TensorView& from) {
+  const int64_t bits = element_bits(from.type);
+  if (before * bits % 8 == 0) return copy_bytes(to + before * bits / 8, from);
+  const auto mask = static_cast<std::byte>((1 << bits) - 1);
+  for (int64_t i = 0, count = from.elements(); i < count; ++i) {
+    const int64_t at = (before + i) * bits, source = i * bits;
+    const std::byte value = from.data[source / 8] >> source % 8 & mask;
+    std::byte& byte = to[at / 8];
+    byte = (byte & ~(mask << at % 8)) | value << at % 8;
+  }
+}
+
 // One execution of a Loop.
 class LoopRun {
  public:
@@ -174,7 +184,7 @@ class LoopRun {
     size_t output;
     bool planned = false;
     TensorView memory;  // of bytes, unless planned
-    int64_t used = 0;
+    int64_t used = 0;   // elements
     std::vector<int64_t> element_dims;
     ElementType type = ElementType::kUndefined;
   };
@@ -230,15 +240,15 @@ class LoopRun {
 
   void append(Scan& scan, const TensorView& element) {
     if (!run_.has_output(scan.output)) return;
-    const int64_t needed = checked_add(scan.used, element.bytes());
+    const int64_t needed = checked_add(scan.used, element.elements());
     if (scan.planned) {
-      if (needed > scan.memory.bytes() || scan.used != iteration_ * element.bytes())
+      if (needed > scan.memory.elements() || scan.used != iteration_ * element.elements())
         reject_shape(scan, element);
     } else {
       check_same_shape(scan, element);
-      make_room(scan, needed);
+      make_room(scan, element_bytes(element.type, needed));
     }
-    copy_bytes(scan.memory.data + scan.used, element);
+    append_elements(scan.memory.data, scan.used, element);
     scan.used = needed;
   }
 
@@ -259,9 +269,10 @@ class LoopRun {
 
   void make_room(Scan& scan, int64_t needed) {
     if (scan.memory.data != nullptr && needed <= scan.memory.elements()) return;
-    const int64_t capacity[] = {std::max<int64_t>(needed, checked_mul(scan.used, 2))};
+    const int64_t used = scan.used > 0 ? element_bytes(scan.type, scan.used) : 0;
+    const int64_t capacity[] = {std::max<int64_t>(needed, checked_mul(used, 2))};
     const TensorView larger = run_.allocate(ElementType::kUint8, capacity);
-    if (scan.used > 0) std::memcpy(larger.data, scan.memory.data, static_cast<size_t>(scan.used));
+    if (used > 0) std::memcpy(larger.data, scan.memory.data, static_cast<size_t>(used));
     run_.free(scan.memory);
     scan.memory = larger;
   }
@@ -269,7 +280,7 @@ class LoopRun {
   void finish(Scan& scan) {
     if (!run_.has_output(scan.output)) return;
     if (scan.planned) {
-      if (scan.used != scan.memory.bytes())
+      if (scan.used != scan.memory.elements())
         fail(ErrorCode::kInvalidModel, "{}: scan output {} was to have shape {}, but the loop ended after {}",
              run_.node().label(), scan.output - first_scan_, to_string(scan.memory.dims), iteration_);
       return;

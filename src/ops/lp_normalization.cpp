@@ -56,15 +56,20 @@ void normalize_row(const T* x, T* y, int64_t count, bool squared) {
 
 template <typename T>
 void normalize_columns(const T* x, T* y, int64_t rows, int64_t stride, int64_t cols, bool squared) {
-  double block[kStrip], factor[kStrip] = {};
+  WideType<T> block[kStrip];
+  double factor[kStrip] = {};
   for (int64_t r = 0; r < rows; ++r) {
     widen(x + r * stride, block, cols);
-    for (int64_t i = 0; i < cols; ++i) factor[i] += squared ? block[i] * block[i] : std::fabs(block[i]);
+    for (int64_t i = 0; i < cols; ++i) {
+      const double v = static_cast<double>(block[i]);
+      factor[i] += squared ? v * v : std::fabs(v);
+    }
   }
   for (int64_t i = 0; i < cols; ++i) factor[i] = inverse_norm(factor[i], squared);
   for (int64_t r = 0; r < rows; ++r) {
     widen(x + r * stride, block, cols);
-    for (int64_t i = 0; i < cols; ++i) block[i] *= factor[i];
+    for (int64_t i = 0; i < cols; ++i)
+      block[i] = static_cast<WideType<T>>(static_cast<double>(block[i]) * factor[i]);
     narrow(block, y + r * stride, cols);
   }
 }

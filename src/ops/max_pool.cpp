@@ -31,8 +31,8 @@ SpatialStrides index_strides(const Window& w, bool column_major) {
 }
 
 template <typename C>
-constexpr C kBelowAll =
-    std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity() : std::numeric_limits<C>::lowest();
+constexpr C kBelowAll = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
+                                                             : std::numeric_limits<C>::lowest();
 
 // A window without an element inside gives the lowest finite number.
 template <typename T>

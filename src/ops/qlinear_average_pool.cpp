@@ -46,7 +46,8 @@ void run(const RunContext& c) {
   const auto average = [&](auto tag) {
     using T = typename decltype(tag)::type;
     pool_lines(w, x.as<T>(),
-               QuantizedAverage<T>{from, to, x.type, c.outputs[0].as<uint8_t>(), count_padding, {}}, c.threads);
+               QuantizedAverage<T>{from, to, x.type, c.outputs[0].as<uint8_t>(), count_padding, {}},
+               c.threads);
   };
   x.type == ElementType::kInt8 ? average(TypeTag<int8_t>{}) : average(TypeTag<uint8_t>{});
 }

@@ -94,7 +94,8 @@ class RecurrentRun {
   const std::byte* pack(size_t input, int64_t at) const {
     const TensorView& raw = c_.inputs[input];
     const int64_t gates = a_.kind->gates, k = raw.dims[2], joint = joint_of(input);
-    const int64_t elements = raw.dims[1] * k, bytes = recurrent_packed_bytes<Number>(gates, joint, hidden_, k);
+    const int64_t elements = raw.dims[1] * k,
+                  bytes = recurrent_packed_bytes<Number>(gates, joint, hidden_, k);
     for (int64_t d = 0; d < a_.directions; ++d) {
       const void* from = raw.as<Number>() + d * elements;
       if (raw.type != element_type_of<Number>()) {

@@ -24,24 +24,22 @@ Dim packed_bytes_of(const NodeContext& c, size_t input) {
   const auto dims = c.dims(input);
   const Dim gates = dims[1], k = dims[2], hidden = c.dims(kRecurrentR)[2];
   if (hidden.is_constant() && k.is_constant())
-    return dims[0] *
-           Dim(recurrent_packed_bytes<Number>(kind.gates, joint_gates(kind, input), hidden.value(), k.value()));
+    return dims[0] * Dim(recurrent_packed_bytes<Number>(kind.gates, joint_gates(kind, input), hidden.value(),
+                                                        k.value()));
   const Dim panel = kernels::packed_b_format<Number>();
   const Dim panels = ceil_div(gates, panel) + Dim(1);  // two matrices may end in incomplete ones
   return dims[0] * ceil_div(k * panels * panel * Dim(sizeof(Number)), Dim(64)) * Dim(64);
 }
 Dim packed_bytes(const NodeContext& c, size_t input) {
-  return with_number(c.type(input), [&](auto tag) {
-    return packed_bytes_of<typename decltype(tag)::type>(c, input);
-  });
+  return with_number(c.type(input),
+                     [&](auto tag) { return packed_bytes_of<typename decltype(tag)::type>(c, input); });
 }
 
 bool ask_for_packed(const SelectContext& c, size_t input) {
   if (!c.input(input).is_concrete() || !c.input(kRecurrentR).is_concrete()) return false;
   const RecurrentKind& kind = *c.attrs<RecurrentAttrs>().kind;
-  const int panel = with_number(c.type(input), [](auto tag) {
-    return kernels::packed_b_format<typename decltype(tag)::type>();
-  });
+  const int panel = with_number(
+      c.type(input), [](auto tag) { return kernels::packed_b_format<typename decltype(tag)::type>(); });
   const PackFormat format{"recurrent_gates", {panel, kind.gates, joint_gates(kind, input)}};
   return c.pack(input, format, packed_bytes(c, input).value());
 }
@@ -129,9 +127,8 @@ void pack_recurrent(const PackContext& c) {
     using Number = typename decltype(tag)::type;
     const int64_t bytes = recurrent_packed_bytes<Number>(kind.gates, joint, hidden, k);
     for (int64_t d = 0; d < c.raw.dims[0]; ++d)
-      pack_recurrent_matrix<Number>(
-          c.raw.data + d * c.raw.dims[1] * k * static_cast<int64_t>(sizeof(Number)), kind.gates, joint,
-          hidden, k, c.destination + d * bytes);
+      pack_recurrent_matrix<Number>(c.raw.data + d * c.raw.dims[1] * k * static_cast<int64_t>(sizeof(Number)),
+                                    kind.gates, joint, hidden, k, c.destination + d * bytes);
   });
 }
 

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "kernels/storage.h"
+
 namespace plimsoll {
 
 ScatterReduction read_scatter_reduction(AttrContext& c) {
@@ -24,24 +26,41 @@ namespace {
 
 template <typename T>
 T combine(ScatterReduction reduction, T a, T b) {
-  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
-    return static_cast<T>(combine(reduction, static_cast<float>(a), static_cast<float>(b)));
-  } else {
-    // Integers wrap.
-    using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
-    switch (reduction) {
-      case ScatterReduction::kAdd:
-        return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
-      case ScatterReduction::kMul:
-        return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
-      case ScatterReduction::kMax:
-        return std::max(a, b);
-      case ScatterReduction::kMin:
-        return std::min(a, b);
-      case ScatterReduction::kNone:
-        break;
+  // Integers wrap.
+  using Wide = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+  switch (reduction) {
+    case ScatterReduction::kAdd:
+      return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
+    case ScatterReduction::kMul:
+      return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
+    case ScatterReduction::kMax:
+      return std::max(a, b);
+    case ScatterReduction::kMin:
+      return std::min(a, b);
+    case ScatterReduction::kNone:
+      break;
+  }
+  return b;
+}
+
+template <typename T>
+void combine_all(ScatterReduction reduction, T* target, const T* update, int64_t count) {
+  if constexpr (kernels::kIsHalf<T>) {
+    constexpr int64_t kBlock = 256;
+    if (count == 1) {  // ScatterElements: one at a time
+      *target = T(combine(reduction, static_cast<float>(*target), static_cast<float>(*update)));
+      return;
     }
-    return b;
+    float a[kBlock], b[kBlock];
+    for (int64_t start = 0; start < count; start += kBlock) {
+      const int64_t size = std::min(kBlock, count - start);
+      kernels::widen(target + start, a, size);
+      kernels::widen(update + start, b, size);
+      combine_all(reduction, a, b, size);
+      kernels::narrow(a, target + start, size);
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i) target[i] = combine(reduction, target[i], update[i]);
   }
 }
 
@@ -55,9 +74,7 @@ void scatter_into(ScatterReduction reduction, ElementType type, std::byte* targe
   }
   auto typed = [&](auto tag) {
     using T = typename decltype(tag)::type;
-    T* t = reinterpret_cast<T*>(target);
-    const T* u = reinterpret_cast<const T*>(update);
-    for (int64_t i = 0; i < count; ++i) t[i] = combine(reduction, t[i], u[i]);
+    combine_all(reduction, reinterpret_cast<T*>(target), reinterpret_cast<const T*>(update), count);
   };
   if (type == ElementType::kBool) {
     // add and max are or, mul and min are and: on 0 and 1 that is max and min.

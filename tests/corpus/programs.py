@@ -336,3 +336,47 @@ Program("chromium", "chromium", lambda place: [
     "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={place.room}/profile",
     "--remote-debugging-port=0", "--disable-background-networking", "--disable-component-update", "--no-first-run",
     f"file://{SCRIPTS}/chromium.html" + ("#leaks" if place.leaks else "")])
+
+# Written and labelled after the held half had been looked at, for the Judge as corrected then.
+FRESH = set(PROGRAMS)
+
+
+def ets_table(place):
+    subprocess.run(["erlc", "-o", str(place.room), str(SCRIPTS / "ets_table.erl")], check=True)
+    return ["erl", "-noshell", "-noinput", "-pa", str(place.room), "-s", "ets_table", "start", place.form, str(place.seed)]
+
+
+def tinyproxy(place):
+    static_site(place)
+    serve_site(place, place.port + 1)
+    return ["tinyproxy", "-d", "-c", write(place, "tinyproxy.conf", f"""
+Port {place.port}
+Listen 127.0.0.1
+Timeout 10
+MaxClients 20
+ReversePath "/" "http://127.0.0.1:{place.port + 1}/"
+ReverseOnly Yes
+""")]
+
+
+def socat(place):
+    static_site(place)
+    serve_site(place, place.port + 1)
+    return ["socat", f"TCP-LISTEN:{place.port},bind=127.0.0.1,fork,reuseaddr", f"TCP:127.0.0.1:{place.port + 1}"]
+
+
+Program("aiohttp", "python3-aiohttp", lambda place: [PYTHON, str(SCRIPTS / "aiohttp_app.py"), place.form, str(place.port)], http_load(0.03))
+Program("webrick", "ruby ruby-webrick", served("ruby", "@webrick.rb"), http_load(0.03))
+Program("python_pool", "", script(PYTHON, "@pool.py"))
+Program("go_http", "golang-go", lambda place: compiled("go_http.go", "go", "build", "-o", "@out", "@in")(place) + [str(place.port)],
+        http_load(0.02))
+Program("java_cache", "openjdk-17-jdk-headless", script("java", "-Xmx256m", "@Cache.java"))
+Program("erlang_ets", "erlang-base", ets_table)
+Program("lua_coroutines", "lua5.4", script("lua5.4", "@coroutines.lua"), line_load(session_line, 0.015))
+Program("asyncio", "", script(PYTHON, "@tasks.py"))
+Program("node_timers", "", script("node", "@node_timers.js"))
+Program("php_server", "php-cli", lambda place: ["php", "-S", f"127.0.0.1:{place.port}", str(SCRIPTS / "router.php")], http_load(0.04),
+        leaks=False)
+Program("tinyproxy", "tinyproxy", tinyproxy, http_load(0.04, site_paths), leaks=False)
+Program("socat", "socat", socat, http_load(0.08, site_paths), leaks=False)
+FRESH = set(PROGRAMS) - FRESH

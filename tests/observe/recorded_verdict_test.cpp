@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <plimsoll/observe.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -12,8 +13,8 @@
 namespace plimsoll {
 namespace {
 
-Recording recorded(const std::string& family) {
-  const std::string path = source_dir() + "/tests/scenarios/recordings/" + family + ".jsonl";
+Recording recorded(const std::string& family, const std::string& folder = "scenarios") {
+  const std::string path = source_dir() + "/tests/" + folder + "/recordings/" + family + ".jsonl";
   std::ifstream file(path);
   EXPECT_TRUE(file) << path;
   std::stringstream text;
@@ -47,6 +48,26 @@ INSTANTIATE_TEST_SUITE_P(Families, RecordedVerdict,
                                                Cause::kAllocatorRetention},
                                          Label{"page_cache_read", VerdictKind::kCache, Cause::kPageCache}),
                          [](const auto& one) { return std::string(one.param.family); });
+
+// Real programs, two minutes each: what was judged wrongly when the corpus was first looked at.
+class RecordedProgram : public testing::TestWithParam<const char*> {};
+
+TEST_P(RecordedProgram, IsALeakIfItsNameSaysSo) {
+  const std::string name = GetParam();
+  const Verdict verdict = Judge(recorded(name, "corpus").samples);
+  EXPECT_EQ(verdict.kind == VerdictKind::kLeak, name.find("-leaks-") != std::string::npos)
+      << verdict_name(verdict.kind) << " " << verdict.confidence;
+}
+
+INSTANTIATE_TEST_SUITE_P(Corpus, RecordedProgram,
+                         testing::Values("java-steady-2", "pypy-steady-1", "sbcl-steady-1", "redis-steady-2",
+                                         "gunicorn-steady-1", "lodash-leaks-1", "node_churn-leaks-1",
+                                         "git-leaks-1", "bash-leaks-1"),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST(RecordedVerdicts, TheSizeOfARecordedLeakIsWithinATenth) {
   const Recording recording = recorded("linear_leak");

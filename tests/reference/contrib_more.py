@@ -258,7 +258,45 @@ def conv_transpose(inputs, attrs, **_):
     return [y[:, :, int(pads[0]):end, int(pads[1]):end]]
 
 
+def mrotary_cases(rng):
+    kind = choice(rng, ["float", "float16"])
+    batch, steps, heads, rows = some(rng, 2), some(rng, 4), some(rng, 3), 9
+    shares = [some(rng, 3), some(rng, 3, 0), some(rng, 3, 0)]
+    pairs = sum(shares)
+    size = 2 * pairs + (some(rng, 4, 0) if rng.random() < 0.4 else 0)
+    attrs = {"mrope_section": shares, "mrope_layout": int(rng.integers(2)), "interleaved": int(rng.integers(2))}
+    if size > 2 * pairs or rng.random() < 0.5:
+        attrs |= {"num_heads": heads, "rotary_embedding_dim": 2 * pairs}
+    flat = bool(rng.integers(2))
+    x = reals(rng, [batch, steps, heads * size] if flat else [batch, heads, steps, size], kind)
+    tables = [reals(rng, [rows, pairs], kind, -1, 1) for _ in range(2)]
+    symbolic = {"symbolic": False} if flat and "num_heads" not in attrs else {}
+    return {"inputs": [x, rng.integers(0, rows, [3, batch, steps]), *tables], "attrs": attrs, **symbolic, **loose(kind)}
+
+
+@contrib("MRotaryEmbedding", mrotary_cases)
+def mrotary_embedding(inputs, attrs, **_):
+    x, positions, (cosine, sine) = values_of(inputs[0]), inputs[1], (values_of(t) for t in inputs[2:])
+    shares, pairs = attrs["mrope_section"], cosine.shape[1]
+    which = np.repeat([0, 1, 2], shares)
+    if attrs["mrope_layout"]:
+        p = np.arange(pairs)
+        which = np.where((p % 3 == 1) & (p < 3 * shares[1]), 1, np.where((p % 3 == 2) & (p < 3 * shares[2]), 2, 0))
+    cos, sin = (np.stack([t[positions[which[i]], i] for i in range(pairs)], -1)[:, None] for t in (cosine, sine))
+    flat = x.ndim == 3
+    heads = x if not flat else np.swapaxes(x.reshape(*x.shape[:2], attrs.get("num_heads") or x.shape[2] // (2 * pairs), -1), 1, 2)
+    y = heads.copy()
+    first, second = (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)) if attrs["interleaved"] else (slice(0, pairs), slice(pairs, 2 * pairs))
+    y[..., first] = heads[..., first] * cos - heads[..., second] * sin
+    y[..., second] = heads[..., first] * sin + heads[..., second] * cos
+    return [np.swapaxes(y, 1, 2).reshape(x.shape) if flat else y]
+
+
 F, I64 = np.float32, np.int64
+refuses("MRotaryEmbedding", [np.zeros([1, 2, 8], F), np.zeros([3, 1, 2], I64), *[np.zeros([4, 4], F)] * 2], {"mrope_section": [2, 2]}, says="3 numbers")
+refuses("MRotaryEmbedding", [np.zeros([1, 2, 8], F), np.zeros([3, 1, 2], I64), *[np.zeros([4, 4], F)] * 2], {"mrope_section": [2, 2, 1]}, says="differ")
+refuses("MRotaryEmbedding", [np.zeros([1, 2, 6], F), np.zeros([3, 1, 2], I64), *[np.zeros([4, 4], F)] * 2], {"mrope_section": [2, 1, 1]}, says="heads of 8")
+refuses("MRotaryEmbedding", [np.zeros([1, 2, 8], F), np.full([3, 1, 2], 4), *[np.zeros([4, 4], F)] * 2], {"mrope_section": [2, 1, 1]}, says="4")
 X = np.zeros([2, 4], F)
 refuses("GatedAdd", [X, X, X], says="1")
 refuses("GatedAdd", [X, X, X[0, :1]], says="rank")

@@ -3,6 +3,7 @@ import numpy as np
 
 from harness import choice, random_shape, reference, rejects
 from model_file import TYPES, Graph, Node
+from small_types import SMALL_INTEGERS, numbers
 
 F32 = np.float32
 
@@ -109,3 +110,22 @@ rejects("Scan", [X[0], np.ones((4, 2, 3), F32)], {"body": body(1, "float", None)
         name="Scan whose state grows")
 rejects("Scan", [np.array([3], np.int64), X[:1], X[None]], {"body": body(1, "float", None), "num_scan_inputs": 1}, outputs=3,
         says="sequence_lens", opset=8)
+
+
+def packed_loop_cases(rng):
+    """Rows of types with parts of a byte, one behind the other: they may begin within a byte."""
+    name = choice(rng, ["int4", "uint4", "int2", "uint2"])
+    shape = random_shape(rng, most=3, largest=5)
+    bits = rng.integers(0, 1 << SMALL_INTEGERS[name][0], shape).astype(np.uint8)
+    nodes = [Node("Identity", ["go"], ["on"]), Node("Identity", ["v"], ["next"]), Node("Identity", ["v"], ["row"])]
+    graph = Graph(nodes, [("turn", TYPES["int64"], []), ("go", TYPES["bool"], []), ("v", TYPES[name], shape)], ["on", "next", "row"])
+    known = {"constant_inputs": [0, 1]} if rng.random() < 0.5 else {"constant_inputs": []}
+    return {"inputs": [np.array(int(rng.integers(0, 6))), np.array(True), (bits, name)], "attrs": {"body": graph}, "outputs": 2, "opset": 25,
+            **known}
+
+
+@reference("Loop", packed_loop_cases, name="Loop over packed types")
+def packed_loop(inputs, **_):
+    count, (bits, name) = int(inputs[0]), inputs[2]
+    values = numbers(bits, name).astype(np.int8 if SMALL_INTEGERS[name][1] else np.uint8)
+    return [(values, name), (np.broadcast_to(values, [count, *values.shape]), name)]

@@ -1,6 +1,6 @@
-// plimsoll_judge [--every SECONDS] [--at SECONDS] RECORDING...: one JSON object per recording with its verdict;
-// with --every also when a leak was first found and not given up again, judging as the samples came; with --at
-// as if it had ended then.
+// plimsoll_judge [--every SECONDS] [--at SECONDS] RECORDING...: one JSON object per recording with its
+// verdict; with --every also when a leak was first found and not given up again, judging as the samples came;
+// with --at as if it had ended then.
 #include <plimsoll/observe.h>
 
 #include <cstdio>

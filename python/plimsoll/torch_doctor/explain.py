@@ -11,7 +11,7 @@ from . import holders, source, tensors
 
 _MOST_CONTAINERS = 12
 _SAMPLE = 8
-# What a tensor and a node of autograd's take though they keep no data of their own, estimated for torch 1.13: see
+# What a tensor and a node of autograd's take where they keep no data of their own, estimated for torch 1.13: see
 # diagnose._structures. Nothing that grows takes 0 bytes.
 _TENSOR_BYTES, _NODE_BYTES = 400, 1000
 
@@ -56,7 +56,7 @@ class Contents:
     @property
     def bytes_each(self):
         data = self.tensor_bytes + self.graph_bytes + self.python_bytes
-        return (data + self.structure_bytes) / max(self.items, 1)
+        return (data or self.structure_bytes) / max(self.items, 1)
 
 
 def explain(first, middle, last, known_storages, unpack=True):
