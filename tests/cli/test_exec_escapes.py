@@ -75,9 +75,13 @@ class Guard:
                 if (self.path / name).exists():
                     os.chown(self.path / name, owner, owner)
 
+    def directories(self):
+        """Itself and those below, as far as they are still there."""
+        return [pathlib.Path(path) for path, _, _ in os.walk(self.path)]
+
     def members(self):
         found = []
-        for path in [self.path, *self.path.glob("**/")]:
+        for path in self.directories():
             try:
                 found += map(int, (path / "cgroup.procs").read_text().split())
             except OSError:  # removed meanwhile
@@ -92,7 +96,7 @@ class Guard:
                 except OSError:
                     pass
             try:
-                for below in sorted(self.path.glob("**/"), reverse=True):
+                for below in reversed(self.directories()):
                     below.rmdir()
                 return
             except OSError:
@@ -139,8 +143,8 @@ class Escapes(unittest.TestCase):
             done = subprocess.run([str(self.place / pathlib.Path(PLIMSOLL).name), "exec", "--json", *limits, "--", PYTHON,
                                    "-S", str(self.place / "escapes.py"), name, mark], preexec_fn=enter, cwd="/",
                                   capture_output=True, text=True, timeout=180)
-            eventually(lambda: not [pid for pid in guard.members() if not is_ours(pid)], 1 if done.stdout else 10)
-            left = [pid for pid in guard.members() if not is_ours(pid)] + alive(f"sleep\0{mark}")
+            eventually(lambda: not alive(mark), 2 if done.stdout else 10)
+            left = alive(mark)  # everything that an escape starts names it
         finally:
             guard.close()
         if done.returncode == -signal.SIGKILL:  # its parent was `plimsoll exec` itself: then the guard ends it
@@ -221,14 +225,6 @@ class Escapes(unittest.TestCase):
         done = subprocess.run([PLIMSOLL, "exec", "--require", "hold", "--limit", "64MiB", "--processes", "9", "--", "true"],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
-
-
-def is_ours(pid):
-    """The guard of `plimsoll exec` ends a moment after it."""
-    try:
-        return b"plimsoll-guard" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return True
 
 
 if __name__ == "__main__":
