@@ -62,7 +62,7 @@ class OrdinaryCgroup(unittest.TestCase):
         try:
             self.assertTrue(eventually(self.members))
             status, answer, error = self.run_json("--limit", "64MiB", "--", "/bin/true")
-            self.assertEqual((status, answer["mechanism"]), (0, "namespaces and sampling"), error)
+            self.assertEqual((status, answer["mechanism"]), (0, "rlimit and sampling"), error)
             self.assertTrue(any("systemd-run --scope" in doubt for doubt in answer["cannot_promise"]))
             self.assertTrue(eventually(lambda: self.members() == [str(other.pid)]), self.members())
             self.assertTrue(self.is_as_before())
