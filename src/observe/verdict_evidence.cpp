@@ -175,10 +175,9 @@ std::string say_rivals(const GrowthRivals& rivals, const Runtime& runtime) {
 
 std::string say_grower(const GrowingProcess& grower, const Series& series) {
   return fmt::format(
-      "most of it in process {} ({}): {} to {}, {} per second, one of {} processes that were followed",
-      grower.pid, grower.command, bytes_text(static_cast<double>(grower.first_bytes)),
-      bytes_text(static_cast<double>(grower.last_bytes)), bytes_text(grower.bytes_per_second),
-      series.members.size());
+      "of {} processes that were followed, process {} ({}) grows most: {} to {}, {} per second",
+      series.members.size(), grower.pid, grower.command, bytes_text(static_cast<double>(grower.first_bytes)),
+      bytes_text(static_cast<double>(grower.last_bytes)), bytes_text(grower.bytes_per_second));
 }
 
 void say_what_it_means(Cause cause, const Series& series, std::vector<std::string>& evidence) {

@@ -10,7 +10,8 @@ bool is_count(Part part);  // of processes, threads and the like: a collector ha
 Cause cause_of(Part part);
 const char* part_name(Part part);  // short, for JSON and the page
 double last_level(const Points& points);
-// A rise of a part that is worth speaking of: beyond what allocators and the kernel's counters do by themselves.
+// A rise of a part that is worth speaking of: beyond what allocators and the kernel's counters do by
+// themselves.
 double material_rise(Part part, const Series& series);
 
 }  // namespace plimsoll

@@ -22,6 +22,7 @@ import math
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,8 @@ from programs import CACHE, FRESH, HERE, PROGRAMS
 
 ROOT = HERE.parent.parent
 BUILD = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build"))
-FIRST_PORT = 21000
+PORTS = iter(range(21000, 32000, 4))
+PORTS_LOCK = threading.Lock()
 HALVES = ["tuned", "held", "fresh"]
 SHORTENED = "gawk,perl,sqlite3,lua,flask,gunicorn"  # of the tuned half: what forty seconds are enough for
 MOMENTS = [20, 30, 45, 60, 80, 100, 125]  # at which reliability is asked for
@@ -73,13 +75,27 @@ def node_modules():
     return str(room / "node_modules")
 
 
+def free_port():
+    """The first of two that nobody listens on, below those that the kernel gives to clients."""
+    with PORTS_LOCK:
+        for port in PORTS:
+            try:
+                for one in (port, port + 1):
+                    with socket.create_server(("127.0.0.1", one)):
+                        pass
+                return port
+            except OSError:
+                continue
+    raise OSError("no free port from 21000 to 32000")
+
+
 class Run:
     """One program in one form with one seed, driven until `seconds` are over."""
 
-    def __init__(self, name, form, seed, number):
+    def __init__(self, name, form, seed):
         self.program, self.name = PROGRAMS[name], f"{name}-{form}-{seed}"
         self.room = pathlib.Path(tempfile.mkdtemp(prefix=f"corpus-{name}-"))
-        self.place = Place(self.room, FIRST_PORT + 4 * number, form, seed)
+        self.place = Place(self.room, free_port(), form, seed)
 
     def command(self):
         prepared = self.program.prepare(self.place)
@@ -113,9 +129,9 @@ class Run:
         shutil.rmtree(self.room, ignore_errors=True)
 
 
-def watch(name, form, seed, number, path, seconds):
+def watch(name, form, seed, path, seconds):
     """Records one; what went wrong, or nothing."""
-    run = Run(name, form, seed, number)
+    run = Run(name, form, seed)
     try:
         with open(run.room / "watch.log", "wb") as log:
             before = ["nice", "-n", "10", str(BUILD / "plimsoll"), "watch", "--record", str(path), "--duration", f"{seconds}s", "--json", "--"]
@@ -145,7 +161,6 @@ def chosen(options):
 def record(options):
     options.folder.mkdir(parents=True, exist_ok=True)
     node_modules()
-    numbers = iter(range(10**6))
     jobs = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for seed in range(1, options.seeds + 1):
@@ -153,7 +168,7 @@ def record(options):
                 path = options.folder / f"{row['program']}-{row['form']}-{seed}.jsonl"
                 if path.exists():
                     continue
-                jobs.append((path.stem, pool.submit(watch, row["program"], row["form"], seed, next(numbers), path, options.seconds)))
+                jobs.append((path.stem, pool.submit(watch, row["program"], row["form"], seed, path, options.seconds)))
                 time.sleep(0.2)
         failed = 0
         for name, job in jobs:
@@ -310,8 +325,8 @@ def held_bytes(pid):
     return total
 
 
-def try_one(name, form, number, seconds):
-    run = Run(name, form, 1, number)
+def try_one(name, form, seconds):
+    run = Run(name, form, 1)
     levels = []
     try:
         run.start(["nice", "-n", "10"], open(run.room / "log", "wb"))
@@ -331,7 +346,7 @@ def try_one(name, form, number, seconds):
 def try_all(options):
     node_modules()
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for text in pool.map(lambda job: try_one(job[1]["program"], job[1]["form"], job[0], options.seconds), enumerate(chosen(options))):
+        for text in pool.map(lambda row: try_one(row["program"], row["form"], options.seconds), chosen(options)):
             print(text, flush=True)
     return 0
 
