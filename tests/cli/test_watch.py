@@ -169,7 +169,8 @@ class Commands(Case):
         keep = "import time\nkept = []\nfor i in range(400):\n    kept.append(b'x' * 20000)\n    print('turn', i, flush=True)\n    time.sleep(0.02)"
         done = self.watch("--json", "--iterations-from-stdout", "^turn", "--", PYTHON, "-c", keep, code=LEAK)
         _, last = self.json_of(done)
-        self.assertEqual((last["verdict"], last["part"]), ("leak", "heap"))
+        self.assertEqual(last["verdict"], "leak", last["evidence"])
+        self.assertIn(last["part"], ("heap", "private"))  # cheap samples may divide a rise among kinds
         self.assertGreater(len(last["curve"]), 2)
         self.assertGreaterEqual(last["confidence"], 0.8)
 

@@ -227,7 +227,8 @@ def postgres(place):
     subprocess.run(as_user + [str(binaries / "initdb"), "-D", str(place.room / "data"), "-A", "trust", "--no-sync"], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return as_user + [str(binaries / "postgres"), "-D", str(place.room / "data"), "-p", str(place.port), "-k", str(place.room),
-                      "-c", "listen_addresses=127.0.0.1", "-c", "shared_buffers=8MB", "-c", "fsync=off"]
+                      "-c", "listen_addresses=127.0.0.1", "-c", "shared_buffers=8MB", "-c", "fsync=off",
+                      "-c", "dynamic_shared_memory_type=mmap"]  # goes with its folder when it is killed
 
 
 Program("redis", "redis-server", redis, redis_load)
@@ -292,7 +293,8 @@ Program("guile", "guile-3.0", script("guile", "--no-auto-compile", "@guile.scm")
 Program("ocaml", "ocaml-nox", compiled("ocaml.ml", "ocamlopt", "unix.cmxa", "@in", "-o", "@out"))
 Program("haskell", "ghc", compiled("haskell.hs", "ghc", "-O0", "@in", "-o", "@out"))
 Program("go", "golang-go", compiled("go.go", "go", "build", "-o", "@out", "@in"))
-Program("mono", "mono-mcs", lambda place: ["mono"] + compiled("mono.cs", "mcs", "-out:@out", "@in")(place))
+Program("mono", "mono-mcs", lambda place: (["mono"] + compiled("mono.cs", "mcs", "-out:@out", "@in")(place),
+                                           {"MONO_DISABLE_SHARED_AREA": "1"}))  # which stays in /dev/shm when it is killed
 Program("erlang", "erlang-base", erlang)
 Program("sbcl", "sbcl", script("sbcl", "--script", "@sbcl.lisp"))
 Program("prolog", "swi-prolog-nox", lambda place: ["swipl", "-q", "-g", f"run({place.form}, {place.seed})", str(SCRIPTS / "prolog.pl")])
