@@ -77,7 +77,8 @@ TEST(MemoryLimit, AProcessThatIsKilledInACgroupOfTheJobsOwnCountsToo) {
       "d=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup); [ -f $d/tasks ] || "
       "exit 9; mkdir $d/below && echo $$ >$d/below/cgroup.procs || exit 9; "
       "/usr/bin/python3 -S -c \"x=b'x'*100000000\"; sleep 100; echo survived"};
-  const Completed done = Exec(command, {.memory_bytes = 32 * kMiB, .bare = true});
+  command.bare = true;
+  const Completed done = Exec(command, {.memory_bytes = 32 * kMiB});
   if (done.receipt.exit_code == 9) GTEST_SKIP() << "no version 1, or not ours to divide";
   EXPECT_EQ(done.receipt.ending, Ending::kMemoryLimit);
   EXPECT_TRUE(done.receipt.limit_hit);
