@@ -24,22 +24,24 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64")
   # The oldest machine we run on; Highway adds AVX2 and AVX-512 at run time.
   target_compile_options(plimsoll_flags INTERFACE -march=x86-64-v2 -maes -mpclmul)
 endif()
-# Which of Highway's targets the kernels are compiled for: all of ours, or the one that this machine uses beside the baseline,
+# Which of Highway's targets the kernels are compiled for: all of ours, or the one that this machine uses and nothing else,
 # which is what the demo waits for. Known to those who include Highway alone, so that a change compiles only these again.
-set(PLIMSOLL_INSTRUCTION_SETS all CACHE STRING "all, host (this machine's best and the baseline) or avx2 (no AVX-512)")
-set(disabled_targets HWY_AVX3_DL)  # none of its extra instructions is used
-if(PLIMSOLL_INSTRUCTION_SETS STREQUAL "host" AND EXISTS /proc/cpuinfo)
-  file(STRINGS /proc/cpuinfo cpu_flags REGEX "^flags.* avx512bw" LIMIT_COUNT 1)
-  set(other_target HWY_AVX3)
-  if(cpu_flags)
-    set(other_target HWY_AVX2)
+set(PLIMSOLL_INSTRUCTION_SETS all CACHE STRING "all, host (for this machine alone) or avx2 (no AVX-512)")
+set(target_definitions HWY_DISABLED_TARGETS=HWY_AVX3_DL)  # none of its extra instructions is used
+set(target_options "")
+if(PLIMSOLL_INSTRUCTION_SETS STREQUAL "host" AND EXISTS /proc/cpuinfo AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64")
+  file(STRINGS /proc/cpuinfo cpu_flags REGEX "^flags" LIMIT_COUNT 1)
+  if(cpu_flags MATCHES " avx512bw " AND cpu_flags MATCHES " avx512vl ")
+    set(target_options -march=x86-64-v4)
+  elseif(cpu_flags MATCHES " avx2 ")
+    set(target_options -march=x86-64-v3)
   endif()
-  string(APPEND disabled_targets "|${other_target}")
 elseif(PLIMSOLL_INSTRUCTION_SETS STREQUAL "avx2")
-  string(APPEND disabled_targets "|HWY_AVX3")
+  set(target_definitions "HWY_DISABLED_TARGETS=(HWY_AVX3_DL|HWY_AVX3)")
 endif()
 add_library(plimsoll_targets INTERFACE)
-target_compile_definitions(plimsoll_targets INTERFACE "HWY_DISABLED_TARGETS=(${disabled_targets})")
+target_compile_definitions(plimsoll_targets INTERFACE ${target_definitions})
+target_compile_options(plimsoll_targets INTERFACE ${target_options})
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports false positives inside Highway and fmt at -O2.
   target_compile_options(plimsoll_flags INTERFACE

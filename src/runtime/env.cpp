@@ -55,7 +55,7 @@ void set_instruction_set(const std::string& name) {
     hwy::SetSupportedTargetsForTest(before);
     fail(ErrorCode::kInvalidArgument, "instruction set '{}': {}", name, problem);
   };
-  if (usable == 0) refuse("not available on this machine");
+  if (usable == 0) refuse("not available on this machine, or not in this build of the kernels");
   // Weights are packed for one set, and kernels are chosen anew in every run.
   if (usable != before && LiveSession::count() > 0)
     refuse(
