@@ -152,11 +152,12 @@ class Walk:
         return self.proof
 
 
-def prove(proto, feeds, spoiled=None):
-    """The Proof for a graph on these inputs. spoiled: another graph for plimsoll, to see that the proof fails."""
+def prove(proto, feeds, always=True, spoiled=None):
+    """The Proof for a graph on these inputs; unless `always`, nodes are looked at alone only where the runs part.
+    spoiled: another graph for plimsoll, to see that the proof fails."""
     ours, theirs = every_tensor(proto, feeds, spoiled)
     proof = Walk(proto, feeds, ours, theirs, alone=False).go()
-    if proof.wrong:
+    if proof.wrong or not (always or proof.parts):
         return proof
     alone = Walk(proto, feeds, each_alone(spoiled or proto, {**feeds, **theirs}), theirs, alone=True).go()
     if alone.wrong:
