@@ -5,7 +5,7 @@ const fs = require('fs');
 const { ort } = require('./tensors.js');
 
 const options = {
-  intraOpNumThreads: 1, interOpNumThreads: 1, graphOptimizationLevel: 'all', logSeverityLevel: 3,
+  intraOpNumThreads: 1, interOpNumThreads: 1, graphOptimizationLevel: process.env.ORT_LEVEL || 'all', logSeverityLevel: 3,
   extra: { session: { x64quantprecision: '1' } },
 };
 
