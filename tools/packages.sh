@@ -29,6 +29,7 @@ CORPUS_PACKAGES=("${FEW_CORPUS_PACKAGES[@]}" redis-server memcached nginx-light 
   imagemagick gcc make rsync xz-utils chromium)
 GUEST_PACKAGES=(qemu-system-x86)
 DOCS_PACKAGES=(mkdocs)
+INSTALL_PACKAGES=(pkgconf)
 FUZZ_PACKAGES=(clang-14 libclang-rt-14-dev)
 FORMAT_PACKAGES=(clang-format-14)
 TIDY_PACKAGES=(clang-tidy-14 clang-14)

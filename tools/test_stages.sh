@@ -307,6 +307,7 @@ clang_format() {
 
 # A program outside the tree finds the installed library, by CMake and by pkg-config, includes every public header, and runs.
 install() {
+  need "${INSTALL_PACKAGES[@]}" || skip "no pkg-config"
   local room
   room=$(mktemp -d)
   # shellcheck disable=SC2064
