@@ -19,6 +19,8 @@
 //   run_values  the work where what goes in or comes out is no tensor (graph/value_run.h), lower what of it
 //   needs
 //           no work at all (graph/lower.h).
+//   gradient  writes the nodes that make the gradients of the inputs from those of the outputs
+//           (graph/gradient.h), when a graph is differentiated.
 //   cost    arithmetic operations and bytes, for profiles.
 // pack, bind and run are handed the Choice and decide nothing again. An operator also works on weights
 // that are not packed, because training changes them: then it packs into scratch, or needs no packing.
@@ -38,6 +40,7 @@
 namespace plimsoll {
 
 class DecomposeContext;
+class GradientContext;
 class LayoutContext;
 class LowerContext;
 class RegionContext;
@@ -482,6 +485,7 @@ struct OpDef {
   uint32_t optional_inputs = 0;               // bit i: input i, below inputs.least, may be absent
   uint32_t unaligned_inputs = 0;  // bit i: run reads input i bytewise, so a weight at any address will do
   void (*decompose)(DecomposeContext&) = nullptr;  // writes others in its place (graph/decompose.h): no run
+  void (*gradient)(GradientContext&) = nullptr;    // none: it cannot be differentiated (graph/gradient.h)
   // Another name of that operator in that version: it takes the place of all but domain and name.
   const OpDef* same_as = nullptr;
   int same_version = 0;
