@@ -57,6 +57,10 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  gradient_pool(c, "lp", c.attrs<LpPoolAttrs>().p);
+}
+
 }  // namespace
 
 extern const OpDef op_lp_pool = {
@@ -64,6 +68,7 @@ extern const OpDef op_lp_pool = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll
