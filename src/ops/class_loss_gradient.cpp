@@ -124,7 +124,10 @@ class LossGradient {
   }
 
   void write_zeros(int64_t first, int64_t count, T* dx) const {
-    if (s_.inner == 1) return std::fill_n(dx + s_.offset(first), count * s_.classes, T{});
+    if (s_.inner == 1) {
+      std::fill_n(dx + s_.offset(first), count * s_.classes, T{});
+      return;
+    }
     for (int64_t k = 0; k < s_.classes; ++k) std::fill_n(dx + s_.offset(first) + k * s_.inner, count, T{});
   }
 

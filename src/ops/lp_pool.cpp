@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "graph/gradient.h"
 #include "ops/float_blocks.h"
 #include "ops/pool_lines.h"
 
