@@ -64,6 +64,9 @@ class HalfRewriter : public Rewriter {
     return edge != nullptr && edge->facts.type.kind == ValueKind::kTensor &&
            edge->facts.type.type == ElementType::kFloat;
   }
+  bool is_real_edge(const Edge* edge) const {
+    return is_wide_type(edge) || (edge != nullptr && edge->facts.type.type == options_.type);
+  }
   static bool has_body(const Node& node) {
     return std::any_of(node.attributes.begin(), node.attributes.end(),
                        [](const Attribute& a) { return a.graph != nullptr || !a.graphs.empty(); });
@@ -174,7 +177,11 @@ class HalfRewriter : public Rewriter {
       if (output != nullptr) narrow_type(*output);
     }
     graph.nodes.push_back(&node);
-    note(node, element_type_name(options_.type));
+    const auto is_half = [&](const Edge* edge) {
+      return edge != nullptr && edge->facts.type.type == options_.type;
+    };
+    if (std::any_of(node.outputs.begin(), node.outputs.end(), is_half))
+      note(node, element_type_name(options_.type));
   }
 
   // Types that attributes name, and tensors in them.
@@ -233,10 +240,15 @@ class HalfRewriter : public Rewriter {
   }
 
   void keep_wide(Graph& graph, Node& node) {
-    for (Edge*& input : node.inputs) input = wide_of(graph, input);
+    bool touched = false;
+    for (Edge*& input : node.inputs) {
+      touched |= is_real_edge(input);
+      input = wide_of(graph, input);
+    }
     graph.nodes.push_back(&node);
     for (Edge*& output : node.outputs) {
       if (!is_wide_type(output)) continue;
+      touched = true;
       Edge* wide = graph.add_edge(std::string(output->name) + "_wide");
       wide->facts = output->facts;
       widened_types_.insert(wide);
@@ -246,7 +258,7 @@ class HalfRewriter : public Rewriter {
       narrow_type(*half);
       cast(graph, wide, half, options_.type);
     }
-    note_left(node, "stays in 32 bits");
+    if (touched) note_left(node, "stays in 32 bits");
   }
 
   void widen_outputs() {

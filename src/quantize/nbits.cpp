@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "graph/op_def.h"
+#include "memory/budget.h"
 #include "quantize/block_rounding.h"
 #include "quantize/quantize_model.h"
 #include "tensor/small_types.h"
@@ -64,6 +65,7 @@ class NBitsRewriter : public Rewriter {
     const std::string name(b.name);
     const int64_t q_dims[] = {n, count, blob}, scale_dims[] = {n, count}, zero_dims[] = {n, zero_bytes};
     const Room q = room(fmt::format("{}_Q{}", name, bits), ElementType::kUint8, q_dims);
+    const Charge held(graph_.arena().budget(), Account::kSession, n * count * (options_.hqq ? 12 : 8));
     std::vector<float> scales(static_cast<size_t>(n * count));
     std::vector<float> real_zeros(options_.hqq ? scales.size() : 0);
     Room zeros = {};
@@ -185,7 +187,7 @@ class NBitsRewriter : public Rewriter {
 
   bool quantize_gather(Node& node) {
     Edge* data = node.inputs[0];
-    if (!is_weight(data)) return left(node, "the data is no constant");
+    if (!is_weight(data)) return is_float(data) && left(node, "the data is no constant");
     if (options_.bits != 4 || options_.qdq) return left(node, "embeddings have blocks of 4 bits only");
     const auto rank = static_cast<int64_t>(data->data->dims.size());
     int64_t axis = options_.gather_axis < 0 ? options_.gather_axis + rank : options_.gather_axis;
@@ -219,6 +221,7 @@ class NBitsRewriter : public Rewriter {
     const std::string name(data.name);
     const Room q = room(name + "_Q4", type, tensor.dims);
     const Room zeros = options_.symmetric ? Room{} : room(name + "_zero_points", type, scale_dims);
+    const Charge held(graph_.arena().budget(), Account::kSession, shape.outer * count * shape.inner * 8);
     std::vector<float> scales(static_cast<size_t>(shape.outer * count * shape.inner)),
         one(static_cast<size_t>(block));
     check_finite(data);
