@@ -38,6 +38,7 @@ const ConfigKey kKeys[] = {
     {"optimization.enable_gelu_approximation", false, kRefused, "0", "Gelu is computed as ONNX has it"},
     {"optimization.minimal_build_optimizations", false, kRefused, "",
      "optimizations are not stored in a file"},
+    {"plimsoll.disable_winograd", false, kHonoured, "", "\"1\": SessionOptions::winograd is false"},
     {"session.allow_released_opsets_only", false, kNoMeaning, "",
      "newer opsets are told by GetWarnings(), and are Errors where `strict` is set"},
     {"session.collect_node_memory_stats_to_file", false, kRefused, "",
@@ -185,6 +186,7 @@ const ConfigKey* find_config_key(std::string_view key, bool of_run) {
 SessionOptions& SessionOptions::AddConfigEntry(const std::string& key, const std::string& value) {
   check_entry(key, value, false);
   if (key == "session.disable_prepacking") prepack = !parse_flag(key, value);
+  if (key == "plimsoll.disable_winograd") winograd = !parse_flag(key, value);
   if (key == "session.use_env_allocators") use_env_allocators = parse_flag(key, value);
   if (key == "session.set_denormal_as_zero") denormal_as_zero = parse_flag(key, value);
   if (key == "session.strict_shape_type_inference") strict = parse_flag(key, value);
