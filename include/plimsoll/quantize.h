@@ -107,7 +107,8 @@ struct QuantizeReport {
   int64_t input_bytes = 0, output_bytes = 0;  // of the files, external data included
   int64_t peak_bytes = 0;                     // of all accounts
   int64_t samples = 0;
-  int64_t calibration_told_bytes = 0;         // what calibration was told to need, before it ran
+  // What calibration was told to need before it ran, for its first sample, and what it took.
+  int64_t calibration_told_bytes = 0, calibration_peak_bytes = 0;
   std::map<std::string, TensorRange> ranges;  // of calibration
   std::vector<std::string> warnings;
 };
