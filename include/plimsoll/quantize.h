@@ -119,4 +119,8 @@ struct QuantizeReport {
 QuantizeReport Quantize(const Env& env, const std::string& input, const std::string& output,
                         const QuantizeOptions& options);
 
+// Only what static quantization does first: the ranges of the values that it would quantize. Of the report,
+// the samples, the ranges and what calibration took are filled in.
+QuantizeReport Calibrate(const Env& env, const std::string& model, const QuantizeOptions& options);
+
 }  // namespace plimsoll

@@ -118,6 +118,14 @@ class OpenedModel {
   std::vector<TypeInfo> declared_;
 };
 
+// What calibration is to look at.
+std::vector<std::string> values_to_calibrate(const Graph& graph, const QuantizeOptions& options) {
+  refuse_quantized(graph);
+  const StaticOptions complete = static_options(options, graph);
+  complete.filter.check(graph);
+  return values_to_calibrate(graph, complete);
+}
+
 class Quantizing {
  public:
   Quantizing(const std::string& input, const std::string& output, const QuantizeOptions& options,
@@ -148,28 +156,18 @@ class Quantizing {
     }
   }
 
-  // What calibration is to look at.
-  std::vector<std::string> values_to_calibrate() {
-    refuse_quantized(model_.graph());
-    const StaticOptions options = static_options(options_, model_.graph());
-    options.filter.check(model_.graph());
-    return plimsoll::values_to_calibrate(model_.graph(), options);
-  }
-
-  QuantizeReport write() {
-    QuantizeReport report;
+  void write(QuantizeReport& report) {
     report.input_bytes = model_.file_bytes();
     model_.restore_output_shapes();
     write_model(model_.graph(), output_);
     report.output_bytes = file_bytes(output_);
     if (spill_.bytes() >= WriteOptions().max_file_bytes) report.output_bytes += file_bytes(output_ + ".data");
-    report.peak_bytes = budget_.report().peak_bytes;
+    report.peak_bytes = std::max(report.peak_bytes, budget_.report().peak_bytes);
     for (const auto& [from, to] :
          {std::pair(&outcome_.quantized, &report.quantized), std::pair(&outcome_.left, &report.left)}) {
       for (const QuantizedNode& node : *from) to->push_back({node.name, node.op_type, node.became});
     }
     report.warnings = describe_warnings(model_.graph());
-    return report;
   }
 
  private:
@@ -203,30 +201,34 @@ int64_t needed_bytes(const Env& env, const std::string& input, const std::string
 
 namespace {
 
-QuantizeReport quantize_statically(const Env& env, const std::string& input, const std::string& output,
-                                   const QuantizeOptions& options) {
-  // One after the other: neither holds anything while the other works.
+// Neither holds anything while the other works.
+std::pair<Calibrated, QuantizeReport> find_ranges(const Env& env, const std::string& model,
+                                                  const QuantizeOptions& options) {
   std::vector<std::string> names;
   {
     Budget budget("quantizing", options.memory_limit_bytes, &env.impl()->budget);
-    names = Quantizing(input, output, options, budget).values_to_calibrate();
+    names = values_to_calibrate(OpenedModel(model, budget).graph(), options);
   }
+  const auto is_unknown = [&](const std::string& name) { return options.ranges.count(name) == 0; };
   Calibrated found;
-  const bool needs_samples = std::any_of(
-      names.begin(), names.end(), [&](const std::string& name) { return options.ranges.count(name) == 0; });
-  if (needs_samples) found = calibrate(env, input, names, options);
-  Budget budget("quantizing", options.memory_limit_bytes, &env.impl()->budget);
-  Quantizing work(input, output, options, budget);
-  std::map<std::string, TensorRange> ranges = options.ranges;
-  for (const auto& [name, value] : found.statistics)
-    ranges.emplace(name, TensorRange{value.range.low, value.range.high});
-  work.rewrite(std::move(found.statistics));
-  QuantizeReport report = work.write();
+  if (std::any_of(names.begin(), names.end(), is_unknown)) found = calibrate(env, model, names, options);
+  QuantizeReport report;
   report.samples = found.samples;
   report.calibration_told_bytes = found.told_bytes;
-  report.calibration_peak_bytes = found.peak_bytes;
-  report.peak_bytes = std::max(report.peak_bytes, found.peak_bytes);
-  report.ranges = std::move(ranges);
+  report.calibration_peak_bytes = report.peak_bytes = found.peak_bytes;
+  report.ranges = options.ranges;
+  for (const auto& [name, value] : found.statistics)
+    report.ranges.emplace(name, TensorRange{value.range.low, value.range.high});
+  return {std::move(found), std::move(report)};
+}
+
+QuantizeReport quantize_statically(const Env& env, const std::string& input, const std::string& output,
+                                   const QuantizeOptions& options) {
+  auto [found, report] = find_ranges(env, input, options);
+  Budget budget("quantizing", options.memory_limit_bytes, &env.impl()->budget);
+  Quantizing work(input, output, options, budget);
+  work.rewrite(std::move(found.statistics));
+  work.write(report);
   return report;
 }
 
@@ -239,7 +241,9 @@ QuantizeReport Quantize(const Env& env, const std::string& input, const std::str
   try {
     Quantizing work(input, output, options, budget);
     work.rewrite();
-    return work.write();
+    QuantizeReport report;
+    work.write(report);
+    return report;
   } catch (const Error& error) {
     const bool is_ours = error.code() == ErrorCode::kBudgetExceeded && options.memory_limit_bytes > 0;
     if (!is_ours) throw;
@@ -247,6 +251,10 @@ QuantizeReport Quantize(const Env& env, const std::string& input, const std::str
   fail(ErrorCode::kBudgetExceeded,
        "quantizing '{}': a limit of {} bytes is too small; the smallest that would do is {}", input,
        options.memory_limit_bytes, needed_bytes(env, input, output, options));
+}
+
+QuantizeReport Calibrate(const Env& env, const std::string& model, const QuantizeOptions& options) {
+  return find_ranges(env, model, options).second;
 }
 
 }  // namespace plimsoll
