@@ -1,6 +1,6 @@
 #include "options.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <plimsoll/error.h>
 #include <plimsoll/memory_limit.h>
 

@@ -1,6 +1,6 @@
 #include "optimize/pipeline.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <optional>
 
