@@ -17,6 +17,8 @@ struct Requirement {
 
 // The worst of: reading and rewriting the model, planning the shape, loading the weights, running.
 Requirement requirement(const PreparedModel& model, const ShapePlan& shape);
+// The same for a session that keeps several plans and one arena for the largest of them, made in this order.
+Requirement requirement(const PreparedModel& model, std::span<const std::shared_ptr<ShapePlan>> plans);
 // The same with activations at their live bytes.
 int64_t lower_bound_bytes(const PreparedModel& model, const ShapePlan& shape);
 // Throws kBudgetExceeded naming the node that needs the most and the smallest limit that would do.
@@ -39,6 +41,28 @@ std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
     if (effort == Effort::kThorough) refuse(*plan, least, limit_bytes);
   }
   return nullptr;
+}
+
+// Plans of several runs of the same shapes that a session keeps side by side, made in this order; the line is
+// for all of them together. Otherwise as plan_within, before the weights are loaded.
+template <typename PlanType>
+std::vector<std::shared_ptr<PlanType>> plan_together(const PreparedModel& model,
+                                                     const std::vector<std::vector<int64_t>>& shapes,
+                                                     std::span<const ShapePlan::Wanted> runs, Budget& budget,
+                                                     int64_t limit_bytes) {
+  std::vector<std::shared_ptr<PlanType>> plans;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const Effort effort : {Effort::kQuick, Effort::kThorough}) {
+    plans.clear();
+    for (const ShapePlan::Wanted& wanted : runs)
+      plans.push_back(std::make_shared<PlanType>(model, shapes, budget, effort, wanted));
+    const std::vector<std::shared_ptr<ShapePlan>> all(plans.begin(), plans.end());
+    const int64_t needed = requirement(model, all).peak_bytes;
+    least = std::min(least, needed);
+    if (limit_bytes == 0 || needed <= limit_bytes) break;
+    if (effort == Effort::kThorough) refuse(*plans[0], least, limit_bytes);
+  }
+  return plans;
 }
 
 }  // namespace plimsoll
