@@ -7,6 +7,7 @@
 #include "ops/registry.h"
 #include "optimize/pipeline.h"
 #include "prepare/lower.h"
+#include "train/lower_gradient.h"
 
 namespace plimsoll {
 
@@ -180,8 +181,15 @@ void PreparedModel::prepare() {
   // What is to be written again keeps the operators that it has.
   if (!options_.keep_opset && decompose_operators(graph_)) infer_graph(graph_);
   if (lower_values(graph_)) infer_graph(graph_);
+  if (lower_gradients(graph_)) {
+    if (options_.keep_opset)
+      fail(ErrorCode::kNotImplemented, "a model with Gradient nodes cannot be written in its own operator set");
+    decompose_operators(graph_);
+    infer_graph(graph_);
+  }
   if (options_.rewrite) {
     options_.rewrite(graph_);
+    decompose_operators(graph_);
     infer_graph(graph_);
     check_updates(graph_);
   }
