@@ -139,9 +139,9 @@ TrainData::TrainData(const std::string& folder, const std::vector<ValueInfo>& in
     const MappedNpy& file = files_.back();
     const auto& [type, shape, offset] = file.layout();
     const bool same_type = type == input.type || (input.type == ElementType::kInt64 && is_integer(type));
-    bool same_shape = input.shape.empty() || shape.size() == input.shape.size();
-    for (size_t i = 1; same_shape && i < std::min(shape.size(), input.shape.size()); ++i)
-      same_shape = input.shape[i] < 0 || input.shape[i] == shape[i];
+    bool same_shape = !input.ranked || shape.size() == input.dims.size();
+    for (size_t i = 1; same_shape && i < std::min(shape.size(), input.dims.size()); ++i)
+      same_shape = input.dims[i] < 0 || input.dims[i] == shape[i];
     if (!same_type || !same_shape)
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("{}: expected examples for input '{}', {}, found {}{}", file.path(), input.name,

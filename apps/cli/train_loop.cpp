@@ -34,6 +34,7 @@ class Loop {
                               data.rows()));
     updates_ = data.rows() / per_update_;
     batch_ = data.make_batch(options.batch);
+    if (options.accumulate > 1) session.SetGradientScale(1 / static_cast<float>(options.accumulate));
     loss_.push_back(Value::CreateTensor(ElementType::kFloat, {}));
   }
 

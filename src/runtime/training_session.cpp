@@ -61,11 +61,11 @@ void TrainingSession::EvalStep(std::span<const Value> inputs, std::span<Value> o
   if (outputs.size() != 1 + impl_->graph.model_outputs)
     fail(ErrorCode::kInvalidArgument, "EvalStep: expected {} outputs, found {}",
          1 + impl_->graph.model_outputs, outputs.size());
-  struct Turn {
+  struct Rotation {
     std::span<Value> values;
-    explicit Turn(std::span<Value> v) : values(v) { std::rotate(v.begin(), v.begin() + 1, v.end()); }
-    ~Turn() { std::rotate(values.begin(), values.end() - 1, values.end()); }
-  } const turn(outputs);
+    explicit Rotation(std::span<Value> v) : values(v) { std::rotate(v.begin(), v.begin() + 1, v.end()); }
+    ~Rotation() { std::rotate(values.begin(), values.end() - 1, values.end()); }
+  } const rotation(outputs);
   impl_->evaluate(inputs, outputs);
 }
 
