@@ -24,8 +24,8 @@ Edge* shape_of(GraphBuilder& build, Edge* edge);
 class BodyDifferentiator {
  public:
   virtual ~BodyDifferentiator() = default;
-  // Appends nodes to `body` that make the gradients of `xs` from those of `ys`. An x is an edge of the body or
-  // of a graph around it. Null where no y depends on x.
+  // Appends nodes to `body` that make the gradients of `xs` from those of `ys`. An x is an edge of the body
+  // or of a graph around it. Null where no y depends on x.
   virtual std::vector<Edge*> differentiate(Graph& body, std::span<Edge* const> ys,
                                            std::span<Edge* const> of_ys, std::span<Edge* const> xs) = 0;
 };

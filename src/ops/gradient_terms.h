@@ -14,7 +14,9 @@ class Term {
   ElementType type() const { return edge_->facts.type.type; }
   Term number(double value) const { return {*c_, c_->scalar(type(), value)}; }
   Term unary(std::string_view op) const { return {*c_, c_->op(op, {edge_})}; }
-  Term binary(std::string_view op, const Term& other) const { return {*c_, c_->op(op, {edge_, other.edge_})}; }
+  Term binary(std::string_view op, const Term& other) const {
+    return {*c_, c_->op(op, {edge_, other.edge_})};
+  }
   Term cast(ElementType to) const {
     if (to == type()) return *this;
     return {*c_, c_->op("Cast", {edge_}, c_->attributes().set("to", static_cast<int64_t>(to)))};

@@ -91,12 +91,12 @@ void gradient_reduce(GradientContext& c, Reduction kind) {
       return give(dy * in(c).unary("Sign"));
     case Reduction::kL2: {
       const Term y = restored(c.out(0));
-      return give(in(c) * only_where(y > 0.0, dy / y));
+      return give(in(c)*only_where(y > 0.0, dy / y));
     }
     case Reduction::kLogSum:
       return expanded(dy / restored(c.out(0)).unary("Exp"));
     case Reduction::kLogSumExp:
-      return give(dy * (in(c) - restored(c.out(0))).unary("Exp"));
+      return give(dy * (in(c)-restored(c.out(0))).unary("Exp"));
     case Reduction::kSumSquare:
       return give(in(c) * (dy * 2.0));
   }

@@ -39,9 +39,9 @@ class Differentiation : public BodyDifferentiator {
   explicit Differentiation(Graph& graph)
       : graph_(graph),
         memory_(graph.arena().budget()),
-        active_(graph.edge_count(), memory_.resource()),
-        leaf_(graph.edge_count(), memory_.resource()),
-        needed_(graph.edge_count(), memory_.resource()),
+        active_(graph.edge_count(), false, memory_.resource()),
+        leaf_(graph.edge_count(), false, memory_.resource()),
+        needed_(graph.edge_count(), false, memory_.resource()),
         gradients_(graph.edge_count(), nullptr, memory_.resource()),
         forward_(graph.nodes.begin(), graph.nodes.end(), memory_.resource()),
         nodes_before_(graph.nodes.size()),
@@ -180,8 +180,8 @@ class Differentiation : public BodyDifferentiator {
     for (size_t i = 0; fits && type.ranked && found.ranked && i < type.rank(); ++i)
       fits = !type.dims[i].is_constant() || !found.dims[i].is_constant() || type.dims[i] == found.dims[i];
     if (!fits)
-      throw std::logic_error(fmt::format("{}: the gradient of {} is {}", node.label(), to_string(type),
-                                         to_string(found)));
+      throw std::logic_error(
+          fmt::format("{}: the gradient of {} is {}", node.label(), to_string(type), to_string(found)));
   }
 
   Graph& graph_;

@@ -16,11 +16,11 @@ struct Cotangent {
 };
 
 // The gradients of the sum of all `ys`, each times its cotangent, with respect to each of `xs`, of their
-// types and shapes; null where no y depends on the x. The xs are independent of each other: if one is computed
-// from another, what flows through it is not counted for the other.
+// types and shapes; null where no y depends on the x. The xs are independent of each other: if one is
+// computed from another, what flows through it is not counted for the other.
 //
-// The graph is in order, its operators are lowered (prepare/lower.h) and not yet fused; nodes are resolved and
-// facts are on the edges. The same is true afterwards. New nodes are at the end, so that those before
+// The graph is in order, its operators are lowered (prepare/lower.h) and not yet fused; nodes are resolved
+// and facts are on the edges. The same is true afterwards. New nodes are at the end, so that those before
 // `nodes.size()` of the call are the forward ones; they are called "<forward node>_grad/...". Only what the
 // xs need is built, out of floats that lie between an x and a y. Gradients that meet are added in the reverse
 // order of the nodes that they come from.
