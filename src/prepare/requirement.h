@@ -39,6 +39,7 @@ std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
   int64_t needed = 0;
   std::shared_ptr<PlanType> plan;
   const auto fits = [&](Effort effort, int64_t most_bytes) {
+    plan.reset();  // one at a time is what is told
     plan = std::make_shared<PlanType>(model, shapes, budget, effort, wanted, most_bytes);
     plan->assume_planned_after_load(after_load);
     needed = requirement(model, *plan).peak_bytes;
