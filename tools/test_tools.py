@@ -1,5 +1,7 @@
 #!/usr/bin/python3
 """Tests of the scripts in tools/. The last line: N passed, M failed, K skipped."""
+import contextlib
+import json
 import pathlib
 import subprocess
 import sys
@@ -15,6 +17,8 @@ from cache import whole_file
 from tensor_proto import encode
 
 TOOLS = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(TOOLS.parent / "bench"))
+import report  # noqa: E402
 ONNX_CASES = pathlib.Path("/usr/share/libonnx-testdata/data/node")
 
 
@@ -25,6 +29,35 @@ class CasesOfAnOperator(unittest.TestCase):
         for operator, cases in [("gathernd", ["GatherND.Picks"]), ("add", ["Arithmetic.Adds"]),
                                 ("sub", ["GatherND.Picks", "Arithmetic.Adds"]), ("gather", [])]:
             self.assertEqual(op_tests.cases_of(operator, self.TEXT), cases, operator)
+
+
+class BenchReport(unittest.TestCase):
+    """README's tables and the bars come from the last result of each kind of machine."""
+    ROW = {"model": "net", "threads": 1, "plimsoll": {"min_ms": 1.0, "cold_start_ms": 3.0}, "ort": {"min_ms": 2.0}}
+    RESULT = {"date": "2026-01-01", "machine": {"cpu": "AMD EPYC (Zen 4)"}, "instruction_set": "avx512", "rows": [ROW]}
+
+    def test_ratios_and_what_is_missing(self):
+        self.assertEqual(report.ratio(self.ROW, "min_ms"), 0.5)
+        self.assertIsNone(report.ratio(self.ROW, "cold_start_ms"))  # theirs is not known
+        self.assertAlmostEqual(report.geometric_mean([0.5, None, 2.0]), 1.0)
+
+    def test_the_readme_between_its_marks(self):
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            (root / "bench" / "results").mkdir(parents=True)
+            (root / "docs").mkdir()
+            (root / "bench" / "results" / "a.json").write_text(json.dumps(self.RESULT))
+            (root / "bench" / "results" / "other.json").write_text("{}")
+            (root / "README.md").write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+            with contextlib.redirect_stdout(None):
+                report.write(root)
+                report.write(root)  # a second time changes nothing
+            text = (root / "README.md").read_text()
+            self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
+            self.assertNotIn("old", text)
+            self.assertIn("| net | 0.50 |", text)
+            self.assertEqual(text.count("AMD EPYC (Zen 4), AVX-512"), 1)
+            self.assertIn(">0.50</text>", (root / "docs" / "benchmarks.svg").read_text())
 
 
 class IncludeRule(unittest.TestCase):

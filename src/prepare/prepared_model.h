@@ -50,6 +50,10 @@ class PreparedModel {
   bool is_prepared() const { return weights_ != nullptr; }
   void load_weights();
 
+  // Lets go of pages of its files that have been read (ModelSource).
+  void drop_pages(std::span<const std::byte> range) const { source_.drop(range); }
+  int64_t file_bytes() const { return source_.file_bytes(); }
+
   Graph& graph() { return graph_; }
   const Graph& graph() const { return graph_; }
   const Weights& weights() const { return *weights_; }
