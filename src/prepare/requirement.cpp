@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "memory/mapping.h"
 
 namespace plimsoll {
 namespace {
@@ -108,6 +109,13 @@ int64_t lower_bound_bytes(const PreparedModel& model, const ShapePlan& shape) {
   return worst({running(model, shape, shape.most_live_bytes()), planning(model, shape), loading(model, shape),
                 preparing(model)})
       .peak_bytes;
+}
+
+int64_t planned_bytes_within(const PreparedModel& model, const ShapePlan& plan, int64_t needed_bytes,
+                             int64_t limit_bytes) {
+  const int64_t runs = model.options().concurrent_runs, excess = needed_bytes - limit_bytes;
+  const int64_t bytes = plan.planned_bytes() - (excess + runs - 1) / runs;
+  return bytes / page_bytes() * page_bytes();  // the arena is whole pages
 }
 
 void refuse(const ShapePlan& shape, int64_t needed_bytes, int64_t limit_bytes) {

@@ -116,7 +116,7 @@ LifetimeOptions lifetime_options(const PreparedModel& model) {
 }  // namespace
 
 ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget,
-                     Effort effort, Wanted wanted)
+                     Effort effort, Wanted wanted, int64_t most_bytes)
     : shapes_(std::move(shapes)), wanted_(std::move(wanted)), budget_("plan", 0, &budget), arena_(budget_) {
   const auto start = std::chrono::steady_clock::now();
   planned_after_load_ = model.weights().is_loaded();
@@ -143,9 +143,9 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   LifetimeOptions options = lifetime_options(model);
   if (wanted_) options.wanted = outputs;
   options.updated = updated;
-  if (model.options().thorough) effort = Effort::kThorough;
-  const Proposal proposal =
-      best_proposal(graph, facts, options, effort, model.options().check_plans, transient);
+  if (model.options().thorough && effort == Effort::kQuick) effort = Effort::kThorough;
+  const Proposal proposal = best_proposal(graph, facts, options, effort, model.options().check_plans,
+                                          transient, budget_, most_bytes);
   const BuiltProgram built =
       build_program(facts, proposal.lifetimes, proposal.placement, model, arena_, transient);
   program_ = built.program;
@@ -177,6 +177,9 @@ void ShapePlan::bind_weights(const Weights& weights) {
 void ShapePlan::describe(const Proposal& proposal) {
   const Lifetimes& lifetimes = proposal.lifetimes;
   depends_on_data_ = lifetimes.depends_on_data;
+  recomputation_ = proposal.recomputation;
+  run_again_ = arena_.copy(recomputation_.nodes);
+  recomputation_.nodes = {};
   most_live_bytes_ = proposal.most_live_bytes;
   planned_bytes_ = round_up(program_->arena_bytes, page_bytes());
   if (!lifetimes.steps.empty()) node_at_peak_ = name_of(program_->steps[proposal.peak_step].node);
@@ -193,6 +196,12 @@ void ShapePlan::describe(const Proposal& proposal) {
                       buffer.kind == BufferInfo::Kind::kScratch};
     ++next;
   }
+}
+
+Recomputation ShapePlan::recomputation() const {
+  Recomputation result = recomputation_;
+  result.nodes.assign(run_again_.begin(), run_again_.end());
+  return result;
 }
 
 std::vector<PlannedBuffer> ShapePlan::buffers() const {

@@ -219,6 +219,13 @@ Plan describe_plan(const PreparedModel& model, const ShapePlan& shape) {
   plan.accounts = need.accounts;
   plan.buffers = shape.buffers();
   for (const Step& step : shape.program().steps) plan.steps.push_back(step_name(step));
+  const Recomputation again = shape.recomputation();
+  for (const auto& [node, times] : again.nodes)
+    plan.recomputed.push_back({std::string(node->name), std::string(node->op_type), times});
+  plan.extra_operations = again.extra_operations;
+  plan.operations = again.operations;
+  plan.extra_time = again.extra_time;
+  plan.saved_bytes = again.saved_bytes;
   plan.prepare_ms = shape.prepare_ms();
   return plan;
 }

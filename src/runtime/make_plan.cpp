@@ -15,9 +15,12 @@ Plan make_plan(const PreparedModel& model, const Shapes& shapes, Budget& budget,
     const auto shape = plan_within<ShapePlan>(model, complete, budget, limit_bytes, after_load);
     plan = describe_plan(model, *shape);
     if (plan.minimum_limit_bytes > 0) {
-      ShapePlan smallest(model, complete, budget, Effort::kThorough);
-      smallest.assume_planned_after_load(after_load);
-      plan.minimum_limit_bytes = std::min(plan.peak_bytes, requirement(model, smallest).peak_bytes);
+      for (const Effort effort : {Effort::kThorough, Effort::kRecompute}) {
+        ShapePlan smallest(model, complete, budget, effort);
+        smallest.assume_planned_after_load(after_load);
+        plan.minimum_limit_bytes =
+            std::min(plan.minimum_limit_bytes, requirement(model, smallest).peak_bytes);
+      }
     }
   }
   const Formula formula = make_formula(model);

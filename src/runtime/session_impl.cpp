@@ -71,7 +71,8 @@ std::vector<std::shared_ptr<CachedPlan>> Session::Impl::first_plans(
     const std::vector<std::vector<int64_t>>& shapes, const Rewrite& rewrite) {
   const int64_t limit = options.memory_limit_bytes;
   if (!rewrite.runs) return {plan_within<CachedPlan>(*model, shapes, budget, limit, false)};
-  return plan_together<CachedPlan>(*model, shapes, rewrite.runs(model->graph()), budget, limit);
+  return plan_together<CachedPlan>(*model, shapes, rewrite.runs(model->graph()), budget, limit,
+                                   rewrite.recompute);
 }
 
 void Session::Impl::initialize(const ShapesForInputs& shapes_for, const Rewrite& rewrite) {

@@ -60,6 +60,7 @@ struct Session::Impl {
   struct Rewrite {
     std::function<void(Graph&)> graph;
     std::function<std::vector<Wanted>(const Graph&)> runs;
+    bool recompute = true;                       // nodes may run again where the limit is too small otherwise
     std::function<Shapes(const Graph&)> shapes;  // instead of the caller's; may be left out
   };
   Impl(const Env& env, const ModelLocation& location, const SessionOptions& options,

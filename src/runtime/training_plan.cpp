@@ -23,6 +23,9 @@ void check_options(const TrainingOptions& options) {
   expect("alpha", o.alpha, 0, any);
   expect("max_grad_norm", o.max_grad_norm, 0, any);
   expect("max_grad_value", o.max_grad_value, 0, any);
+  if (options.recompute != "auto" && options.recompute != "none")
+    fail(ErrorCode::kNotImplemented, "training: recompute: expected auto or none, found '{}'",
+         options.recompute);
   if (o.nesterov && (o.momentum == 0 || o.dampening != 0))
     fail(ErrorCode::kInvalidArgument, "training: Nesterov needs momentum and no dampening");
 }
@@ -66,6 +69,7 @@ std::vector<ShapePlan::Wanted> training_runs(const TrainingOptions& options, con
 
 Session::Impl::Rewrite training_rewrite(const TrainingOptions& options, TrainingGraph& built) {
   Session::Impl::Rewrite rewrite;
+  rewrite.recompute = options.recompute != "none";
   rewrite.graph = [&](Graph& graph) { built = build_training_graph(graph, options); };
   rewrite.runs = [&](const Graph&) { return training_runs(options, built); };
   rewrite.shapes = [&](const Graph& graph) { return training_shapes(graph, options.shapes); };
@@ -95,13 +99,14 @@ Plan TrainingSession::MakePlan(const Env& env, const std::string& model_path,
   model.prepare();
   const auto shapes = complete_shapes(model.graph(), rewrite.shapes(model.graph()), false);
   const auto runs = training_runs(training, built);
-  const auto plans =
-      plan_together<ShapePlan>(model, shapes, runs, budget, training.session.memory_limit_bytes);
+  const auto plans = plan_together<ShapePlan>(model, shapes, runs, budget,
+                                              training.session.memory_limit_bytes, rewrite.recompute);
   Plan plan = describe_training(model, plans);
   if (plan.minimum_limit_bytes > 0) {
     std::vector<std::shared_ptr<ShapePlan>> smallest;
     for (const ShapePlan::Wanted& wanted : runs)
-      smallest.push_back(std::make_shared<ShapePlan>(model, shapes, budget, Effort::kThorough, wanted));
+      smallest.push_back(std::make_shared<ShapePlan>(
+          model, shapes, budget, rewrite.recompute ? Effort::kRecompute : Effort::kThorough, wanted));
     plan.minimum_limit_bytes = std::min(plan.peak_bytes, requirement(model, smallest).peak_bytes);
   }
   return plan;
