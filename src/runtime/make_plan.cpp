@@ -20,10 +20,12 @@ Plan make_plan(const PreparedModel& model, const Shapes& shapes, Budget& budget,
     if (plan.minimum_limit_bytes > 0) {
       for (const PreparedModel* candidate : {&model, least}) {
         if (candidate == nullptr) continue;
-        ShapePlan smallest(*candidate, complete, budget, Effort::kThorough);
-        smallest.assume_planned_after_load(after_load);
-        plan.minimum_limit_bytes =
-            std::min(plan.minimum_limit_bytes, requirement(*candidate, smallest).peak_bytes);
+        for (const Effort effort : {Effort::kThorough, Effort::kRecompute}) {
+          ShapePlan smallest(*candidate, complete, budget, effort);
+          smallest.assume_planned_after_load(after_load);
+          plan.minimum_limit_bytes =
+              std::min(plan.minimum_limit_bytes, requirement(*candidate, smallest).peak_bytes);
+        }
       }
     }
   }

@@ -20,7 +20,7 @@ Session::Impl::Impl(Impl& base, const SessionOptions& session_options)
       arena(base.arena),
       trace(base.trace),
       location_(base.location_) {
-  initialize({});
+  initialize({}, {});
 }
 
 std::shared_ptr<Session::Impl> Session::Impl::overriding(std::span<const char* const> input_names) {
