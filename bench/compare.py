@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""compare.py [MODEL...] [--threads 1,2] [--rounds 10]: Plimsoll against ONNX Runtime. See docs/benchmarks.md.
+"""compare.py [MODEL...] [--threads 1,2] [--rounds 10] [--isa avx2]: Plimsoll against ONNX Runtime. See docs/benchmarks.md.
 
 Keep this process small (no numpy): the peak that wait4 reports for a child is never below its parent's at the fork.
 """
@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import datetime
 import json
-import math
 import os
 import pathlib
 import subprocess
@@ -19,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 import machine  # noqa: E402
 import onnxruntime_npm  # noqa: E402
+import report  # noqa: E402
 from cache import chosen, model_path  # noqa: E402
 
 PLIMSOLL = ROOT / "build" / "plimsoll"
@@ -56,11 +56,12 @@ def measure(command):
 class Case:
     """One model with its inputs, at one number of threads: the commands that measure it."""
 
-    def __init__(self, name, threads, inputs, seconds, directory):
+    def __init__(self, name, threads, inputs, options, directory):
         self.threads = threads
         self._model = str(model_path(name))
         self._inputs = inputs
-        self._seconds = seconds
+        self._seconds = options.seconds
+        self._isa = ["--isa", options.isa] if options.isa else []
         self._directory = pathlib.Path(directory)
 
     def bench(self, engine):
@@ -73,7 +74,7 @@ class Case:
             f"--input={i['name']}={i['npy']}" for i in self._inputs])
 
     def _plimsoll(self, command, options):
-        return [str(PLIMSOLL), command, self._model, *options, "--threads", str(self.threads), "--json"]
+        return [str(PLIMSOLL), command, self._model, *options, *self._isa, "--threads", str(self.threads), "--json"]
 
     def _ort(self, seconds):
         job = self._directory / f"job_{self.threads}_{seconds}.json"
@@ -87,6 +88,8 @@ def run_round(case, engine, empty):
     report, _, peak_rss = measure(case.bench(engine))
     _, first_output_ms, _ = measure(case.once(engine))
     sample = {key: report[key] for key in ("load_ms", "min_ms", "median_ms", "p99_ms")}
+    if "instruction_set" in report:
+        sample["instruction_set"] = report["instruction_set"]
     sample |= {"first_output_ms": first_output_ms, "peak_rss_bytes": peak_rss}
     if engine == "ort":
         # What Node itself costs is not ONNX Runtime's fault.
@@ -99,10 +102,11 @@ def run_round(case, engine, empty):
 
 
 def smallest(samples):
-    """The minimum of every number over the rounds: noise only adds."""
+    """The minimum of every number over the rounds: noise only adds. Cold start is what the first output takes beyond a warm run."""
     best = {key: min(s[key] for s in samples) for key in samples[0] if key != "accounts"}
     if "accounts" in samples[-1]:
         best["accounts"] = samples[-1]["accounts"]
+    best["cold_start_ms"] = best["first_output_ms"] - best["min_ms"]
     return best
 
 
@@ -116,7 +120,7 @@ def compare(name, threads, options, empty):
     with tempfile.TemporaryDirectory(prefix="plimsoll-bench-") as directory:
         made = subprocess.run(["/usr/bin/python3", str(ROOT / "tools" / "cases.py"), name, directory],
                               stdout=subprocess.PIPE, check=True)
-        case = Case(name, threads, json.loads(made.stdout), options.seconds, directory)
+        case = Case(name, threads, json.loads(made.stdout), options, directory)
         row = {"model": name, "threads": threads}
         samples = {engine: [] for engine in options.engines}
         for number in range(options.rounds):
@@ -139,11 +143,9 @@ def progress(text):
 
 # Columns of the table: heading, key, divisor, format.
 COLUMNS = [("latency ms", "min_ms", 1, "{:.2f}"), ("first output ms", "first_output_ms", 1, "{:.0f}"),
+           ("cold start ms", "cold_start_ms", 1, "{:.0f}"),
            ("peak RSS MB", "peak_rss_bytes", 1e6, "{:.1f}")]
 
-
-def ratio(row, key):
-    return row["plimsoll"][key] / row["ort"][key] if "plimsoll" in row and "ort" in row else None
 
 
 def cells(row):
@@ -151,7 +153,7 @@ def cells(row):
     for _, key, divisor, form in COLUMNS:
         for engine in ENGINES:
             out.append(form.format(row[engine][key] / divisor) if engine in row else "-")
-        value = ratio(row, key)
+        value = report.ratio(row, key)
         out.append(f"{value:.2f}" if value else "-")
     out.append(f"{row['ort']['raw_peak_rss_bytes'] / 1e6:.1f}" if "ort" in row else "-")
     return out
@@ -160,8 +162,7 @@ def cells(row):
 def mean_cells(rows, threads):
     out = ["geometric mean", str(threads)]
     for _, key, _, _ in COLUMNS:
-        ratios = [r for row in rows if row["threads"] == threads and (r := ratio(row, key))]
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None
+        mean = report.geometric_mean(report.ratio(row, key) for row in rows if row["threads"] == threads)
         out += ["", "", f"{mean:.2f}" if mean else "-"]
     return [*out, ""]
 
@@ -181,6 +182,11 @@ def print_table(rows, threads):
                 print(f"{row['model']}, {row['threads']} thread(s): {row[f'{engine}_error']}")
 
 
+def instruction_set(rows):
+    """What our kernels used; all rows agree, because they are of one machine."""
+    return next((row["plimsoll"]["instruction_set"] for row in rows if "plimsoll" in row), "")
+
+
 def save(path, result):
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
@@ -196,8 +202,9 @@ def parse(benchmarks):
     parser.add_argument("--rounds", default=10, type=int, help="fresh processes of each engine per model (10)")
     parser.add_argument("--seconds", default=1.0, type=float, help="how long a process repeats its run (1)")
     parser.add_argument("--only", choices=ENGINES, help="measure one engine alone")
+    parser.add_argument("--isa", choices=["sse4", "avx2", "avx512"], help="hold Plimsoll to these instructions")
     parser.add_argument("--output", type=pathlib.Path,
-                        help="JSON file (bench/results/DATE-CPU.json if both engines run the whole set)")
+                        help="JSON file (bench/results/CPU-INSTRUCTIONS.json if both engines run the whole set)")
     options = parser.parse_args()
     if options.rounds < 1 or min(options.threads) < 1:
         parser.error("--rounds and --threads start at 1")
@@ -231,11 +238,14 @@ def main():
     print_table(rows, options.threads)
     today = datetime.date.today().isoformat()
     result = {"date": today, "machine": described, "onnxruntime": onnxruntime_npm.VERSION,
-              "rounds": options.rounds, "empty_node": empty,
+              "instruction_set": instruction_set(rows), "rounds": options.rounds, "empty_node": empty,
               # No child can be reported below this: the peak of the process that started it.
               "rss_floor_bytes": measure(["echo", "{}"])[2], "rows": rows}
+    print(f"on {described['cpu']}, {described['cores']} cores, ours with {result['instruction_set'] or 'nothing measured'}")
     if options.output or options.whole:
-        save(options.output or ROOT / "bench" / "results" / f"{today}-{machine.slug(described['cpu'])}.json", result)
+        save(options.output or report.RESULTS / f"{machine.slug(described['cpu'])}-{result['instruction_set']}.json", result)
+    if options.whole and not options.output:
+        report.write()
     return 1 if any(f"{engine}_error" in row for row in rows for engine in ENGINES) else 0
 
 

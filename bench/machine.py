@@ -24,7 +24,7 @@ def _output(*command):
 def describe(root):
     flags = set((_field("/proc/cpuinfo", "flags") or _field("/proc/cpuinfo", "Features")).split())
     return {
-        "cpu": _field("/proc/cpuinfo", "model name") or platform.machine(),
+        "cpu": _cpu(),
         "instruction_sets": [name for name in INSTRUCTION_SETS if name in flags],
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": int(_field("/proc/meminfo", "MemTotal").split()[0]) * 1024,
@@ -34,6 +34,17 @@ def describe(root):
         "node": _output("node", "--version"),
         "plimsoll_commit": _output("git", "-C", str(root), "describe", "--always", "--dirty"),
     }
+
+
+def _cpu():
+    """Virtual machines say "AMD EPYC" of every generation: the family and the model tell which."""
+    name = _field("/proc/cpuinfo", "model name") or platform.machine()
+    if "AMD" not in name:
+        return name
+    family, model = (int(_field("/proc/cpuinfo", field) or 0) for field in ("cpu family", "model"))
+    zen4 = family == 25 and (0x10 <= model <= 0x1f or 0x60 <= model <= 0x7f or 0xa0 <= model <= 0xaf)
+    generation = {23: "Zen 2 or before", 25: "Zen 4" if zen4 else "Zen 3", 26: "Zen 5"}.get(family, f"family {family}")
+    return f"{name} ({generation})"
 
 
 def _system():

@@ -1,5 +1,7 @@
 #!/usr/bin/python3
 """Tests of the scripts in tools/. The last line: N passed, M failed, K skipped."""
+import contextlib
+import json
 import pathlib
 import subprocess
 import sys
@@ -10,11 +12,14 @@ import numpy as np
 
 import cases
 import check_includes
+import join_operators
 import op_tests
 from cache import whole_file
 from tensor_proto import encode
 
 TOOLS = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(TOOLS.parent / "bench"))
+import report  # noqa: E402
 ONNX_CASES = pathlib.Path("/usr/share/libonnx-testdata/data/node")
 
 
@@ -25,6 +30,60 @@ class CasesOfAnOperator(unittest.TestCase):
         for operator, cases in [("gathernd", ["GatherND.Picks"]), ("add", ["Arithmetic.Adds"]),
                                 ("sub", ["GatherND.Picks", "Arithmetic.Adds"]), ("gather", [])]:
             self.assertEqual(op_tests.cases_of(operator, self.TEXT), cases, operator)
+
+
+class JoinedOperators(unittest.TestCase):
+    """Files that are compiled as one give each other nothing but their OpDefs."""
+    FILE = ('#include "graph/op_def.h"\n\nnamespace plimsoll {\nnamespace {\n\nvoid run(const RunContext& c) {\n}\n\n'
+            '}  // namespace\n\nextern const OpDef op_add = {\n    .name = "Add",\n    .run = run,\n};\n\n}  // namespace plimsoll\n')
+
+    def test_which_can_be_joined(self):
+        self.assertTrue(join_operators.can_be_joined("add", self.FILE))
+        end = "\n}  // namespace plimsoll"
+        for spoiled in [self.FILE.replace("op_add", "op_sub"),
+                        self.FILE.replace(end, "\nvoid run_add(const RunContext& c) {\n}\n" + end),
+                        self.FILE.replace(end, "\nconst int kMost = 3;\n" + end),
+                        self.FILE.replace("namespace {\n", "extern const OpDef op_sub;\nnamespace {\n"),
+                        self.FILE.replace("\nnamespace plimsoll {", "#define MOST 3\n\nnamespace plimsoll {")]:
+            self.assertNotEqual(spoiled, self.FILE)
+            self.assertFalse(join_operators.can_be_joined("add", spoiled), spoiled)
+
+    def test_a_unit(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file, unit = pathlib.Path(folder, "add.cpp"), pathlib.Path(folder, "unit.cpp")
+            file.write_text(self.FILE)
+            subprocess.run([TOOLS / "join_operators.py", "--output", unit, file], check=True)
+            self.assertIn(f'#line 1 "{file}"\n', unit.read_text())
+            self.assertIn("namespace plimsoll::in_add {\n", unit.read_text())
+
+
+class BenchReport(unittest.TestCase):
+    """README's tables and the bars come from the last result of each kind of machine."""
+    ROW = {"model": "net", "threads": 1, "plimsoll": {"min_ms": 1.0, "cold_start_ms": 3.0}, "ort": {"min_ms": 2.0}}
+    RESULT = {"date": "2026-01-01", "machine": {"cpu": "AMD EPYC (Zen 4)"}, "instruction_set": "avx512", "rows": [ROW]}
+
+    def test_ratios_and_what_is_missing(self):
+        self.assertEqual(report.ratio(self.ROW, "min_ms"), 0.5)
+        self.assertIsNone(report.ratio(self.ROW, "cold_start_ms"))  # theirs is not known
+        self.assertAlmostEqual(report.geometric_mean([0.5, None, 2.0]), 1.0)
+
+    def test_the_readme_between_its_marks(self):
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            (root / "bench" / "results").mkdir(parents=True)
+            (root / "docs").mkdir()
+            (root / "bench" / "results" / "a.json").write_text(json.dumps(self.RESULT))
+            (root / "bench" / "results" / "other.json").write_text("{}")
+            (root / "README.md").write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+            with contextlib.redirect_stdout(None):
+                report.write(root)
+                report.write(root)  # a second time changes nothing
+            text = (root / "README.md").read_text()
+            self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
+            self.assertNotIn("old", text)
+            self.assertIn("| net | 0.50 |", text)
+            self.assertEqual(text.count("AMD EPYC (Zen 4), AVX-512"), 1)
+            self.assertIn(">0.50</text>", (root / "docs" / "benchmarks.svg").read_text())
 
 
 class IncludeRule(unittest.TestCase):

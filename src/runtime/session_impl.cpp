@@ -63,23 +63,44 @@ std::vector<std::string> Session::Impl::warnings() const {
   return all;
 }
 
+std::shared_ptr<CachedPlan> Session::Impl::first_plan(const ShapesForInputs& shapes_for) {
+  const auto shapes =
+      complete_shapes(model->graph(), shapes_for ? shapes_for(inputs) : Shapes(), !shapes_for);
+  if (shapes.empty() && !model->graph().inputs.empty()) return nullptr;
+  return plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes, false);
+}
+
+// Under a line, weights take more memory for speed only where the first shape is known and fits beside them.
+std::shared_ptr<CachedPlan> Session::Impl::prepare_model(const ShapesForInputs& shapes_for) {
+  model->prepare();
+  inputs = describe_inputs(model->graph());
+  overridable = describe_overridable(model->graph());
+  const bool is_limited = options.memory_limit_bytes > 0 || env->budget.limit_bytes() > 0;
+  if (!is_limited || !model->spends_memory()) return first_plan(shapes_for);
+  if (options.memory_limit_bytes > 0) {
+    try {
+      if (auto plan = first_plan(shapes_for)) return plan;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBudgetExceeded) throw;
+    }
+  }
+  PrepareOptions plain = model->options();
+  plain.winograd = false;
+  model.reset();
+  model = location_.read(plain, budget);
+  model->prepare();
+  return first_plan(shapes_for);
+}
+
 void Session::Impl::initialize(const ShapesForInputs& shapes_for) {
   random_seed_ = options.random_seed != 0 ? kernels::mix_bits(options.random_seed) : fresh_seed();
   metadata = describe_metadata(*model);
   choose_arena();
-  model->prepare();
-  const Graph& graph = model->graph();
-  inputs = describe_inputs(graph);
-  overridable = describe_overridable(graph);
-  for (const Edge* edge : graph.outputs) outputs.push_back(describe_edge(*edge));
   plans_.store(std::make_shared<const PlanTable>());
   // What cannot fit is refused before the first weight is touched.
-  const auto shapes = complete_shapes(graph, shapes_for ? shapes_for(inputs) : Shapes(), !shapes_for);
-  std::shared_ptr<CachedPlan> first;
-  if (!shapes.empty() || graph.inputs.empty()) {
-    first = plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes, false);
-    remember(first);
-  }
+  const std::shared_ptr<CachedPlan> first = prepare_model(shapes_for);
+  if (first != nullptr) remember(first);
+  for (const Edge* edge : model->graph().outputs) outputs.push_back(describe_edge(*edge));
   model->load_weights();
   make_defaults();
   if (first != nullptr) first->bind_weights(model->weights());

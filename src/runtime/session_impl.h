@@ -100,6 +100,9 @@ struct Session::Impl {
   class Slot;
   Impl(Impl& base, const SessionOptions& options);
   void initialize(const ShapesForInputs& shapes);
+  // Prepares the model and plans the shape that is known at opening, if one is: null otherwise.
+  std::shared_ptr<CachedPlan> prepare_model(const ShapesForInputs& shapes);
+  std::shared_ptr<CachedPlan> first_plan(const ShapesForInputs& shapes);
   void choose_arena();
   std::shared_ptr<Impl> open_overriding(std::span<const char* const> names);
   void make_defaults();
