@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
+#include "graph/gradient.h"
 #include "ops/attention_core.h"
 #include "ops/movement.h"
 
@@ -249,6 +251,70 @@ Cost cost(const NodeContext& c) {
   return attention_cost(c, s.batch * s.q_heads, s.queries, s.total(), s.head + s.value_head);
 }
 
+// ---- gradient: in nodes, probabilities computed anew -------------------------------------------------
+
+// [batch, heads, rows, size], whatever the rank.
+Edge* by_heads(const GradientContext& c, Edge* edge, int64_t heads) {
+  if (edge->facts.type.rank() == 4) return edge;
+  const int64_t perm[] = {0, 2, 1, 3};
+  return c.op("Transpose", {c.op("Reshape", {edge, c.build.integers({0, 0, heads, -1})})},
+              c.attributes().set("perm", std::span<const int64_t>(perm)));
+}
+
+Edge* as_it_was(const GradientContext& c, size_t i, Edge* edge) {
+  if (c.rank(i) == 4) return edge;
+  const int64_t perm[] = {0, 2, 1, 3};
+  edge = c.op("Transpose", {edge}, c.attributes().set("perm", std::span<const int64_t>(perm)));
+  return c.op("Reshape", {edge, c.shape_of(c.in(i))});
+}
+
+Edge* product(const GradientContext& c, Edge* a, Edge* b, bool trans_a, bool trans_b, float alpha = 1) {
+  return c.own_op(
+      "FusedMatMul", {a, b},
+      c.attributes().set("alpha", alpha).set("trans_a", int64_t{trans_a}).set("trans_b", int64_t{trans_b}));
+}
+
+// Adds a mask, or hides what is false in it.
+Edge* masked(const GradientContext& c, Edge* scores, Edge* mask) {
+  if (mask->facts.type.type == ElementType::kBool)
+    return c.op("Where", {mask, scores, c.scalar(-std::numeric_limits<double>::infinity())});
+  return c.op("Add", {scores, mask});
+}
+
+void gradient(GradientContext& c) {
+  const auto& a = c.attrs<AttentionAttrs>();
+  if (has_past(c) || c.has_input(kValid) || a.left >= 0 || a.right >= 0 || a.softcap != 0)
+    c.reject("its gradient knows neither a past, nor nonpad_kv_seqlen, windows, softcap");
+  for (size_t i = 1; i < 4; ++i) {
+    if (c.gradient(i) != nullptr) c.reject("its output {} cannot be differentiated", i);
+  }
+  if (!c.ranked(kQ) || !c.ranked(kK) || !c.ranked(kV)) c.reject("its gradient needs the ranks of its inputs");
+  const AttentionShape s = attention_shape(c);
+  if (!s.q_heads.is_constant() || !s.kv_heads.is_constant() || !s.head.is_constant() ||
+      s.q_heads.value() != s.kv_heads.value())
+    c.reject("its gradient needs as many heads of keys as of queries, and their size");
+  const int64_t heads = s.q_heads.value();
+  const float scale = a.has_scale ? a.scale : 1 / std::sqrt(static_cast<float>(s.head.value()));
+  Edge *q = by_heads(c, c.in(kQ), heads), *k = by_heads(c, c.in(kK), heads),
+       *v = by_heads(c, c.in(kV), heads);
+  Edge* dy = by_heads(c, c.gradient(), heads);
+  Edge* scores = product(c, q, k, false, true, scale);
+  if (c.has_input(kMask)) scores = masked(c, scores, c.in(kMask));
+  if (a.causal) {
+    Edge* sizes = c.op("Shape", {scores}, c.attributes().set("start", int64_t{2}));
+    Edge* ones = c.op("Expand", {c.scalar(ElementType::kFloat, 1), sizes});
+    Edge* seen = c.op("Trilu", {ones}, c.attributes().set("upper", int64_t{0}));
+    scores = masked(c, scores, c.op("Greater", {seen, c.scalar(ElementType::kFloat, 0)}));
+  }
+  Edge* probabilities = c.op("Softmax", {scores}, c.attributes().set("axis", int64_t{-1}));
+  if (c.wants(kV)) c.set(kV, as_it_was(c, kV, product(c, probabilities, dy, true, false)));
+  Edge* of_scores = c.own_op("SoftmaxGradient", {probabilities, product(c, dy, v, false, true)},
+                             c.attributes().set("axis", int64_t{-1}));
+  if (c.wants(kMask)) c.set_broadcast(kMask, of_scores);
+  if (c.wants(kQ)) c.set(kQ, as_it_was(c, kQ, product(c, of_scores, k, false, false, scale)));
+  if (c.wants(kK)) c.set(kK, as_it_was(c, kK, product(c, of_scores, q, true, false, scale)));
+}
+
 }  // namespace
 
 extern const OpDef op_attention = {
@@ -260,6 +326,7 @@ extern const OpDef op_attention = {
     .select = select,
     .run = run,
     .cost = cost,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

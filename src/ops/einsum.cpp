@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "kernels/copy.h"
 #include "kernels/gemm.h"
 #include "ops/contraction.h"
@@ -238,6 +239,49 @@ Cost cost(const NodeContext& c) {
   return {plan_einsum(c, c.attrs<EinsumEquation>()).operations.value(), tensor_bytes(c)};
 }
 
+// Of operand i: an Einsum of dY and the other operands, whose result has its letters.
+void gradient(GradientContext& c) {
+  std::string equation;
+  for (char ch : c.node().attribute("equation")->s) {
+    if (ch != ' ') equation += ch;
+  }
+  if (equation.find('.') != std::string::npos) c.reject("its gradient does not know '...'");
+  std::string output;
+  const size_t arrow = equation.find("->");
+  if (arrow == std::string::npos) {
+    for (char ch = 'A'; ch <= 'z'; ++ch) {
+      if (std::count(equation.begin(), equation.end(), ch) == 1) output += ch;
+    }
+  } else {
+    output = equation.substr(arrow + 2);
+    equation.resize(arrow);
+  }
+  std::vector<std::string> terms(1);
+  for (char ch : equation) {
+    if (ch == ',') {
+      terms.emplace_back();
+    } else {
+      terms.back() += ch;
+    }
+  }
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (!c.wants(i)) continue;
+    std::string made = output;
+    std::vector<Edge*> inputs{c.gradient()};
+    for (size_t other = 0; other < terms.size(); ++other) {
+      if (other == i) continue;
+      made += "," + terms[other];
+      inputs.push_back(c.in(other));
+    }
+    for (char letter : terms[i]) {
+      if (made.find(letter) == std::string::npos || std::count(terms[i].begin(), terms[i].end(), letter) > 1)
+        c.reject("its gradient does not know letters of one operand alone or twice in it, here '{}'", letter);
+    }
+    const AttributeList attributes = c.attributes().set("equation", std::string_view(made + "->" + terms[i]));
+    c.set_broadcast(i, c.build.emit("", "Einsum", inputs, attributes.list())->outputs[0]);
+  }
+}
+
 }  // namespace
 
 extern const OpDef op_einsum = {
@@ -249,6 +293,7 @@ extern const OpDef op_einsum = {
     .bind = bind,
     .run = run,
     .cost = cost,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

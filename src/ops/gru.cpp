@@ -1,5 +1,6 @@
 // Ht = (1 - zt) * ht + zt * Ht-1; gates in the order z, r, h. Which comes first, R's product or the reset of
 // the state, the attribute linear_before_reset says.
+#include "ops/recurrent_gradient.h"
 #include "ops/recurrent_run.h"
 
 namespace plimsoll {
@@ -61,6 +62,10 @@ struct GruStep {
   }
 };
 
+void gradient(GradientContext& c) {
+  gradient_recurrent(c, "gru");
+}
+
 }  // namespace
 
 extern const OpDef op_gru = {
@@ -73,6 +78,7 @@ extern const OpDef op_gru = {
     .pack = pack_recurrent,
     .run = run_recurrent<GruStep>,
     .cost = cost_recurrent,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

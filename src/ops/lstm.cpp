@@ -1,4 +1,5 @@
 // ht = ot * h(ct), ct = ft * ct-1 + it * ct~; gates in the order i, o, f, c.
+#include "ops/recurrent_gradient.h"
 #include "ops/recurrent_run.h"
 
 namespace plimsoll {
@@ -48,6 +49,10 @@ struct LstmStep {
   }
 };
 
+void gradient(GradientContext& c) {
+  gradient_recurrent(c, "lstm");
+}
+
 }  // namespace
 
 extern const OpDef op_lstm = {
@@ -60,6 +65,7 @@ extern const OpDef op_lstm = {
     .pack = pack_recurrent,
     .run = run_recurrent<LstmStep>,
     .cost = cost_recurrent,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -155,22 +155,31 @@ class PoolScatter {
     } while (next_position(w_.rank, w_.in, at));
   }
 
-  // The first of the largest elements of a window made the output.
+  // The first of the largest elements of a window made the output. Taps are counted, not addressed: numbers
+  // as wide as the elements make vectors of the loop.
   void give_to_largest(const Taps& t, int64_t from, const W* dy, int64_t width) const {
+    using Count = std::conditional_t<sizeof(W) == 4, int32_t, int64_t>;
     const T* x = c_.inputs[kX].as<T>() + from;
     W best[kChannels], values[kChannels];
-    int64_t where[kChannels];
+    Count winner[kChannels];
     std::fill_n(best, width, -std::numeric_limits<W>::infinity());
-    std::fill_n(where, width, t.base);
+    std::fill_n(winner, width, Count{0});
+    Count tap = 0;
     for_each_tap(t, [&](int64_t offset) {
       widen(x + offset, values, width);
       for (int64_t i = 0; i < width; ++i) {
         const bool wins = values[i] > best[i];
         best[i] = wins ? values[i] : best[i];
-        where[i] = wins ? offset : where[i];
+        winner[i] = wins ? tap : winner[i];
       }
+      ++tap;
     });
-    for (int64_t i = 0; i < width; ++i) dx_[from + where[i] + i] += dy[i];
+    tap = 0;
+    for_each_tap(t, [&](int64_t offset) {
+      W* to = dx_ + from + offset;
+      for (int64_t i = 0; i < width; ++i) to[i] += winner[i] == tap ? dy[i] : W{0};
+      ++tap;
+    });
   }
 
   // sign(x) * (|x| / y) ^ (p - 1)

@@ -1,5 +1,5 @@
+#include "graph/gradient.h"
 #include "ops/elementwise.h"
-#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -13,7 +13,7 @@ void run(const RunContext& c) {
 }
 
 void gradient(GradientContext& c) {
-  c.set(0, only_where(out(c) > 0.0, dy(c)).edge());
+  c.set(0, c.own_op("ReluGradient", {c.out(0), c.gradient()}, c.attributes()));
 }
 
 }  // namespace

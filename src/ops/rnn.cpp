@@ -1,4 +1,5 @@
 // Ht = f(Xt * W + Ht-1 * R + b)
+#include "ops/recurrent_gradient.h"
 #include "ops/recurrent_run.h"
 
 namespace plimsoll {
@@ -23,6 +24,10 @@ struct RnnStep {
   }
 };
 
+void gradient(GradientContext& c) {
+  gradient_recurrent(c, "rnn");
+}
+
 }  // namespace
 
 extern const OpDef op_rnn = {
@@ -35,6 +40,7 @@ extern const OpDef op_rnn = {
     .pack = pack_recurrent,
     .run = run_recurrent<RnnStep>,
     .cost = cost_recurrent,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

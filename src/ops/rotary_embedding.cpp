@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph/gradient.h"
 #include "kernels/parallel.h"
 #include "ops/float_blocks.h"
 #include "ops/movement.h"
@@ -153,6 +154,16 @@ Cost cost(const NodeContext& c) {
   return {checked_mul(kOperationsPerElement, product(c.dims(kX)).value()), tensor_bytes(c)};
 }
 
+// A rotation is undone by the opposite one.
+void gradient(GradientContext& c) {
+  if (c.wants(kCos) || c.wants(kSin)) c.reject("its angles, inputs 1 and 2, cannot be differentiated");
+  const AttributeList attributes(c.build.graph().arena(), c.node());
+  Edge* back = c.op("Neg", {c.in(kSin)});
+  c.set(kX, c.has_input(kPositions)
+                ? c.op("RotaryEmbedding", {c.gradient(), c.in(kCos), back, c.in(kPositions)}, attributes)
+                : c.op("RotaryEmbedding", {c.gradient(), c.in(kCos), back}, attributes));
+}
+
 }  // namespace
 
 extern const OpDef op_rotary_embedding = {
@@ -163,6 +174,7 @@ extern const OpDef op_rotary_embedding = {
     .alias = alias,
     .run = run,
     .cost = cost,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll
