@@ -7,6 +7,7 @@
 #include "ops/registry.h"
 #include "optimize/pipeline.h"
 #include "prepare/lower.h"
+#include "train/lower_gradient.h"
 
 namespace plimsoll {
 
@@ -169,6 +170,12 @@ void PreparedModel::prepare() {
   // What is to be written again keeps the operators that it has.
   if (!options_.keep_opset && decompose_operators(graph_)) infer_graph(graph_);
   if (lower_values(graph_)) infer_graph(graph_);
+  if (lower_gradients(graph_)) {
+    if (options_.keep_opset)
+      fail(ErrorCode::kNotImplemented, "a model with Gradient nodes cannot be written in its own operator set");
+    decompose_operators(graph_);
+    infer_graph(graph_);
+  }
   OptimizeOptions optimization;
   optimization.level = options_.level;
   optimization.stop_after = options_.stop_after_pass;
