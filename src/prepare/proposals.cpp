@@ -120,9 +120,7 @@ Proposal recomputed(const Graph& root, FactsTable& facts, const LifetimeOptions&
   if (!can_help(model, natural.peak_bytes())) return std::move(natural);
   const RecomputeFront front(model, memory);
   const auto planned = [&](const RecomputeFront::Point& point, TransientMemory& in) {
-    Proposals proposals(root, facts, options, check, in);
-    proposals.try_order(model.schedule(point.turns, in));
-    return proposals.take_best();
+    return proposal_of(root, facts, options, model.schedule(point.turns, in), check, in);
   };
   const RecomputeFront::Point* chosen = nullptr;
   int64_t smallest = natural.peak_bytes();
@@ -142,6 +140,13 @@ Proposal recomputed(const Graph& root, FactsTable& facts, const LifetimeOptions&
 }
 
 }  // namespace
+
+Proposal proposal_of(const Graph& root, FactsTable& facts, const LifetimeOptions& options,
+                     const Schedule& schedule, bool check, TransientMemory& memory) {
+  Proposals proposals(root, facts, options, check, memory);
+  proposals.try_order(schedule);
+  return proposals.take_best();
+}
 
 Proposal best_proposal(const Graph& root, FactsTable& facts, const LifetimeOptions& options, Effort effort,
                        bool check, TransientMemory& memory, Budget& budget, int64_t most_bytes) {

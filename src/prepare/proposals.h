@@ -28,4 +28,8 @@ struct Proposal {
 Proposal best_proposal(const Graph& root, FactsTable& facts, const LifetimeOptions& options, Effort effort,
                        bool check, TransientMemory& memory, Budget& budget, int64_t most_bytes = 0);
 
+// Of one schedule, whatever it runs more than once.
+Proposal proposal_of(const Graph& root, FactsTable& facts, const LifetimeOptions& options,
+                     const Schedule& schedule, bool check, TransientMemory& memory);
+
 }  // namespace plimsoll
