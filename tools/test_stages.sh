@@ -5,7 +5,7 @@
 # shellcheck shell=bash disable=SC2034
 
 QUICK_STAGES=(build models goldens unit_tests mutations tools_tests
-  cli_tests optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts corpus_few
+  cli_tests train_tests train_torch_tests optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts corpus_few
   python_tests backend_suite
   conformance references bad_input random_graphs sklearn golden_verify
   include_rule clang_format install wheel)
@@ -89,6 +89,18 @@ tools_tests() {
 cli_tests() {
   need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
   /usr/bin/python3 tests/cli/test_cli.py
+}
+
+# The command trains: told and kept, resumed to the bit, killed, refused.
+train_tests() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  /usr/bin/python3 tests/cli/test_train.py
+}
+
+# Losses of every step beside PyTorch's.
+train_torch_tests() {
+  need "${MODEL_PACKAGES[@]}" || skip "no python3-torch"
+  /usr/bin/python3 tests/train/against_torch.py build/plimsoll --steps 40 mlp gpt lstm
 }
 
 # What `plimsoll optimize` writes is ONNX.

@@ -112,8 +112,8 @@ TEST_F(Training, ToldIsMeasuredAndALessByteIsRefused) {
     }
     const MemoryReport report = session.GetMemoryReport();
     EXPECT_EQ(report.peak_bytes, told.peak_bytes) << keep;
-    EXPECT_GT(told.accounts[static_cast<size_t>(Account::kOptimizer)], 0);
-    EXPECT_EQ(told.accounts[static_cast<size_t>(Account::kGradients)] > 0, keep);
+    EXPECT_GT(report[Account::kOptimizer].now_bytes, 0);
+    EXPECT_EQ(report[Account::kGradients].now_bytes > 0, keep);
     o.session.memory_limit_bytes = told.minimum_limit_bytes;
     TrainingSession within(Env(), model_, o);
     step(within);
