@@ -35,6 +35,9 @@ What runs each float type was measured (`bench/element_types.py --share`, one no
 spent in src/kernels, `loop` where most of it is spent in a loop of the operator's own, with the time over what a straightforward
 vectorized loop is estimated to need, if that is 2 or more. Operators without a case there are not timed.
 
+Gradients (`tests/train`, each against central differences): `yes`; `zeros` where nothing flows through it; `decomposed` where others
+take its place before anything is differentiated; `none` where differentiating through it is an Error that names the node.
+
 """
 
 TAIL = """
@@ -42,7 +45,6 @@ TAIL = """
 
 | what | why |
 |---|---|
-| ai.onnx.preview.training Gradient | belongs to training |
 | com.microsoft Attention and QAttention with do_rotary, QAttention with past_present_share_buffer | ONNX Runtime's CPU kernels have neither (Attention says so, QAttention does not look); RotaryEmbedding is there |
 | com.microsoft GroupQueryAttention with a quantized or sliding cache | not written |
 | BeamSearch whose decoder takes cache_indirection, WhisperBeamSearch's cross_qk and non_speech_probs | ONNX Runtime has the first two for CUDA only; the third is not written |
@@ -139,12 +141,12 @@ def table():
     text = HEAD
     for domain in sorted({op["domain"] for op in operators}):
         rows = [op for op in operators if op["domain"] == domain]
-        text += f"## {domain or 'ai.onnx'}: {len(rows)} operators\n\n| operator | inputs | outputs | opsets | types | runs | seen by |\n|---|---|---|---|---|---|---|\n"
+        text += f"## {domain or 'ai.onnx'}: {len(rows)} operators\n\n| operator | inputs | outputs | opsets | types | runs | gradient | seen by |\n|---|---|---|---|---|---|---|---|\n"
         for op in rows:
             seen = evidence[domain, op["name"]]
             others = types_text(seen.others - seen.first)
             text += (f"| {op['name']} | {count_text(op['inputs'])} | {count_text(op['outputs'])} | {ranges(seen.opsets)} | "
-                     f"{types_text(seen.first)}{f' ({others})' if others else ''} | {runs_text(runs[domain, op['name']])} | "
+                     f"{types_text(seen.first)}{f' ({others})' if others else ''} | {runs_text(runs[domain, op['name']])} | {op['gradient']} | "
                      f"{' '.join(sorted(seen.sources)) or 'unit tests'} |\n")
         text += "\n"
     return text + TAIL.lstrip()

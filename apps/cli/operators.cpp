@@ -14,6 +14,19 @@ Json number_json(size_t count, bool any) {
   return any ? Json(nullptr) : Json(count);
 }
 
+const char* gradient_text(GradientKind kind) {
+  switch (kind) {
+    case GradientKind::kZeros:
+      return "zeros";
+    case GradientKind::kYes:
+      return "yes";
+    case GradientKind::kDecomposed:
+      return "decomposed";
+    default:
+      return "none";
+  }
+}
+
 Json to_json(const std::vector<OperatorInfo>& operators) {
   Json list = Json::array();
   for (const OperatorInfo& op : operators)
@@ -23,7 +36,8 @@ Json to_json(const std::vector<OperatorInfo>& operators) {
                     {"outputs", {op.least_outputs, number_json(op.most_outputs, op.any_number_of_outputs)}},
                     {"deterministic", op.deterministic},
                     {"has_bodies", op.has_bodies},
-                    {"packs_weights", op.packs_weights}});
+                    {"packs_weights", op.packs_weights},
+                    {"gradient", gradient_text(op.gradient)}});
   return {{"operators", list}};
 }
 
@@ -33,11 +47,13 @@ std::string range_text(size_t least, size_t most, bool any) {
 }
 
 std::string to_text(const std::vector<OperatorInfo>& operators) {
-  std::string text = fmt::format("{:<28} {:<36} {:<12} {}\n", "domain", "operator", "inputs", "outputs");
+  std::string text =
+      fmt::format("{:<28} {:<36} {:<12} {:<12} {}\n", "domain", "operator", "inputs", "outputs", "gradient");
   for (const OperatorInfo& op : operators)
-    text += fmt::format("{:<28} {:<36} {:<12} {}\n", op.domain.empty() ? "ai.onnx" : op.domain, op.name,
-                        range_text(op.least_inputs, op.most_inputs, op.any_number_of_inputs),
-                        range_text(op.least_outputs, op.most_outputs, op.any_number_of_outputs));
+    text += fmt::format("{:<28} {:<36} {:<12} {:<12} {}\n", op.domain.empty() ? "ai.onnx" : op.domain,
+                        op.name, range_text(op.least_inputs, op.most_inputs, op.any_number_of_inputs),
+                        range_text(op.least_outputs, op.most_outputs, op.any_number_of_outputs),
+                        gradient_text(op.gradient));
   return text + fmt::format("{} operators\n", operators.size());
 }
 

@@ -9,6 +9,14 @@
 
 namespace plimsoll {
 
+// What training can do with an operator.
+enum class GradientKind {
+  kNone,   // it cannot be differentiated
+  kZeros,  // nothing flows through it: its outputs are integers, or constant wherever they have a derivative
+  kYes,    // it has a gradient of its own
+  kDecomposed  // others take its place, and are differentiated if all of them are
+};
+
 struct OperatorInfo {
   std::string domain;  // "" is ai.onnx
   std::string name;
@@ -18,6 +26,7 @@ struct OperatorInfo {
   bool deterministic = true;
   bool has_bodies = false;     // If, Loop and their kin
   bool packs_weights = false;  // weights are kept in a format of its own
+  GradientKind gradient = GradientKind::kNone;
 };
 
 // Sorted by domain, then by name.

@@ -43,20 +43,26 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(0), *shape);
 }
 
-// Columns [first, last) of all rows of one outer index.
-template <typename T>
-void add_rows(const RunContext& c, const T* from, T* to, int64_t rows, int64_t inner, int64_t first,
-              int64_t last) {
-  for (int64_t row = 0; row < rows; ++row) std::fill(to + row * inner + first, to + row * inner + last, T{});
+// Before threads share the work out: an Error must not leave one of them.
+void check_indices(const RunContext& c, int64_t rows) {
   const TensorView& indices = c.inputs[kIndices];
   for (int64_t i = 0, count = indices.elements(); i < count; ++i) {
-    int64_t index = index_at(indices, i);
+    const int64_t index = index_at(indices, i);
     if (index < -rows || index >= rows)
       fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c.node->label(), index, -rows,
            rows);
-    if (index < 0) index += rows;
+  }
+}
+
+// Columns [first, last) of all rows of one outer index.
+template <typename T>
+void add_rows(const TensorView& indices, const T* from, T* to, int64_t rows, int64_t inner, int64_t first,
+              int64_t last) {
+  for (int64_t row = 0; row < rows; ++row) std::fill(to + row * inner + first, to + row * inner + last, T{});
+  for (int64_t i = 0, count = indices.elements(); i < count; ++i) {
+    const int64_t index = index_at(indices, i);
     const T* x = from + i * inner;
-    T* y = to + index * inner;
+    T* y = to + (index < 0 ? index + rows : index) * inner;
     for (int64_t k = first; k < last; ++k) y[k] = static_cast<T>(load_element(y[k]) + load_element(x[k]));
   }
 }
@@ -67,6 +73,7 @@ void run(const RunContext& c) {
   const auto axis = static_cast<size_t>(named < 0 ? named + static_cast<int64_t>(to.rank()) : named);
   const int64_t rows = to.dims[axis], inner = stride_of(to.dims, axis), outer = count_of(to.dims.first(axis));
   const int64_t count = c.inputs[kIndices].elements();
+  check_indices(c, rows);
   if (to.elements() == 0) return;
   constexpr int64_t kColumns = 64;
   const int64_t columns = std::max(kColumns, (inner + c.threads - 1) / c.threads);
@@ -75,8 +82,8 @@ void run(const RunContext& c) {
     using T = typename decltype(tag)::type;
     kernels::parallel_for(from.elements() < 16384 ? 1 : c.threads, outer * strips, [&](int64_t task) {
       const int64_t o = task / strips, first = task % strips * columns;
-      add_rows(c, from.as<T>() + o * count * inner, to.as<T>() + o * rows * inner, rows, inner, first,
-               std::min(inner, first + columns));
+      add_rows(c.inputs[kIndices], from.as<T>() + o * count * inner, to.as<T>() + o * rows * inner, rows,
+               inner, first, std::min(inner, first + columns));
     });
   });
 }

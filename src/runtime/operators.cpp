@@ -3,9 +3,20 @@
 #include <algorithm>
 #include <tuple>
 
+#include "graph/gradient.h"
 #include "ops/registry.h"
 
 namespace plimsoll {
+namespace {
+
+GradientKind gradient_of(const OpDef& op) {
+  if (op.same_as != nullptr) return gradient_of(*op.same_as);
+  if (op.gradient == no_gradient) return GradientKind::kZeros;
+  if (op.gradient != nullptr) return GradientKind::kYes;
+  return op.decompose != nullptr ? GradientKind::kDecomposed : GradientKind::kNone;
+}
+
+}  // namespace
 
 std::vector<OperatorInfo> GetOperators() {
   std::vector<OperatorInfo> operators;
@@ -20,6 +31,7 @@ std::vector<OperatorInfo> GetOperators() {
     info.deterministic = op->deterministic;
     info.has_bodies = op->control_flow != nullptr;
     info.packs_weights = op->pack != nullptr;
+    info.gradient = gradient_of(*op);
     operators.push_back(std::move(info));
   }
   std::sort(operators.begin(), operators.end(), [](const OperatorInfo& a, const OperatorInfo& b) {
