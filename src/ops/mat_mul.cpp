@@ -8,41 +8,41 @@ const void* attrs(AttrContext& c) {
   return c.make<MatMulAttrs>();
 }
 
-// The last two dimensions change places.
-Edge* swapped(GradientContext& c, Edge* edge) {
-  std::vector<int64_t> perm(edge->facts.type.rank());
-  for (size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<int64_t>(i);
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  return c.op("Transpose", {edge}, c.attributes().set("perm", std::span<const int64_t>(perm)));
+// A vector stands for a row (A) or a column (B): as the matrix that it is.
+Edge* as_matrix(const GradientContext& c, Edge* edge, int64_t axis) {
+  return edge->facts.type.rank() == 1 ? c.op("Unsqueeze", {edge, c.build.integers({axis})}) : edge;
 }
 
-// All dimensions but the last as one.
-Edge* as_rows(GradientContext& c, Edge* edge) {
-  if (edge->facts.type.rank() == 2) return edge;
-  return c.op("Reshape", {edge, c.build.integers({-1, edge->facts.type.dims.back().constant().value_or(0)})});
+// Rows of all batches below each other: a product with them sums over the batches.
+Edge* as_rows(const GradientContext& c, Edge* edge) {
+  const auto rank = static_cast<int64_t>(edge->facts.type.rank());
+  return rank == 2 ? edge : c.op("Flatten", {edge}, c.attributes().set("axis", rank - 1));
+}
+
+Edge* product(const GradientContext& c, Edge* a, Edge* b, bool trans_a, bool trans_b) {
+  return c.own_op("FusedMatMul", {a, b},
+                  c.attributes().set("trans_a", int64_t{trans_a}).set("trans_b", int64_t{trans_b}));
 }
 
 void gradient(GradientContext& c) {
-  if (!c.ranked(0) || !c.ranked(1)) c.reject("its gradient needs the ranks of its inputs");
-  // A vector is a matrix of one row or one column.
-  const auto axis = [&](int64_t i) { return c.build.integers({i}); };
-  Edge *a = c.in(0), *b = c.in(1), *dy = c.gradient();
-  const bool row = c.rank(0) == 1, column = c.rank(1) == 1;
-  if (column) b = c.op("Unsqueeze", {b, axis(1)}), dy = c.op("Unsqueeze", {dy, axis(-1)});
-  if (row) a = c.op("Unsqueeze", {a, axis(0)}), dy = c.op("Unsqueeze", {dy, axis(-2)});
-  const size_t rank_a = a->facts.type.rank(), rank_b = b->facts.type.rank();
-  if (c.wants(0)) {
-    Edge* da = c.summed_to(c.op("MatMul", {dy, swapped(c, b)}), a);
-    c.set(0, row ? c.op("Squeeze", {da, axis(0)}) : da);
-  }
-  if (c.wants(1)) {
-    // One weight for a whole batch: one product sums over it.
-    const bool shared = rank_b == 2 && rank_a > 2 && a->facts.type.dims.back().is_constant() &&
-                        dy->facts.type.dims.back().is_constant();
-    Edge* db = shared ? c.op("MatMul", {swapped(c, as_rows(c, a)), as_rows(c, dy)})
-                      : c.summed_to(c.op("MatMul", {swapped(c, a), dy}), b);
-    c.set(1, column ? c.op("Squeeze", {db, axis(1)}) : db);
-  }
+  if (!c.ranked(kMatMulA) || !c.ranked(kMatMulB)) c.reject("its gradient needs the ranks of its inputs");
+  Edge* a = as_matrix(c, c.in(kMatMulA), 0);
+  Edge* b = as_matrix(c, c.in(kMatMulB), 1);
+  std::vector<int64_t> missing;  // of the output, because a vector has no such dimension
+  if (c.rank(kMatMulB) == 1) missing.push_back(-1);
+  if (c.rank(kMatMulA) == 1) missing.push_back(-2);
+  Edge* dy = c.gradient();
+  if (!missing.empty()) dy = c.op("Unsqueeze", {dy, c.build.integers(missing)});
+  const auto give = [&](size_t i, Edge* matrix, int64_t vector_axis) {
+    if (c.rank(i) > 1) return c.set_broadcast(i, matrix);
+    matrix = c.op("Squeeze", {matrix, c.build.integers({vector_axis})});
+    c.set_broadcast(i, matrix);
+  };
+  const bool rows = b->facts.type.rank() == 2;
+  if (c.wants(kMatMulA)) give(kMatMulA, product(c, dy, b, false, true), -2);
+  if (c.wants(kMatMulB))
+    give(kMatMulB,
+         rows ? product(c, as_rows(c, a), as_rows(c, dy), true, false) : product(c, a, dy, true, false), -1);
 }
 
 }  // namespace

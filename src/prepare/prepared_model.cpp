@@ -78,6 +78,17 @@ void check_outputs(Graph& graph, std::span<const TypeInfo> declared) {
   }
 }
 
+// The next value of a state is of its type and shape.
+void check_updates(const Graph& graph) {
+  for (size_t i = 0; i < graph.updated.size(); ++i) {
+    const Edge &state = *graph.updated[i], &next = *graph.outputs[graph.visible_outputs() + i];
+    if (!state.persistent || state.facts.type.type != next.facts.type.type ||
+        !may_be_same_shape(state.facts.type, next.facts.type))
+      fail(ErrorCode::kInvalidModel, "state '{}': expected {} for its next value, found {}", state.name,
+           to_string(state.facts.type), to_string(next.facts.type));
+  }
+}
+
 // Of what the caller's sequences, optionals and maps hold, only the element type is sure: files say little
 // about the rest, and sizes with a name would be those of no particular element.
 TypeInfo without_sizes(const TypeInfo& type, BumpArena& arena) {
@@ -175,6 +186,12 @@ void PreparedModel::prepare() {
       fail(ErrorCode::kNotImplemented, "a model with Gradient nodes cannot be written in its own operator set");
     decompose_operators(graph_);
     infer_graph(graph_);
+  }
+  if (options_.rewrite) {
+    options_.rewrite(graph_);
+    decompose_operators(graph_);
+    infer_graph(graph_);
+    check_updates(graph_);
   }
   OptimizeOptions optimization;
   optimization.level = options_.level;

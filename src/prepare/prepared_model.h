@@ -1,6 +1,7 @@
 // PreparedModel: a model after reading, lowering, inference and optimization; what all shapes share.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -33,6 +34,8 @@ struct PrepareOptions {
   // the others are constants.
   std::vector<std::string> overridden;
   std::shared_ptr<const CustomOps> custom_ops;  // null: none
+  // Training: what is done to the lowered and inferred graph before it is optimized.
+  std::function<void(Graph&)> rewrite;
 };
 
 // Read, then prepare(), then load_weights(), each once; read-only afterwards. Movable only by pointer. The

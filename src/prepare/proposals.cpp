@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/check.h"
+#include "prepare/updates.h"
 
 namespace plimsoll {
 namespace {
@@ -43,7 +44,9 @@ class Proposals {
 
   // Writing pieces of a Concat in place saves a copy but keeps the whole alive for longer: the smaller one
   // counts.
-  void try_order(const Schedule& order) {
+  void try_order(const Schedule& given) {
+    const Schedule order = options_.updated.empty() ? Schedule(given, memory_.resource())
+                                                    : settle_updates(root_, facts_, given, options_, memory_);
     options_.pieces = options_.reuse;
     Proposal with = analyzed(order);
     if (options_.reuse) {
@@ -74,6 +77,9 @@ class Proposals {
     if (!check_) return;
     check_placement(problem, proposal.placement);
     check_bodies(proposal.lifetimes);
+    const std::vector<std::string> violations = check_updates(proposal.lifetimes);
+    if (!violations.empty())
+      fail(ErrorCode::kInvalidModel, "the plan is wrong (a bug in Plimsoll): {}", violations[0]);
   }
 
   const Graph& root_;

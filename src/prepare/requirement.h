@@ -17,6 +17,8 @@ struct Requirement {
 
 // The worst of: reading and rewriting the model, planning the shape, loading the weights, running.
 Requirement requirement(const PreparedModel& model, const ShapePlan& shape);
+// The same for a session that keeps several plans and one arena for the largest of them, made in this order.
+Requirement requirement(const PreparedModel& model, std::span<const std::shared_ptr<ShapePlan>> plans);
 // The same with activations at their live bytes.
 int64_t lower_bound_bytes(const PreparedModel& model, const ShapePlan& shape);
 // Throws kBudgetExceeded naming the node that needs the most and the smallest limit that would do.
@@ -55,6 +57,37 @@ std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
   }
   if (fits(Effort::kRecompute, 0)) return plan;
   refuse(*plan, least, limit_bytes);
+}
+
+// Plans of several runs of the same shapes that a session keeps side by side, made in this order; the line is
+// for all of them together. Otherwise as plan_within, before the weights are loaded. Without `recompute` no
+// node runs twice.
+template <typename PlanType>
+std::vector<std::shared_ptr<PlanType>> plan_together(const PreparedModel& model,
+                                                     const std::vector<std::vector<int64_t>>& shapes,
+                                                     std::span<const ShapePlan::Wanted> runs, Budget& budget,
+                                                     int64_t limit_bytes, bool recompute = true) {
+  std::vector<std::shared_ptr<PlanType>> plans;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t needed = 0;
+  const auto fits = [&](Effort effort, int64_t most_bytes) {
+    plans.clear();
+    for (const ShapePlan::Wanted& wanted : runs)
+      plans.push_back(std::make_shared<PlanType>(model, shapes, budget, effort, wanted, most_bytes));
+    const std::vector<std::shared_ptr<ShapePlan>> all(plans.begin(), plans.end());
+    needed = requirement(model, all).peak_bytes;
+    least = std::min(least, needed);
+    return limit_bytes == 0 || needed <= limit_bytes;
+  };
+  if (fits(Effort::kQuick, 0) || fits(Effort::kThorough, 0)) return plans;
+  for (int tries = 0; recompute && tries < 2; ++tries) {
+    int64_t planned = 0;  // one arena serves all
+    for (const auto& plan : plans) planned = std::max(planned, plan->planned_bytes());
+    const int64_t most_bytes = (planned - (needed - limit_bytes)) / page_bytes() * page_bytes();
+    if (most_bytes > 0 && fits(Effort::kRecompute, most_bytes)) return plans;
+  }
+  if (recompute && fits(Effort::kRecompute, 0)) return plans;
+  refuse(*plans[0], least, limit_bytes);
 }
 
 }  // namespace plimsoll

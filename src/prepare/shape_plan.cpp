@@ -134,10 +134,15 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   }
 
   std::vector<Edge*> outputs;
-  for (size_t i = 0; i < (wanted_ ? wanted_->size() : graph.outputs.size()); ++i)
-    outputs.push_back(graph.outputs[wanted_ ? (*wanted_)[i] : i]);
+  std::vector<Edge*> updated;
+  for (size_t i = 0; i < (wanted_ ? wanted_->size() : graph.outputs.size()); ++i) {
+    const size_t number = wanted_ ? (*wanted_)[i] : i;
+    outputs.push_back(graph.outputs[number]);
+    if (number >= graph.visible_outputs()) updated.push_back(graph.updated[number - graph.visible_outputs()]);
+  }
   LifetimeOptions options = lifetime_options(model);
   if (wanted_) options.wanted = outputs;
+  options.updated = updated;
   if (model.options().thorough && effort == Effort::kQuick) effort = Effort::kThorough;
   const Proposal proposal = best_proposal(graph, facts, options, effort, model.options().check_plans,
                                           transient, budget_, most_bytes);
@@ -151,10 +156,13 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   auto add_bound = [&](const Edge* edge) {
     bound_bytes_ = checked_add(bound_bytes_, value_bytes(facts[edge]).value());
   };
-  for (const Edge* edge : graph.inputs) {
-    if (edge->facts.type.kind == ValueKind::kTensor) add_bound(edge);
+  // An input that a partial run does not read need not be there.
+  const ScheduledValues& values = proposal.lifetimes.values;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    if (wanted_ && values[values.inputs()[i]].last_use == ScheduledValue::kNever) continue;
+    if (graph.inputs[i]->facts.type.kind == ValueKind::kTensor) add_bound(graph.inputs[i]);
   }
-  for (const Edge* edge : outputs) {
+  for (const Edge* edge : std::span(outputs).first(outputs.size() - updated.size())) {
     if (facts[edge].is_concrete()) add_bound(edge);
   }
   describe(proposal);

@@ -125,7 +125,8 @@ ModelInfo describe_model(Graph& graph) {
   for (const OpsetImport& import : graph.opsets)
     info.opsets[import.domain.empty() ? "ai.onnx" : std::string(import.domain)] = import.version;
   info.inputs = describe_inputs(graph);
-  for (const Edge* edge : graph.outputs) info.outputs.push_back(describe_edge(*edge));
+  for (const Edge* edge : graph.outputs.span().first(graph.visible_outputs()))
+    info.outputs.push_back(describe_edge(*edge));
   for (const NameValue& entry : graph.metadata) info.metadata[std::string(entry.name)] = entry.value;
   std::set<std::string> missing;
   // The model, then every local function that is called, once each.
@@ -193,6 +194,8 @@ std::string step_name(const Step& step) {
   switch (step.kind) {
     case StepKind::kCopy:
       return fmt::format("copy of {} to output {}", node, step.output);
+    case StepKind::kStore:
+      return fmt::format("store of {}", node);
     case StepKind::kDrop:
       return fmt::format("drop of {}", node);
     default:

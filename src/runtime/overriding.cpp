@@ -19,7 +19,7 @@ Session::Impl::Impl(Impl& base, const SessionOptions& session_options)
       model(base.location_.read(prepare_options(session_options), budget)),
       arena(base.arena),
       trace(base.trace) {
-  initialize({});
+  initialize({}, {});
 }
 
 std::shared_ptr<Session::Impl> Session::Impl::overriding(std::span<const char* const> input_names) {
