@@ -52,17 +52,19 @@ class SharedCell {
   std::shared_ptr<T> value_;
 };
 
+// Training: what is done to the graph, and what the runs of the first shapes will want, each of which is
+// planned before the weights are loaded and kept.
+struct SessionRewrite {
+  std::function<void(Graph&)> graph;
+  std::function<std::vector<ShapePlan::Wanted>(const Graph&)> runs;
+  bool recompute = true;                       // nodes may run again where the limit is too small otherwise
+  std::function<Shapes(const Graph&)> shapes;  // instead of the caller's; may be left out
+};
+
 struct Session::Impl {
+  using Rewrite = SessionRewrite;
   using Wanted = ShapePlan::Wanted;
 
-  // Training: what is done to the graph, and what the runs of the first shapes will want, each of which is
-  // planned before the weights are loaded and kept.
-  struct Rewrite {
-    std::function<void(Graph&)> graph;
-    std::function<std::vector<Wanted>(const Graph&)> runs;
-    bool recompute = true;                       // nodes may run again where the limit is too small otherwise
-    std::function<Shapes(const Graph&)> shapes;  // instead of the caller's; may be left out
-  };
   Impl(const Env& env, const ModelLocation& location, const SessionOptions& options,
        const ShapesForInputs& shapes, const Rewrite& rewrite = {});
   ~Impl();
