@@ -1,5 +1,5 @@
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <plimsoll/error.h>
 #include <unistd.h>
 

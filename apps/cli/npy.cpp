@@ -1,6 +1,6 @@
 #include "npy.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <plimsoll/error.h>
 
 #include <cstring>

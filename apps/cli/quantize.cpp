@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <plimsoll/model.h>
 #include <plimsoll/quantize.h>
 #include <unistd.h>
 
@@ -11,12 +12,16 @@
 #include "options.h"
 #include "progress.h"
 #include "report.h"
+#include "samples.h"
 
 namespace plimsoll::cli {
 namespace {
 
 struct QuantizeArguments {
-  std::string model, output, mode, format = "qdq", weight_type = "int8", limit;
+  std::string model, output, mode, format = "qdq", weight_type = "int8", activation_type = "uint8", limit;
+  std::string calibration, method = "minmax";
+  double percentile = 99.999;
+  int threads = 0;
   std::vector<std::string> exclude, nodes, op_types;
   int bits = 4, block_size = 128, accuracy_level = 0;
   bool per_channel = false, reduce_range = false, activation_symmetric = false, symmetric = false,
@@ -31,6 +36,15 @@ QuantizeMode mode_of(const std::string& name) {
                                                             {"fp16", QuantizeMode::kFloat16},
                                                             {"bf16", QuantizeMode::kBFloat16}};
   return modes.at(name);
+}
+
+CalibrationMethod method_of(const std::string& name) {
+  static const std::map<std::string, CalibrationMethod> methods = {
+      {"minmax", CalibrationMethod::kMinMax},
+      {"entropy", CalibrationMethod::kEntropy},
+      {"percentile", CalibrationMethod::kPercentile},
+      {"distribution", CalibrationMethod::kDistribution}};
+  return methods.at(name);
 }
 
 ElementType integer_type(const std::string& name) {
@@ -48,6 +62,10 @@ QuantizeOptions quantize_options(const QuantizeArguments& given) {
   options.nodes = given.nodes;
   options.op_types = given.op_types;
   options.weight_type = integer_type(given.weight_type);
+  options.activation_type = integer_type(given.activation_type);
+  options.method = method_of(given.method);
+  options.percentile = given.percentile;
+  options.threads = given.threads;
   options.per_channel = given.per_channel;
   options.reduce_range = given.reduce_range;
   options.activation_symmetric = given.activation_symmetric;
@@ -79,6 +97,13 @@ Json entries_json(const std::vector<QuantizeReport::Entry>& entries) {
   return list;
 }
 
+Json ranges_json(const std::map<std::string, TensorRange>& ranges) {
+  Json all = Json::object();
+  for (const auto& [name, range] : ranges)
+    all[name] = {{"lowest", double{range.lowest}}, {"highest", double{range.highest}}};
+  return all;
+}
+
 void print_report(const QuantizeArguments& given, const QuantizeReport& report) {
   print_warnings(report.warnings);
   const double ratio = static_cast<double>(report.output_bytes) / static_cast<double>(report.input_bytes);
@@ -88,6 +113,10 @@ void print_report(const QuantizeArguments& given, const QuantizeReport& report) 
     text += fmt::format("  {:>5} {}\n", count, what);
   for (const auto& [what, count] : counted(report.left))
     text += fmt::format("  {:>5} left: {}\n", count, what);
+  if (report.samples > 0)
+    text += fmt::format("calibration: {} samples, {} values; told {}, took {}\n", report.samples,
+                        report.ranges.size(), human_bytes(report.calibration_told_bytes),
+                        human_bytes(report.calibration_peak_bytes));
   text += fmt::format("memory: at most {}\n", human_bytes(report.peak_bytes));
   print(text);
 }
@@ -101,12 +130,22 @@ int quantize(const QuantizeArguments& given) {
     progress.tell(stage, done, all);
   };
   const Env env;
+  std::unique_ptr<SampleFolder> samples;
+  if (options.mode == QuantizeMode::kStatic) {
+    if (given.calibration.empty()) throw UsageError("--mode static needs --calibration DIR");
+    samples = std::make_unique<SampleFolder>(given.calibration, Model(env, given.model).GetInfo().inputs);
+    options.calibration = samples.get();
+  }
   const QuantizeReport report = Quantize(env, given.model, given.output, options);
   progress.clear();
   if (given.json) {
     JsonOutput().finish({{"input_bytes", report.input_bytes},
                          {"output_bytes", report.output_bytes},
                          {"peak_bytes", report.peak_bytes},
+                         {"samples", report.samples},
+                         {"calibration_told_bytes", report.calibration_told_bytes},
+                         {"calibration_peak_bytes", report.calibration_peak_bytes},
+                         {"ranges", ranges_json(report.ranges)},
                          {"quantized", entries_json(report.quantized)},
                          {"left", entries_json(report.left)},
                          {"warnings", report.warnings}});
@@ -131,6 +170,16 @@ Command quantize_command(Arguments parent) {
       .one_of({"qdq", "qoperator"});
   arguments.add_option("--weight-type", given->weight_type, "of integers")
       .one_of({"int8", "uint8", "int16", "uint16", "int4", "uint4"});
+  arguments.add_option("--activation-type", given->activation_type, "of integers, static")
+      .one_of({"int8", "uint8", "int16", "uint16"});
+  arguments.add_option("--calibration", given->calibration,
+                       "of static: a folder with a folder per sample, INPUT.npy in each");
+  arguments
+      .add_option("--method", given->method, "of calibration: minmax, entropy, percentile or distribution")
+      .one_of({"minmax", "entropy", "percentile", "distribution"});
+  arguments.add_option("--percentile", given->percentile, "of that method: the part that is kept")
+      .range(1.0, 100.0);
+  arguments.add_option("--threads", given->threads, "of calibration; 0: one per CPU").range(0, 1024);
   arguments.add_flag("--per-channel", given->per_channel, "a scale for every channel of a weight");
   arguments.add_flag("--reduce-range", given->reduce_range, "weights of 7 bits");
   arguments.add_flag("--activation-symmetric", given->activation_symmetric, "activations around 0");

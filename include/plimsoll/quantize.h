@@ -107,7 +107,8 @@ struct QuantizeReport {
   int64_t input_bytes = 0, output_bytes = 0;  // of the files, external data included
   int64_t peak_bytes = 0;                     // of all accounts
   int64_t samples = 0;
-  int64_t calibration_told_bytes = 0;         // what calibration was told to need, before it ran
+  // What calibration was told to need before it ran, for its first sample, and what it took.
+  int64_t calibration_told_bytes = 0, calibration_peak_bytes = 0;
   std::map<std::string, TensorRange> ranges;  // of calibration
   std::vector<std::string> warnings;
 };
@@ -117,5 +118,9 @@ struct QuantizeReport {
 // nothing is written.
 QuantizeReport Quantize(const Env& env, const std::string& input, const std::string& output,
                         const QuantizeOptions& options);
+
+// Only what static quantization does first: the ranges of the values that it would quantize. Of the report,
+// the samples, the ranges and what calibration took are filled in.
+QuantizeReport Calibrate(const Env& env, const std::string& model, const QuantizeOptions& options);
 
 }  // namespace plimsoll

@@ -1,4 +1,5 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -13,6 +14,10 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  c.set(0, (dy(c) * in(c).unary("Sign")).edge());
+}
+
 }  // namespace
 
 extern const OpDef op_abs = {
@@ -24,6 +29,7 @@ extern const OpDef op_abs = {
     .cost = cost_elementwise,
     .layout = layout_unary,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

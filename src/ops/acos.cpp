@@ -1,7 +1,16 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 
-extern const OpDef op_acos = float_unary<kernels::UnaryKind::kAcos>("Acos");
+namespace {
+
+void gradient(GradientContext& c) {
+  c.set(0, (-(dy(c) / (1.0 - in(c)*in(c)).unary("Sqrt"))).edge());
+}
+
+}  // namespace
+
+extern const OpDef op_acos = float_unary<kernels::UnaryKind::kAcos>("Acos", gradient);
 
 }  // namespace plimsoll

@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/arg_extreme.h"
 
 namespace plimsoll {
@@ -14,6 +15,7 @@ extern const OpDef op_arg_min = {
     .attrs = attrs,
     .infer = infer_arg_extreme,
     .run = run_arg_extreme,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

@@ -1,7 +1,16 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 
-extern const OpDef op_atanh = float_unary<kernels::UnaryKind::kAtanh>("Atanh");
+namespace {
+
+void gradient(GradientContext& c) {
+  c.set(0, (dy(c) / (1.0 - in(c)*in(c))).edge());
+}
+
+}  // namespace
+
+extern const OpDef op_atanh = float_unary<kernels::UnaryKind::kAtanh>("Atanh", gradient);
 
 }  // namespace plimsoll

@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/random_source.h"
 
 namespace plimsoll {
@@ -51,6 +52,7 @@ extern const OpDef op_bernoulli = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/cast_elements.h"
 #include "ops/elementwise.h"
 
@@ -36,6 +37,10 @@ void infer(InferContext& c) {
   infer_cast(c, c.attrs<CastAttrs>().to);
 }
 
+void gradient(GradientContext& c) {
+  c.set(0, c.op("Cast", {c.gradient()}, c.attributes().set("to", static_cast<int64_t>(c.type(0)))));
+}
+
 }  // namespace
 
 extern const OpDef op_cast = {
@@ -47,6 +52,7 @@ extern const OpDef op_cast = {
     .cost = cost_elementwise,
     .layout = layout_unary,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

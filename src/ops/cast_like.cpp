@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/cast_elements.h"
 #include "ops/elementwise.h"
 
@@ -14,6 +15,10 @@ void infer(InferContext& c) {
   infer_cast(c, c.type(1));
 }
 
+void gradient(GradientContext& c) {
+  c.set(0, c.op("Cast", {c.gradient()}, c.attributes().set("to", static_cast<int64_t>(c.type(0)))));
+}
+
 }  // namespace
 
 extern const OpDef op_cast_like = {
@@ -25,6 +30,7 @@ extern const OpDef op_cast_like = {
     .run = run_cast,
     .cost = cost_elementwise,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,4 +1,5 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -67,6 +68,23 @@ void run(const RunContext& c) {
   visit_numeric(c.inputs[0].type, [&](auto tag) { clip<typename decltype(tag)::type>(c); });
 }
 
+void gradient(GradientContext& c) {
+  const ClipAttrs& a = c.attrs<ClipAttrs>();
+  const Term x = in(c);
+  const auto bound = [&](size_t i, bool has, float value) {
+    if (c.has_input(i)) return std::optional<Term>(in(c, i));
+    return has ? std::optional<Term>(x.number(double{value})) : std::nullopt;
+  };
+  const auto low = bound(1, a.has_low, a.low), high = bound(2, a.has_high, a.high);
+  // What meets a bound is passed on, as in PyTorch.
+  Term dx = dy(c);
+  if (low) dx = (x < *low).choose(x.number(0), dx);
+  if (high) dx = (x > *high).choose(x.number(0), dx);
+  c.set(0, dx.edge());
+  if (c.wants(1)) c.set_broadcast(1, only_where(x < *low, dy(c)).edge());
+  if (c.wants(2)) c.set_broadcast(2, only_where(x > *high, dy(c)).edge());
+}
+
 }  // namespace
 
 extern const OpDef op_clip = {
@@ -79,6 +97,7 @@ extern const OpDef op_clip = {
     .cost = cost_elementwise,
     .layout = layout_unary,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

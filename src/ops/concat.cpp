@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph/gradient.h"
 #include "ops/layout.h"
 #include "ops/movement.h"
 #include "ops/region.h"
@@ -104,6 +105,29 @@ void region(RegionContext& c) {
   c.runs_on_parts = true;
 }
 
+void gradient(GradientContext& c) {
+  const int64_t axis = c.attrs<Attrs>().axis;
+  std::vector<Edge*> sizes, parts(c.input_count());
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    if (!c.ranked(i)) c.reject("its gradient needs the ranks of its inputs");
+    const size_t at = known_axis(c.attrs<Attrs>(), c.rank(i));
+    const Dim size = c.dims(i)[at];
+    sizes.push_back(size.is_constant() ? c.build.integers({size.value()})
+                                       : c.op("Shape", {c.in(i)},
+                                              c.attributes()
+                                                  .set("start", static_cast<int64_t>(at))
+                                                  .set("end", static_cast<int64_t>(at) + 1)));
+    if (c.wants(i))
+      parts[i] =
+          c.build.graph().add_edge(fmt::format("{}/part_{}", c.node().name, c.build.graph().edge_count()));
+  }
+  Edge* const inputs[] = {
+      c.gradient(),
+      c.build.emit("", "Concat", sizes, c.attributes().set("axis", int64_t{0}).list())->outputs[0]};
+  c.build.emit_into(parts, "", "Split", inputs, c.attributes().set("axis", axis).list());
+  for (size_t i = 0; i < parts.size(); ++i) c.set(i, parts[i]);
+}
+
 }  // namespace
 
 extern const OpDef op_concat = {
@@ -115,6 +139,7 @@ extern const OpDef op_concat = {
     .run = run,
     .layout = layout,
     .region = region,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -112,6 +113,7 @@ extern const OpDef op_constant = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 #include "tensor/small_types.h"
 
@@ -63,6 +64,7 @@ extern const OpDef op_constant_of_shape = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

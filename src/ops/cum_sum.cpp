@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/cumulative.h"
 
 namespace plimsoll {
@@ -15,6 +16,13 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  const CumulativeAttrs& a = c.attrs<CumulativeAttrs>();
+  AttributeList attributes =
+      c.attributes().set("reverse", int64_t{!a.reverse}).set("exclusive", int64_t{a.exclusive});
+  c.set(0, c.op("CumSum", {c.gradient(), c.in(1)}, attributes));
+}
+
 }  // namespace
 
 extern const OpDef op_cum_sum = {
@@ -24,6 +32,7 @@ extern const OpDef op_cum_sum = {
     .infer = infer_cumulative,
     .alias = alias_cumulative,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

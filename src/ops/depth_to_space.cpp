@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -48,6 +49,20 @@ void run(const RunContext& c) {
   kernels::strided_copy(c.outputs[0].data, c.inputs[0].data, shape, width_of(c.inputs[0].type), c.threads);
 }
 
+void gradient(GradientContext& c) {
+  const int64_t block = c.attrs<Attrs>().block;
+  if (!c.attrs<Attrs>().columns_first)
+    return c.set(0, c.op("SpaceToDepth", {c.gradient()}, c.attributes().set("blocksize", block)));
+  // [n, c, h, b, w, b] becomes [n, c, b, b, h, w].
+  if (!c.ranked(0) || !c.dims(0)[2].is_constant() || !c.dims(0)[3].is_constant())
+    c.reject("its gradient with mode CRD needs the height and width of its input");
+  const int64_t h = c.dims(0)[2].value(), w = c.dims(0)[3].value();
+  Edge* cut = c.op("Reshape", {c.gradient(), c.build.integers({0, 0, h, block, w, block})});
+  const int64_t perm[] = {0, 1, 3, 5, 2, 4};
+  Edge* moved = c.op("Transpose", {cut}, c.attributes().set("perm", std::span<const int64_t>(perm)));
+  c.set(0, c.op("Reshape", {moved, c.build.integers({0, -1, h, w})}));
+}
+
 }  // namespace
 
 extern const OpDef op_depth_to_space = {
@@ -55,6 +70,7 @@ extern const OpDef op_depth_to_space = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

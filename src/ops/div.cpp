@@ -1,4 +1,5 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -36,6 +37,12 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  check_trailing_broadcast(c);
+  if (c.wants(0)) c.set_broadcast(0, (dy(c) / in(c, 1)).edge());
+  if (c.wants(1)) c.set_broadcast(1, (-(dy(c) * out(c) / in(c, 1))).edge());
+}
+
 }  // namespace
 
 extern const OpDef op_div = {
@@ -48,6 +55,7 @@ extern const OpDef op_div = {
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

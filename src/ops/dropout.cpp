@@ -1,5 +1,7 @@
 #include <cstring>
 
+#include "graph/gradient.h"
+#include "ops/dropout.h"
 #include "ops/float8_types.h"
 #include "ops/random_source.h"
 
@@ -9,6 +11,7 @@ namespace {
 // Whether it trains: before opset 7 an attribute tells, from 12 on an input, between them it never does.
 struct DropoutAttrs {
   RandomSeed seed;
+  std::string_view stream;  // of the gradient: the node whose numbers it draws again
   bool trains = false;
   double ratio = 0.5;
 };
@@ -19,8 +22,17 @@ void check_ratio(const Node& node, double ratio) {
          ratio);
 }
 
-const void* attrs(AttrContext& c) {
+}  // namespace
+
+const void* dropout_attrs(AttrContext& c) {
   DropoutAttrs* a = c.make<DropoutAttrs>();
+  if (!c.node().domain.empty()) {
+    a->stream = c.text("stream");
+    a->trains = c.integer("trains", 0) != 0;
+    a->ratio = double{c.real("ratio", 0.5f)};
+    a->seed = whole_seed(c);
+    return a;
+  }
   if (c.opset() < 7) {
     unary_attrs(c);
     a->trains = c.integer("is_test", 0) == 0;
@@ -34,7 +46,7 @@ const void* attrs(AttrContext& c) {
   return a;
 }
 
-void infer(InferContext& c) {
+void infer_dropout(InferContext& c) {
   c.expect_type(0, kFloatTypes | kFloat8Types);
   for (size_t i = 1; i < c.input_count(); ++i) {
     if (!c.has_input(i)) continue;
@@ -46,11 +58,15 @@ void infer(InferContext& c) {
   set_output_like(c, 1, c.opset() < 10 ? c.type(0) : ElementType::kBool, 0);
 }
 
+namespace {
+
 bool is_true(const TensorView& view) {
   return view && view.data[0] != std::byte{0};
 }
 
-void alias(AliasContext& c) {
+}  // namespace
+
+void alias_dropout(AliasContext& c) {
   const bool trains =
       c.has_input(2) ? c.constant(2) == nullptr || is_true(*c.constant(2)) : c.attrs<DropoutAttrs>().trains;
   if (trains) {
@@ -59,6 +75,8 @@ void alias(AliasContext& c) {
     c.view(0);
   }
 }
+
+namespace {
 
 double ratio_of(const RunContext& c) {
   if (!c.has_input(1)) return c.attrs<DropoutAttrs>().ratio;
@@ -76,7 +94,8 @@ double ratio_of(const RunContext& c) {
 // What is kept becomes grow(x).
 template <typename T, typename M, typename Grow>
 void drop(const RunContext& c, double ratio, Grow grow) {
-  const kernels::RandomStream stream = random_stream(c, c.attrs<DropoutAttrs>().seed);
+  const DropoutAttrs& a = c.attrs<DropoutAttrs>();
+  const kernels::RandomStream stream = random_stream(c, a.seed, a.stream.empty() ? c.node->name : a.stream);
   const T* x = c.inputs[0].as<T>();
   T* y = c.has_output(0) ? c.outputs[0].as<T>() : nullptr;
   M* mask = c.has_output(1) ? c.outputs[1].as<M>() : nullptr;
@@ -108,7 +127,9 @@ void pass(const RunContext& c) {
   });
 }
 
-void run(const RunContext& c) {
+}  // namespace
+
+void run_dropout(const RunContext& c) {
   const bool trains = c.has_input(2) ? is_true(c.inputs[2]) : c.attrs<DropoutAttrs>().trains;
   const double ratio = trains ? ratio_of(c) : 0;
   if (ratio == 0) return pass(c);
@@ -127,6 +148,18 @@ void run(const RunContext& c) {
   });
 }
 
+namespace {
+
+void gradient(GradientContext& c) {
+  const DropoutAttrs& a = c.attrs<DropoutAttrs>();
+  AttributeList attributes = c.attributes();
+  attributes.set("stream", a.stream.empty() ? c.node().name : a.stream);
+  attributes.set("ratio", static_cast<float>(a.ratio)).set("trains", int64_t{a.trains});
+  if (a.seed.given) attributes.set("seed", static_cast<int64_t>(a.seed.value));
+  Edge* const inputs[] = {c.gradient(), c.in(1), c.in(2)};
+  c.set(0, c.build.emit(kPlimsollDomain, "DropoutGradient", inputs, attributes.list())->outputs[0]);
+}
+
 }  // namespace
 
 extern const OpDef op_dropout = {
@@ -134,10 +167,11 @@ extern const OpDef op_dropout = {
     .inputs = {1, 3},
     .outputs = {1, 2},
     .deterministic = false,
-    .attrs = attrs,
-    .infer = infer,
-    .alias = alias,
-    .run = run,
+    .attrs = dropout_attrs,
+    .infer = infer_dropout,
+    .alias = alias_dropout,
+    .run = run_dropout,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,4 +1,5 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -10,8 +11,14 @@ const void* attrs(AttrContext& c) {
   return f;
 }
 
+void gradient(GradientContext& c) {
+  const kernels::Unary& f = c.attrs<kernels::Unary>();
+  const Term x = f.a > 0 ? out(c) : in(c);
+  c.set(0, ((x > 0.0).choose(dy(c), dy(c) * (out(c) + f.a))).edge());
+}
+
 }  // namespace
 
-extern const OpDef op_elu = float_unary("Elu", attrs);
+extern const OpDef op_elu = float_unary("Elu", attrs, gradient);
 
 }  // namespace plimsoll

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -19,6 +20,12 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  constexpr double kScale = 1.1283791670955126;  // 2 / sqrt(pi)
+  const Term x = in(c);
+  c.set(0, (dy(c) * ((-(x * x)).unary("Exp") * kScale)).edge());
+}
+
 }  // namespace
 
 extern const OpDef op_erf = {
@@ -30,6 +37,7 @@ extern const OpDef op_erf = {
     .cost = cost_elementwise,
     .layout = layout_unary,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

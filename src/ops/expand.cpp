@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -56,6 +57,10 @@ void run(const RunContext& c) {
   kernels::strided_copy(c.outputs[0].data, c.inputs[0].data, shape, width_of(c.inputs[0].type), c.threads);
 }
 
+void gradient(GradientContext& c) {
+  c.set_broadcast(0, c.gradient());
+}
+
 }  // namespace
 
 extern const OpDef op_expand = {
@@ -64,6 +69,7 @@ extern const OpDef op_expand = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -54,6 +55,7 @@ extern const OpDef op_eye_like = {
     .infer = infer,
     .run = run,
     .unaligned_inputs = 1,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

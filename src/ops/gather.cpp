@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -65,6 +66,12 @@ void run(const RunContext& c) {
   }
 }
 
+void gradient(GradientContext& c) {
+  Edge* const inputs[] = {c.gradient(), c.in(1), c.shape_of(c.in(0))};
+  const AttributeList attributes = c.attributes().set("axis", c.attrs<Attrs>().axis);
+  c.set(0, c.build.emit(kPlimsollDomain, "GatherGradient", inputs, attributes.list())->outputs[0]);
+}
+
 }  // namespace
 
 extern const OpDef op_gather = {
@@ -74,6 +81,7 @@ extern const OpDef op_gather = {
     .infer = infer,
     .run = run,
     .unaligned_inputs = 1,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

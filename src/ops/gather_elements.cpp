@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -57,6 +58,12 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  Edge* zeros = c.op("Expand", {c.scalar(0), c.shape_of(c.in(0))});
+  const AttributeList attributes = c.attributes().set("axis", c.attrs<Attrs>().axis).set("reduction", "add");
+  c.set(0, c.op("ScatterElements", {zeros, c.in(1), c.gradient()}, attributes));
+}
+
 }  // namespace
 
 extern const OpDef op_gather_elements = {
@@ -65,6 +72,7 @@ extern const OpDef op_gather_elements = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

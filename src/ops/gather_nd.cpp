@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -65,6 +66,40 @@ void run(const RunContext& c) {
   }
 }
 
+// With the batch's own positions in front, as ScatterND wants them.
+Edge* full_indices(const GradientContext& c) {
+  const int64_t batch = c.attrs<Attrs>().batch;
+  if (batch == 0) return c.in(1);
+  if (!c.ranked(1)) c.reject("its gradient needs the rank of its indices");
+  const auto rank = static_cast<int64_t>(c.rank(1));
+  const auto shape = [&](int64_t start, int64_t end) {
+    return c.op("Shape", {c.in(1)}, c.attributes().set("start", start).set("end", end));
+  };
+  Edge* ones = c.build.integers({1});
+  Edge* const of_column[] = {shape(0, rank - 1), ones};
+  const AttributeList along = c.attributes().set("axis", int64_t{0});
+  Edge* column_shape = c.build.emit("", "Concat", of_column, along.list())->outputs[0];
+  std::vector<Edge*> columns;
+  for (int64_t i = 0; i < batch; ++i) {
+    Edge* size = c.op("Squeeze", {shape(i, i + 1)});
+    Edge* positions = c.op("Range", {c.build.scalar(int64_t{0}), size, c.build.scalar(int64_t{1})});
+    std::vector<int64_t> added;
+    for (int64_t d = 0; d < rank; ++d) {
+      if (d != i) added.push_back(d);
+    }
+    columns.push_back(
+        c.op("Expand", {c.op("Unsqueeze", {positions, c.build.integers(added)}), column_shape}));
+  }
+  columns.push_back(c.in(1));
+  return c.build.emit("", "Concat", columns, c.attributes().set("axis", int64_t{-1}).list())->outputs[0];
+}
+
+void gradient(GradientContext& c) {
+  Edge* zeros = c.op("Expand", {c.scalar(0), c.shape_of(c.in(0))});
+  Edge* indices = full_indices(c);
+  c.set(0, c.op("ScatterND", {zeros, indices, c.gradient()}, c.attributes().set("reduction", "add")));
+}
+
 }  // namespace
 
 extern const OpDef op_gather_nd = {
@@ -74,6 +109,7 @@ extern const OpDef op_gather_nd = {
     .infer = infer,
     .run = run,
     .unaligned_inputs = 1,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

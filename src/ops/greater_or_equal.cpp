@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/elementwise.h"
 
 namespace plimsoll {
@@ -19,6 +20,7 @@ extern const OpDef op_greater_or_equal = {
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
     .region = region_broadcasting,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

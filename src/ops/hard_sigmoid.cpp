@@ -1,4 +1,5 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -10,8 +11,13 @@ const void* attrs(AttrContext& c) {
   return f;
 }
 
+void gradient(GradientContext& c) {
+  const Term y = out(c);
+  c.set(0, (only_where(y > 0.0 && y < 1.0, dy(c) * c.attrs<kernels::Unary>().a)).edge());
+}
+
 }  // namespace
 
-extern const OpDef op_hard_sigmoid = float_unary("HardSigmoid", attrs);
+extern const OpDef op_hard_sigmoid = float_unary("HardSigmoid", attrs, gradient);
 
 }  // namespace plimsoll

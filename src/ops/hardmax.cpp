@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph/gradient.h"
 #include "kernels/arg_extreme.h"
 #include "ops/elementwise.h"
 #include "ops/softmax_family.h"
@@ -51,6 +52,7 @@ extern const OpDef op_hardmax = {
     .cost = cost_elementwise,
     .layout = layout_softmax,
     .region = region_softmax,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

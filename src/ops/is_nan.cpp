@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "graph/gradient.h"
 #include "ops/elementwise.h"
 #include "ops/float8_types.h"
 
@@ -31,6 +32,7 @@ extern const OpDef op_is_nan = {
     .cost = cost_elementwise,
     .layout = layout_unary,
     .region = region_broadcasting,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

@@ -28,6 +28,7 @@ extern const OpDef op_max = {
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
     .region = region_broadcasting,
+    .gradient = gradient_extreme,
 };
 
 }  // namespace plimsoll

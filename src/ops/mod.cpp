@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -54,6 +55,12 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  check_trailing_broadcast(c);
+  if (c.wants(0)) c.set_broadcast(0, c.gradient());
+  if (c.wants(1)) c.set_broadcast(1, (-(dy(c) * ((in(c)-out(c)) / in(c, 1)).unary("Round"))).edge());
+}
+
 }  // namespace
 
 extern const OpDef op_mod = {
@@ -66,6 +73,7 @@ extern const OpDef op_mod = {
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

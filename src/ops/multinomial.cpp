@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/gradient.h"
 #include "ops/random_source.h"
 
 namespace plimsoll {
@@ -81,6 +82,7 @@ extern const OpDef op_multinomial = {
     .infer = infer,
     .select = select,
     .run = run,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -160,6 +161,7 @@ extern const OpDef op_non_max_suppression = {
     .infer = infer,
     .select = select,
     .run = run,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

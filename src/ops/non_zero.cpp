@@ -2,6 +2,7 @@
 #include <complex>
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -87,6 +88,7 @@ extern const OpDef op_non_zero = {
     .name = "NonZero",
     .infer = infer,
     .run = run,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

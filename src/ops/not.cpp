@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/elementwise.h"
 
 namespace plimsoll {
@@ -22,6 +23,7 @@ extern const OpDef op_not = {
     .cost = cost_elementwise,
     .layout = layout_unary,
     .region = region_broadcasting,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -74,6 +75,23 @@ void run(const RunContext& c) {
   }
 }
 
+void gradient(GradientContext& c) {
+  // Where it is on, and everywhere.
+  const float off_on[] = {0, 1};
+  const int64_t two[] = {2};
+  Edge* values = c.build.reals("off_on", c.type(2) == ElementType::kDouble ? ElementType::kFloat : c.type(2),
+                               two, off_on);
+  if (c.type(2) == ElementType::kDouble)
+    values = c.op("Cast", {values}, c.attributes().set("to", static_cast<int64_t>(c.type(2))));
+  Edge* mask = c.op("OneHot", {c.in(0), c.in(1), values}, c.attributes().set("axis", c.attrs<Attrs>().axis));
+  const AttributeList to_one = c.attributes().set("keepdims", int64_t{0});
+  Edge* on = c.op("ReduceSum", {c.op("Mul", {c.gradient(), mask})}, to_one);
+  Edge* off = c.op("Sub", {c.op("ReduceSum", {c.gradient()}, to_one), on});
+  Edge* axis = c.build.integers({0});
+  c.set(2, c.op("Concat", {c.op("Unsqueeze", {off, axis}), c.op("Unsqueeze", {on, axis})},
+                c.attributes().set("axis", int64_t{0})));
+}
+
 }  // namespace
 
 extern const OpDef op_one_hot = {
@@ -82,6 +100,7 @@ extern const OpDef op_one_hot = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

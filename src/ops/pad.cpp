@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/layout.h"
 #include "ops/movement.h"
 #include "ops/region.h"
@@ -302,6 +303,66 @@ void region(RegionContext& c) {
   if (c.has_input(3)) c.changes.leave_out(3);
 }
 
+std::vector<int64_t> all_axes(size_t rank) {
+  std::vector<int64_t> axes(rank);
+  for (size_t i = 0; i < rank; ++i) axes[i] = static_cast<int64_t>(i);
+  return axes;
+}
+
+// Reflected, repeated or wrapped elements give their gradient to where they came from, which padding the
+// positions tells; axis by axis.
+Edge* folded(const GradientContext& c, std::span<const int64_t> pads, std::span<const int64_t> axes) {
+  const Mode mode = c.attrs<Attrs>().mode;
+  const char* name = mode == Mode::kReflect ? "reflect" : mode == Mode::kEdge ? "edge" : "wrap";
+  Edge* edge = c.gradient();
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t axis = axes[i], front = pads[i], back = pads[i + axes.size()];
+    if (front == 0 && back == 0) continue;
+    Edge* size =
+        c.op("Squeeze", {c.op("Shape", {c.in(0)}, c.attributes().set("start", axis).set("end", axis + 1))});
+    Edge* positions = c.op("Range", {c.build.scalar(int64_t{0}), size, c.build.scalar(int64_t{1})});
+    Edge* sources =
+        c.op("Pad", {positions, c.build.integers({front, back})}, c.attributes().set("mode", name));
+    // Axes that are not yet folded have the output's size.
+    const auto at = static_cast<size_t>(axis);
+    std::vector<Edge*> sizes;
+    for (size_t d = 0; d < c.rank(0); ++d) {
+      const auto place = static_cast<int64_t>(d);
+      sizes.push_back(c.op("Shape", {d == at ? c.in(0) : edge},
+                           c.attributes().set("start", place).set("end", place + 1)));
+    }
+    Edge* shape =
+        c.build.emit("", "Concat", sizes, c.attributes().set("axis", int64_t{0}).list())->outputs[0];
+    edge = c.own_op("GatherGradient", {edge, sources, shape}, c.attributes().set("axis", axis));
+  }
+  return edge;
+}
+
+void gradient(GradientContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  if (!c.ranked(0)) c.reject("its gradient needs the rank of its input");
+  const auto pads = attribute_or_known(c, a.pads, 1);
+  std::optional<std::vector<int64_t>> axes =
+      c.has_input(3) ? resolved_axes(c.integers(3), c.rank(0)) : all_axes(c.rank(0));
+  if (!pads || !axes || pads->size() != 2 * axes->size()) c.reject("its gradient needs the pads to be known");
+  const size_t count = axes->size();
+  if (a.mode != Mode::kConstant) return c.set(0, folded(c, *pads, *axes));
+  // What was cut off gets zeros, what was added is cut off.
+  std::vector<int64_t> back;
+  for (int64_t pad : *pads) back.push_back(-pad);
+  if (c.wants(0))
+    c.set(0, c.op("Pad", {c.gradient(), c.build.integers(back), nullptr, c.build.integers(*axes)}));
+  if (!c.wants(2)) return;
+  // The value's is all that did not come from the input.
+  std::vector<int64_t> added;
+  for (size_t i = 0; i < 2 * count; ++i) added.push_back((*pads)[i]);
+  Edge* ones = c.op("Expand", {c.scalar(1), c.shape_of(c.in(0))});
+  Edge* from_input = c.op("Pad", {ones, c.build.integers(added), nullptr, c.build.integers(*axes)});
+  Edge* rest = c.op("Mul", {c.gradient(), c.op("Sub", {c.scalar(1), from_input})});
+  Edge* sum = c.op("ReduceSum", {rest}, c.attributes().set("keepdims", int64_t{0}));
+  c.set(2, c.op("Reshape", {sum, c.shape_of(c.in(2))}));
+}
+
 }  // namespace
 
 extern const OpDef op_pad = {
@@ -312,6 +373,7 @@ extern const OpDef op_pad = {
     .run = run,
     .layout = layout,
     .region = region,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,8 +1,10 @@
 #include <cmath>
+#include <cstring>
 
 #include "kernels/unary.h"
 #include "ops/elementwise.h"
 #include "ops/float_blocks.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -118,6 +120,36 @@ void run(const RunContext& c) {
   });
 }
 
+// One number for all, where it is a constant.
+std::optional<double> known_exponent(const GradientContext& c) {
+  const TensorView* data = c.constant(1);
+  if (data == nullptr || data->elements() != 1) return std::nullopt;
+  return visit_numeric(data->type, [&](auto tag) {
+    typename decltype(tag)::type value;
+    std::memcpy(static_cast<void*>(&value), data->data, sizeof(value));
+    return static_cast<double>(load_element(value));
+  });
+}
+
+void gradient(GradientContext& c) {
+  check_trailing_broadcast(c);
+  const Term x = in(c), e = in(c, 1).cast(c.type(0));
+  if (c.wants(0)) {
+    const auto known = known_exponent(c);
+    // 0 to the power of -1 would meet a factor of 0.
+    const Term slope =
+        known == 2.0 ? x * 2.0
+        : known      ? x.binary("Pow", x.number(*known - 1)) * *known
+                     : (e.binary("Equal", e.number(0))).choose(e.number(0), e * x.binary("Pow", e - 1.0));
+    c.set_broadcast(0, (dy(c) * slope).edge());
+  }
+  if (c.wants(1)) {
+    const Term is_zero = x.binary("Equal", x.number(0));
+    const Term log = is_zero.choose(x.number(0), is_zero.choose(x.number(1), x).unary("Log"));
+    c.set_broadcast(1, (dy(c) * out(c) * log).cast(c.type(1)).edge());
+  }
+}
+
 }  // namespace
 
 extern const OpDef op_pow = {
@@ -130,6 +162,7 @@ extern const OpDef op_pow = {
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,4 +1,5 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -25,6 +26,13 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  check_trailing_broadcast(c);
+  const Term x = in(c), is_down = x < 0.0;
+  if (c.wants(0)) c.set(0, is_down.choose(dy(c) * in(c, 1), dy(c)).edge());
+  if (c.wants(1)) c.set_broadcast(1, only_where(is_down, dy(c) * x).edge());
+}
+
 }  // namespace
 
 extern const OpDef op_prelu = {
@@ -37,6 +45,7 @@ extern const OpDef op_prelu = {
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

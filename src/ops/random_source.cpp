@@ -26,8 +26,12 @@ RandomSeed whole_seed(AttrContext& c) {
 }
 
 kernels::RandomStream random_stream(const RunContext& c, const RandomSeed& seed) {
+  return random_stream(c, seed, c.node->name);
+}
+
+kernels::RandomStream random_stream(const RunContext& c, const RandomSeed& seed, std::string_view name) {
   if (seed.given) return {kernels::mix_bits(seed.value), c.random_turn};
-  return {kernels::mix_bits(c.random_seed ^ hash(c.node->name)), c.random_turn};
+  return {kernels::mix_bits(c.random_seed ^ hash(name)), c.random_turn};
 }
 
 ElementType random_type(AttrContext& c, TypeSet allowed) {

@@ -16,6 +16,8 @@ struct RandomSeed {
 RandomSeed real_seed(AttrContext& c);   // the attribute is a float
 RandomSeed whole_seed(AttrContext& c);  // of Dropout: an integer
 kernels::RandomStream random_stream(const RunContext& c, const RandomSeed& seed);
+// As a node of that name draws them in the same run.
+kernels::RandomStream random_stream(const RunContext& c, const RandomSeed& seed, std::string_view name);
 
 // The attribute dtype, which must be one of `allowed`; kUndefined if it is absent.
 ElementType random_type(AttrContext& c, TypeSet allowed);

@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/random_source.h"
 
 namespace plimsoll {
@@ -16,6 +17,7 @@ extern const OpDef op_random_uniform = {
     .attrs = attrs,
     .infer = infer_random,
     .run = run_random,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/random_source.h"
 
 namespace plimsoll {
@@ -15,6 +16,7 @@ extern const OpDef op_random_uniform_like = {
     .attrs = attrs,
     .infer = infer_random_like,
     .run = run_random,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

@@ -10,6 +10,7 @@ extern const OpDef op_scatter = {
     .infer = infer_scatter_elements,
     .alias = alias_scatter_elements,
     .run = run_scatter_elements,
+    .gradient = gradient_scatter_elements,
 };
 
 }  // namespace plimsoll

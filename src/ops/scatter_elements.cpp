@@ -1,4 +1,5 @@
 #include "ops/scatter_elements.h"
+#include "graph/gradient.h"
 
 #include "ops/scatter_reduction.h"
 
@@ -72,6 +73,23 @@ void run_scatter_elements(const RunContext& c) {
   }
 }
 
+void gradient_scatter_elements(GradientContext& c) {
+  if (c.attrs<Attrs>().reduction != ScatterReduction::kNone &&
+      c.attrs<Attrs>().reduction != ScatterReduction::kAdd)
+    c.reject("its gradient is implemented for the reductions none and add");
+  const bool replaces = c.attrs<Attrs>().reduction == ScatterReduction::kNone;
+  const AttributeList attributes = c.attributes().set("axis", c.attrs<Attrs>().axis);
+  if (c.wants(0)) {
+    Edge* dx = c.gradient();
+    if (replaces) {
+      Edge* zeros = c.op("Expand", {c.scalar(0), c.shape_of(c.in(2))});
+      dx = c.op("ScatterElements", {dx, c.in(1), zeros}, attributes);
+    }
+    c.set(0, dx);
+  }
+  if (c.wants(2)) c.set(2, c.op("GatherElements", {c.gradient(), c.in(1)}, attributes));
+}
+
 extern const OpDef op_scatter_elements = {
     .name = "ScatterElements",
     .inputs = {3, 3},
@@ -79,6 +97,7 @@ extern const OpDef op_scatter_elements = {
     .infer = infer_scatter_elements,
     .alias = alias_scatter_elements,
     .run = run_scatter_elements,
+    .gradient = gradient_scatter_elements,
 };
 
 }  // namespace plimsoll

@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/scatter_reduction.h"
 
 namespace plimsoll {
@@ -64,6 +65,22 @@ void run(const RunContext& c) {
   }
 }
 
+void gradient(GradientContext& c) {
+  if (c.attrs<Attrs>().reduction != ScatterReduction::kNone &&
+      c.attrs<Attrs>().reduction != ScatterReduction::kAdd)
+    c.reject("its gradient is implemented for the reductions none and add");
+  const bool replaces = c.attrs<Attrs>().reduction == ScatterReduction::kNone;
+  if (c.wants(0)) {
+    Edge* dx = c.gradient();
+    if (replaces) {
+      Edge* zeros = c.op("Expand", {c.scalar(0), c.shape_of(c.in(2))});
+      dx = c.op("ScatterND", {dx, c.in(1), zeros});
+    }
+    c.set(0, dx);
+  }
+  if (c.wants(2)) c.set(2, c.op("GatherND", {c.gradient(), c.in(1)}));
+}
+
 }  // namespace
 
 extern const OpDef op_scatter_nd = {
@@ -73,6 +90,7 @@ extern const OpDef op_scatter_nd = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

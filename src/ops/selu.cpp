@@ -1,4 +1,5 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -13,8 +14,15 @@ const void* attrs(AttrContext& c) {
   return f;
 }
 
+void gradient(GradientContext& c) {
+  const kernels::Unary& f = c.attrs<kernels::Unary>();
+  const double scale = f.b;
+  const Term x = f.a > 0 && f.b > 0 ? out(c) : in(c);
+  c.set(0, (dy(c) * (x > 0.0).choose(x.number(scale), out(c) + scale * f.a)).edge());
+}
+
 }  // namespace
 
-extern const OpDef op_selu = float_unary("Selu", attrs);
+extern const OpDef op_selu = float_unary("Selu", attrs, gradient);
 
 }  // namespace plimsoll

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph/gradient.h"
 #include "ops/layout.h"
 #include "ops/movement.h"
 
@@ -65,6 +66,7 @@ extern const OpDef op_shape = {
     .run = run,
     .layout = layout,
     .unaligned_inputs = 1,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

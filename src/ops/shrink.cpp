@@ -1,4 +1,5 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -23,6 +24,10 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  c.set(0, (only_where(in(c).unary("Abs") > c.attrs<kernels::Unary>().a, dy(c))).edge());
+}
+
 }  // namespace
 
 extern const OpDef op_shrink = {
@@ -34,6 +39,7 @@ extern const OpDef op_shrink = {
     .cost = cost_elementwise,
     .layout = layout_unary,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

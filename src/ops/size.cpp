@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/layout.h"
 #include "ops/movement.h"
 
@@ -27,6 +28,7 @@ extern const OpDef op_size = {
     .run = run,
     .layout = layout,
     .unaligned_inputs = 1,
+    .gradient = no_gradient,
 };
 
 }  // namespace plimsoll

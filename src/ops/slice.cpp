@@ -1,8 +1,10 @@
 #include <algorithm>
 
+#include "graph/gradient.h"
 #include "ops/layout.h"
 #include "ops/movement.h"
 #include "ops/region.h"
+#include "ops/slice.h"
 
 namespace plimsoll {
 namespace {
@@ -27,13 +29,6 @@ const void* attrs(AttrContext& c) {
   return a;
 }
 
-// What is taken of one axis: `count` elements from `start` by `step`.
-struct Range {
-  Dim start = 0, count = 0;
-  int64_t step = 1;
-  bool is_whole(Dim dim) const { return start == Dim(0) && count == dim && step == 1; }
-};
-
 // Exporters write "to the end" as the largest number of 32 or of 64 bits.
 constexpr int64_t kFarAway = INT32_MAX;
 constexpr int64_t kLongestStep = int64_t{1} << 48;
@@ -53,10 +48,12 @@ Dim clamp_position(Dim position, Dim dim, Dim low, Dim high) {
   return known_at_least(position, low) && known_at_least(high, low) ? held : max(low, held);
 }
 
-Range make_range(Dim dim, Dim start, Dim end, int64_t step) {
+}  // namespace
+
+SliceRange make_slice_range(Dim dim, Dim start, Dim end, int64_t step) {
   // One step that leaves the axis is as good as a longer one.
   step = std::clamp(step, -kLongestStep, kLongestStep);
-  Range range;
+  SliceRange range;
   range.step = step;
   if (step > 0) {
     range.start = clamp_position(start, dim, 0, dim);
@@ -70,6 +67,8 @@ Range make_range(Dim dim, Dim start, Dim end, int64_t step) {
   }
   return range;
 }
+
+namespace {
 
 // The four lists as far as they are known.
 struct Lists {
@@ -102,17 +101,17 @@ int64_t axis_at(const Lists& lists, size_t i, size_t rank) {
 }
 
 // Ranges of all axes, or nullopt if something is not known.
-std::optional<std::vector<Range>> known_ranges(const NodeContext& c) {
+std::optional<std::vector<SliceRange>> known_ranges(const NodeContext& c) {
   const Lists lists = read_lists(c);
   if (!lists.starts || !lists.ends || (c.has_input(3) && !lists.axes) || (c.has_input(4) && !lists.steps))
     return std::nullopt;
-  std::vector<Range> ranges;
+  std::vector<SliceRange> ranges;
   for (Dim d : c.dims(0)) ranges.push_back({0, d, 1});
   for (size_t i = 0; i < lists.starts->size(); ++i) {
     const auto axis = static_cast<size_t>(axis_at(lists, i, c.rank(0)));
     const Dim step = lists.steps ? (*lists.steps)[i] : Dim(1);
     if (!step.is_constant()) return std::nullopt;
-    ranges[axis] = make_range(c.dims(0)[axis], (*lists.starts)[i], (*lists.ends)[i], step.value());
+    ranges[axis] = make_slice_range(c.dims(0)[axis], (*lists.starts)[i], (*lists.ends)[i], step.value());
   }
   return ranges;
 }
@@ -168,12 +167,12 @@ void infer(InferContext& c) {
   const auto ranges = known_ranges(c);
   if (!ranges) return c.set_output(0, c.type(0), dims_with_unknowns(c));
   std::vector<Dim> dims;
-  for (const Range& range : *ranges) dims.push_back(range.count);
+  for (const SliceRange& range : *ranges) dims.push_back(range.count);
   c.set_output(0, c.type(0), dims);
   const auto values = c.values(0);
   if (!values || dims.size() != 1 || !dims[0].is_constant() || !(*ranges)[0].start.is_constant()) return;
   std::vector<Dim> taken;
-  const Range& range = (*ranges)[0];
+  const SliceRange& range = (*ranges)[0];
   for (int64_t i = 0; i < dims[0].value(); ++i)
     taken.push_back((*values)[static_cast<size_t>(range.start.value() + i * range.step)]);
   c.set_values(0, taken);
@@ -190,7 +189,7 @@ void alias(AliasContext& c) {
   }
   Dim offset = 0;
   for (size_t i = 0; i < cut; ++i) {
-    const Range& range = (*ranges)[i];
+    const SliceRange& range = (*ranges)[i];
     if (i + 1 < cut && range.count != Dim(1)) return;
     if (i + 1 == cut && range.step != 1 && range.count != Dim(1)) return;
     offset = offset + range.start * product(c.dims(0).subspan(i + 1));
@@ -199,7 +198,7 @@ void alias(AliasContext& c) {
 }
 
 // The range of one axis at run time.
-Range range_at_run(const RunContext& c, size_t axis) {
+SliceRange range_at_run(const RunContext& c, size_t axis) {
   const Attrs& a = c.attrs<Attrs>();
   const TensorView& in = c.inputs[0];
   const bool old = c.node->opset < 10;
@@ -212,8 +211,8 @@ Range range_at_run(const RunContext& c, size_t axis) {
     int64_t named = has_axes ? at(3, a.axes, i) : i;
     if (named < 0) named += static_cast<int64_t>(in.rank());
     if (named != static_cast<int64_t>(axis)) continue;
-    return make_range(in.dims[axis], at(1, a.starts, i), at(2, a.ends, i),
-                      c.has_input(4) ? index_at(c.inputs[4], i) : 1);
+    return make_slice_range(in.dims[axis], at(1, a.starts, i), at(2, a.ends, i),
+                            c.has_input(4) ? index_at(c.inputs[4], i) : 1);
   }
   return {0, in.dims[axis], 1};
 }
@@ -225,7 +224,7 @@ void run(const RunContext& c) {
   kernels::CopyShape shape;
   int64_t source_stride = 1, target_stride = 1, offset = 0;
   for (size_t axis = in.rank(); axis-- > 0;) {
-    const Range range = range_at_run(c, axis);
+    const SliceRange range = range_at_run(c, axis);
     const int64_t dim = c.outputs[0].dims[axis];
     offset += range.start.value() * source_stride;
     shape.add(dim, dim == 1 ? 0 : range.step * source_stride, target_stride);
@@ -272,7 +271,7 @@ void region(RegionContext& c) {
   if (!ranges) return c.whole();
   std::vector<int64_t> starts, ends, axes, steps;
   for (size_t axis = 0; axis < c.rank(0); ++axis) {
-    const Range& range = (*ranges)[axis];
+    const SliceRange& range = (*ranges)[axis];
     const int64_t first = range.start.value() + c.wanted(axis).begin * range.step;
     const int64_t last = range.start.value() + (c.wanted(axis).end - 1) * range.step;
     c.needs[0][axis] = {std::min(first, last), std::max(first, last) + 1};
@@ -294,6 +293,18 @@ void region(RegionContext& c) {
   c.changes.set_integers(4, steps);
 }
 
+void gradient(GradientContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  const bool old = c.opset() < 10;
+  const auto list = [&](size_t input, std::span<const int64_t> attribute) -> Edge* {
+    if (!old) return c.in(input);
+    return attribute.empty() ? nullptr : c.build.integers(attribute);
+  };
+  Edge* const inputs[] = {c.gradient(),    c.shape_of(c.in(0)), list(1, a.starts),
+                          list(2, a.ends), list(3, a.axes),     old ? nullptr : c.in(4)};
+  c.set(0, c.build.emit(kPlimsollDomain, "SliceGradient", inputs, {})->outputs[0]);
+}
+
 }  // namespace
 
 extern const OpDef op_slice = {
@@ -305,6 +316,7 @@ extern const OpDef op_slice = {
     .run = run,
     .layout = layout,
     .region = region,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

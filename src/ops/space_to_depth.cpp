@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -40,6 +41,11 @@ void run(const RunContext& c) {
   kernels::strided_copy(c.outputs[0].data, c.inputs[0].data, shape, width_of(c.inputs[0].type), c.threads);
 }
 
+void gradient(GradientContext& c) {
+  const AttributeList attributes = c.attributes().set("blocksize", c.attrs<Attrs>().block);
+  c.set(0, c.op("DepthToSpace", {c.gradient()}, attributes));
+}
+
 }  // namespace
 
 extern const OpDef op_space_to_depth = {
@@ -47,6 +53,7 @@ extern const OpDef op_space_to_depth = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph/gradient.h"
 #include "ops/layout.h"
 #include "ops/movement.h"
 #include "ops/region.h"
@@ -155,6 +156,18 @@ void region(RegionContext& c) {
   c.needs[0][axis] = {c.wanted(axis).begin + offset, c.wanted(axis).end + offset};
 }
 
+void gradient(GradientContext& c) {
+  std::vector<Edge*> parts;
+  for (size_t i = 0; i < c.output_count(); ++i) {
+    if (!c.has_output(i)) c.reject("its gradient needs all of its outputs");
+    parts.push_back(c.gradient(i) != nullptr
+                        ? c.gradient(i)
+                        : c.op("Expand", {c.scalar(c.type(0), 0), c.shape_of(c.out(i))}));
+  }
+  c.set(0, c.build.emit("", "Concat", parts, c.attributes().set("axis", c.attrs<Attrs>().axis).list())
+               ->outputs[0]);
+}
+
 }  // namespace
 
 extern const OpDef op_split = {
@@ -167,6 +180,7 @@ extern const OpDef op_split = {
     .run = run,
     .layout = layout,
     .region = region,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,4 +1,5 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -17,6 +18,12 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  check_trailing_broadcast(c);
+  if (c.wants(0)) c.set_broadcast(0, c.gradient());
+  if (c.wants(1)) c.set_broadcast(1, (-dy(c)).edge());
+}
+
 }  // namespace
 
 extern const OpDef op_sub = {
@@ -29,6 +36,7 @@ extern const OpDef op_sub = {
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,4 +1,5 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -9,8 +10,14 @@ const void* attrs(AttrContext& c) {
   return f;
 }
 
+void gradient(GradientContext& c) {
+  const float alpha = c.attrs<kernels::Unary>().a;
+  const Term scaled = alpha == 1 ? in(c) : in(c)*alpha, s = scaled.unary("Sigmoid");
+  c.set(0, (dy(c) * (s * (1.0 + scaled * (1.0 - s)))).edge());
+}
+
 }  // namespace
 
-extern const OpDef op_swish = float_unary("Swish", attrs);
+extern const OpDef op_swish = float_unary("Swish", attrs, gradient);
 
 }  // namespace plimsoll

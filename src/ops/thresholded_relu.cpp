@@ -1,4 +1,5 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -9,8 +10,12 @@ const void* attrs(AttrContext& c) {
   return f;
 }
 
+void gradient(GradientContext& c) {
+  c.set(0, (only_where(in(c) > c.attrs<kernels::Unary>().a, dy(c))).edge());
+}
+
 }  // namespace
 
-extern const OpDef op_thresholded_relu = float_unary("ThresholdedRelu", attrs);
+extern const OpDef op_thresholded_relu = float_unary("ThresholdedRelu", attrs, gradient);
 
 }  // namespace plimsoll

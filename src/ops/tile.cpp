@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -68,6 +69,22 @@ void run(const RunContext& c) {
   kernels::strided_copy(out.data, in.data, shape, width_of(in.type), c.threads);
 }
 
+void gradient(GradientContext& c) {
+  if (!c.ranked(0) || c.opset() < kRepeatsPerAxis)
+    c.reject("its gradient needs the rank of its input (opset 6)");
+  // [r0, d0, r1, d1, ...], of which the repetitions are summed.
+  Edge* last = c.build.integers({1});
+  Edge* pairs =
+      c.op("Concat", {c.op("Unsqueeze", {c.in(1), last}), c.op("Unsqueeze", {c.shape_of(c.in(0)), last})},
+           c.attributes().set("axis", int64_t{1}));
+  Edge* shape = c.op("Reshape", {pairs, c.build.integers({-1})});
+  std::vector<int64_t> repeats;
+  for (size_t i = 0; i < c.rank(0); ++i) repeats.push_back(static_cast<int64_t>(2 * i));
+  Edge* cut = c.op("Reshape", {c.gradient(), shape}, c.attributes().set("allowzero", int64_t{1}));
+  c.set(0, c.op("ReduceSum", {cut, c.build.integers(repeats)},
+                c.attributes().set("keepdims", int64_t{0}).set("noop_with_empty_axes", int64_t{1})));
+}
+
 }  // namespace
 
 extern const OpDef op_tile = {
@@ -76,6 +93,7 @@ extern const OpDef op_tile = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -149,6 +150,12 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  Edge* zeros = c.op("Expand", {c.scalar(0), c.shape_of(c.in(0))});
+  const AttributeList attributes = c.attributes().set("axis", c.attrs<Attrs>().axis);
+  c.set(0, c.op("ScatterElements", {zeros, c.out(1), c.gradient()}, attributes));
+}
+
 }  // namespace
 
 extern const OpDef op_top_k = {
@@ -159,6 +166,7 @@ extern const OpDef op_top_k = {
     .infer = infer,
     .select = select,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph/gradient.h"
 #include "ops/layout.h"
 #include "ops/movement.h"
 #include "ops/region.h"
@@ -100,6 +101,14 @@ void region(RegionContext& c) {
   c.runs_on_parts = true;
 }
 
+void gradient(GradientContext& c) {
+  if (!c.ranked(0)) c.reject("its gradient needs the rank of its input");
+  std::vector<int64_t> inverse(c.rank(0));
+  for (size_t i = 0; i < inverse.size(); ++i)
+    inverse[source_axis(c.attrs<Attrs>(), i, inverse.size())] = static_cast<int64_t>(i);
+  c.set(0, c.op("Transpose", {c.gradient()}, c.attributes().set("perm", std::span<const int64_t>(inverse))));
+}
+
 }  // namespace
 
 extern const OpDef op_transpose = {
@@ -110,6 +119,7 @@ extern const OpDef op_transpose = {
     .run = run,
     .layout = layout,
     .region = region,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

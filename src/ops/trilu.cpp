@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -51,6 +52,11 @@ void run(const RunContext& c) {
   }
 }
 
+void gradient(GradientContext& c) {
+  const AttributeList attributes = c.attributes().set("upper", int64_t{c.attrs<Attrs>().upper});
+  c.set(0, c.op("Trilu", {c.gradient(), c.in(1)}, attributes));
+}
+
 }  // namespace
 
 extern const OpDef op_trilu = {
@@ -60,6 +66,7 @@ extern const OpDef op_trilu = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

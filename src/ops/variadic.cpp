@@ -1,5 +1,7 @@
 #include "ops/variadic.h"
 
+#include "ops/gradient_terms.h"
+
 namespace plimsoll {
 
 void infer_variadic(InferContext& c, TypeSet types) {
@@ -84,5 +86,29 @@ void run_sum(const RunContext& c) {
 }
 template void run_sum<false>(const RunContext& c);
 template void run_sum<true>(const RunContext& c);
+
+// ---- gradients --------------------------------------------------------------------------------------
+
+void gradient_sum(GradientContext& c, bool mean) {
+  const Term given = mean ? dy(c) / static_cast<double>(c.input_count()) : dy(c);
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    if (c.wants(i)) c.set_broadcast(i, given.edge());
+  }
+}
+
+void gradient_extreme(GradientContext& c) {
+  if (c.input_count() == 1) return c.set(0, c.gradient());
+  std::vector<Term> is_it;
+  std::optional<Term> sharers;
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    is_it.push_back(in(c, i).binary("Equal", out(c)));
+    const Term counted = is_it.back().cast(c.type(0));
+    sharers = sharers ? *sharers + counted : counted;
+  }
+  const Term share = dy(c) / *sharers;
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    if (c.wants(i)) c.set_broadcast(i, only_where(is_it[i], share).edge());
+  }
+}
 
 }  // namespace plimsoll

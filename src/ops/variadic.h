@@ -35,11 +35,20 @@ void run_variadic(const RunContext& c, kernels::BinaryKind kind, F f) {
   }
 }
 
+// Min and Max: inputs that equal the output share its gradient.
+void gradient_extreme(GradientContext& c);
+
 // Sum and Mean. The half types are added in float, in scratch.
 void infer_sum(InferContext& c);
 const void* select_sum(SelectContext& c);
 template <bool kMean>
 void run_sum(const RunContext& c);
+
+void gradient_sum(GradientContext& c, bool mean);
+template <bool kMean>
+void gradient_sum(GradientContext& c) {
+  gradient_sum(c, kMean);
+}
 
 template <bool kMean>
 constexpr OpDef sum_operator(std::string_view name) {
@@ -52,7 +61,8 @@ constexpr OpDef sum_operator(std::string_view name) {
           .run = run_sum<kMean>,
           .cost = cost_elementwise,
           .layout = layout_broadcasting,
-          .region = region_broadcasting};
+          .region = region_broadcasting,
+          .gradient = gradient_sum<kMean>};
 }
 
 }  // namespace plimsoll

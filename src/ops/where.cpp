@@ -1,4 +1,5 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -58,6 +59,12 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  const Term condition = in(c), zero = dy(c).number(0);
+  if (c.wants(1)) c.set_broadcast(1, condition.choose(dy(c), zero).edge());
+  if (c.wants(2)) c.set_broadcast(2, condition.choose(zero, dy(c)).edge());
+}
+
 }  // namespace
 
 extern const OpDef op_where = {
@@ -69,6 +76,7 @@ extern const OpDef op_where = {
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

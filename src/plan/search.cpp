@@ -2,9 +2,8 @@
 #include <memory>
 #include <numeric>
 
-#include "plan/branch.h"
+#include "plan/ascent.h"
 #include "plan/placement.h"
-#include "plan/ranks.h"
 #include "plan/space.h"
 
 namespace plimsoll::plan {
@@ -23,55 +22,62 @@ int64_t granularity(const Space& space) {
   return step;
 }
 
-// The best placement of one part of a space, improved while there is time.
+// The first of `count` equal shares of what is left.
+Effort share(const Effort& all, int64_t count) {
+  Effort one = all;
+  if (all.work != kUnlimited) one.work = all.work / count;
+  if (all.deadline == Clock::time_point::max()) return one;
+  const Clock::time_point now = Clock::now();
+  one.deadline = now + (all.deadline - now) / count;  // signed: time that has run out stays in the past
+  return one;
+}
+
+// The best placement of one part of a space, improved while there is effort left.
 class PartSearch {
  public:
-  explicit PartSearch(Space part)
-      : part_(std::move(part)), step_(granularity(part_)), proven_(part_.bound), ranks_(part_) {
+  explicit PartSearch(Space part) : part_(std::move(part)), step_(granularity(part_)), proven_(part_.bound) {
     offsets_ = greedy_race(part_, kUnlimited);
     peak_ = peak_of(part_, offsets_);
   }
 
-  // Looks for a peak of at most `target`.
-  Outcome attempt(int64_t target, Clock::time_point deadline) {
+  // Looks for a peak of at most `target`. No order wins everywhere and a search that has gone wrong near its
+  // root is cheaper to start anew than to finish, so that they take turns, with twice the nodes each time.
+  Outcome attempt(int64_t target, Effort& effort) {
     target -= target % step_;
     if (target < proven_) return Outcome::kImpossible;
-    if (part_.items.size() > kMostItems) return Outcome::kStopped;
-    if (!branch_) branch_.emplace(part_.items);
-    if (target > remembered_) branch_->forget();
-    remembered_ = target;
-    ranks_.restart();
-    int64_t nodes = kFirstNodes;
-    while (Clock::now() < deadline) {
-      const std::vector<int> rank = ranks_.next();
-      if (ranks_.turn() > Ranks::kKinds) nodes = kRestartNodes + kMoreNodes * ranks_.turn();
-      const Outcome outcome = branch_->run(target, rank, nodes, deadline);
-      if (outcome == Outcome::kStopped) continue;
-      if (outcome == Outcome::kImpossible) proven_ = target + step_;
-      if (outcome == Outcome::kFound) {
-        offsets_ = branch_->offsets();
-        peak_ = peak_of(part_, offsets_);
+    if (is_too_large()) return Outcome::kStopped;
+    if (!ascent_) ascent_.emplace(part_.items);
+    for (int64_t nodes = 2 * static_cast<int64_t>(part_.items.size()); !effort.is_spent(); nodes *= 2) {
+      for (const Ascent::Order order : Ascent::kOrders) {
+        const Outcome outcome = ascent_->run(target, order, nodes, effort);
+        if (outcome == Outcome::kStopped) continue;
+        if (outcome == Outcome::kImpossible) proven_ = target + step_;
+        if (outcome == Outcome::kFound) {
+          offsets_ = ascent_->offsets();
+          peak_ = peak_of(part_, offsets_);
+        }
+        return outcome;
       }
-      return outcome;
     }
     return Outcome::kStopped;
   }
 
   // Until the peak is proven least or at most `enough`. Asks for the least conceivable peak first, since it
-  // is often reached; then halves the distance to the best known one. Each question has half of the time
-  // left.
-  void minimise(int64_t enough, Clock::time_point deadline) {
+  // is often reached; then halves the distance to the best known one. Each question has half of what is left.
+  void minimise(int64_t enough, Effort& effort) {
     enough -= enough % step_;
     const auto goal = [&] { return std::max(proven_, enough); };
     int64_t failed = goal() - step_;  // the largest target not found, impossible or not
     bool from_below = true;
-    while (peak_ > goal() && part_.items.size() <= kMostItems) {
-      const Clock::duration left = deadline - Clock::now();
-      if (left < std::chrono::milliseconds(1)) return;
+    while (peak_ > goal() && !is_too_large()) {
+      Effort half = share(effort, 2);
+      if (is_too_little(half)) return;
+      const int64_t given = half.work;
       const int64_t target = from_below ? goal() : failed + (peak_ - failed) / step_ / 2 * step_;
-      if (attempt(target, Clock::now() + left / 2) != Outcome::kFound) failed = target;
+      if (attempt(target, half) != Outcome::kFound) failed = target;
+      effort.work -= given - half.work;
       failed = std::max(failed, goal() - step_);
-      from_below = failed + step_ >= peak_;  // every question was asked: again, with more time
+      from_below = failed + step_ >= peak_;  // every question was asked: again, with more effort
     }
   }
 
@@ -82,33 +88,30 @@ class PartSearch {
   }
 
  private:
-  static constexpr size_t kMostItems = 2000;  // Branch takes up to 12 bytes per pair of items: 48 MB
-  static constexpr int64_t kFirstNodes = 20000, kRestartNodes = 3000, kMoreNodes = 50;
+  static constexpr size_t kMostItems = 2000;  // Ascent takes up to 8 bytes per pair of items: 32 MB
+  bool is_too_large() const { return part_.items.size() > kMostItems; }
+
+  // One step into the search has to be possible.
+  bool is_too_little(const Effort& effort) const {
+    return effort.work < static_cast<int64_t>(part_.items.size()) ||
+           (effort.deadline != Clock::time_point::max() &&
+            effort.deadline - Clock::now() < std::chrono::microseconds(500));
+  }
 
   const Space part_;
   const int64_t step_;
   int64_t proven_;
   int64_t peak_ = 0;
-  int64_t remembered_ = 0;  // the capacity that branch_'s memory is about
   Offsets offsets_;
-  std::optional<Branch> branch_;
-  Ranks ranks_;
+  std::optional<Ascent> ascent_;
 };
-
-// When the first of `count` equal shares of the time left ends. A duration divided by an unsigned number
-// turns time that has run out into centuries, hence int64_t.
-Clock::time_point share(Clock::time_point deadline, int64_t count) {
-  const Clock::time_point now = Clock::now();
-  return now + (deadline - now) / count;
-}
 
 struct Answer {
   bool fits, proven;
 };
 
 // All parts of one space, the highest first. A part needs no smaller peak than another one is bound to have.
-Answer search_space(const Space& space, Goal goal, Clock::time_point deadline, int index,
-                    Placement& placement) {
+Answer search_space(const Space& space, Goal goal, Effort& effort, int index, Placement& placement) {
   std::vector<std::unique_ptr<PartSearch>> parts;
   for (Space& part : split_in_time(space)) parts.push_back(std::make_unique<PartSearch>(std::move(part)));
   std::sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a->peak() > b->peak(); });
@@ -118,10 +121,11 @@ Answer search_space(const Space& space, Goal goal, Clock::time_point deadline, i
     const int64_t enough = std::max(proven, peak);
     const auto open = std::count_if(parts.begin() + static_cast<std::ptrdiff_t>(i), parts.end(),
                                     [&](const auto& p) { return p->peak() > enough; });
-    const Clock::time_point until =
-        goal == Goal::kFit ? deadline : share(deadline, std::max<int64_t>(open, 1));
-    if (goal == Goal::kMinimise) part.minimise(enough, until);
-    if (goal == Goal::kFit && part.peak() > space.capacity) part.attempt(space.capacity, until);
+    Effort own = goal == Goal::kFit ? effort : share(effort, std::max<int64_t>(open, 1));
+    const int64_t given = own.work;
+    if (goal == Goal::kMinimise) part.minimise(enough, own);
+    if (goal == Goal::kFit && part.peak() > space.capacity) part.attempt(space.capacity, own);
+    effort.work -= given - own.work;
     proven = std::max(proven, part.proven());
     peak = std::max(peak, part.peak());
     if (proven > space.capacity) return {false, true};
@@ -137,12 +141,15 @@ Answer search_space(const Space& space, Goal goal, Clock::time_point deadline, i
 SearchResult place_search(const Problem& problem, const SearchOptions& options) {
   validate(problem);
   Placement placement = blank_placement(problem);
+  Effort effort{options.deadline, options.work};
   Answer all{true, true};
   for (int s = 0; s < space_count(problem); ++s) {
     const Space space = make_space(problem, s);
     if (space.pins_collide || space.bound > space.capacity) return {std::nullopt, true};
-    const Clock::time_point until = share(options.deadline, space_count(problem) - s);
-    const Answer answer = search_space(space, options.goal, until, s, placement);
+    Effort own = share(effort, space_count(problem) - s);
+    const int64_t given = own.work;
+    const Answer answer = search_space(space, options.goal, own, s, placement);
+    effort.work -= given - own.work;
     if (!answer.fits && answer.proven) return {std::nullopt, true};
     all = {all.fits && answer.fits, all.proven && answer.proven};
   }

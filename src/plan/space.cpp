@@ -94,7 +94,7 @@ std::vector<Space> split_in_time(const Space& space) {
   for (Item item : space.items) {
     if (item.first >= end) {
       begin = end = item.first;
-      parts.emplace_back().capacity = space.capacity;
+      parts.emplace_back(space.items.get_allocator().resource()).capacity = space.capacity;
     }
     Space& part = parts.back();
     for (; end < item.last; ++end) part.live.push_back(space.live[end]);

@@ -38,7 +38,18 @@ void NestedMemory::Delete::operator()(Lifetimes* lifetimes) const {
 }
 
 plan::Placement place(const plan::Problem& problem, bool naive) {
-  return *(naive ? plan::place_naive(problem) : plan::place_greedy(problem));
+  if (naive) return *plan::place_naive(problem);
+  plan::Placement greedy = *plan::place_greedy(problem);
+  // The search costs milliseconds for each shape: what it could save has to be worth them.
+  constexpr int64_t kLeastGain = 64 << 10, kLeastShare = 50;  // bytes; one part in so many
+  constexpr int64_t kWork = 1'000'000;                        // about ten milliseconds
+  constexpr size_t kMostBuffers = 500;                        // its tables are quadratic: 2 MB
+  if (problem.buffers.size() > kMostBuffers || greedy.peak.empty()) return greedy;
+  const int64_t gain = greedy.peak[0] - plan::lower_bound(problem, 0).bytes;
+  if (gain < kLeastGain || gain * kLeastShare < greedy.peak[0]) return greedy;
+  plan::SearchOptions options;
+  options.work = kWork;
+  return *plan::place_search(problem, options).placement;
 }
 
 plan::Problem Lifetimes::problem() const {

@@ -199,7 +199,11 @@ void PreparedModel::prepare() {
   optimization.keep_opset = options_.keep_opset;
   optimization.only_onnx = options_.only_onnx;
   optimization.check_passes = options_.check_passes;
+  optimization.winograd = options_.winograd && options_.pack;
   optimize(graph_, optimization);
+  graph_.for_each_graph([&](Graph& graph) {
+    for (const Node* node : graph.nodes) spends_memory_ |= node->attribute("winograd") != nullptr;
+  });
   infer_graph(graph_);
   weights_ = std::make_unique<Weights>(graph_, options_.threads, options_.pack);
   prepare_peak_ = budget_.report()[Account::kSession].peak_bytes;

@@ -26,6 +26,7 @@ struct PrepareOptions {
   bool read_into_memory = false;
   bool strict = false;    // see LoadOptions
   bool pack = true;       // weights in the format that kernels want
+  bool winograd = true;   // see OptimizeOptions
   bool thorough = false;  // look for the smallest plan even where the quick one fits
   // What stands for parts of the file; the rest of it is set from what is above.
   LoadOptions load;
@@ -62,6 +63,8 @@ class PreparedModel {
   const Weights& weights() const { return *weights_; }
   const PrepareOptions& options() const { return options_; }
   const std::string& graph_description() const { return graph_description_; }  // its doc_string
+  // Some weights take more memory than they must, for speed: without `winograd` they would not.
+  bool spends_memory() const { return spends_memory_; }
   // The graph, and the tables of its weights.
   int64_t memory_bytes() const { return arena_.mapped_bytes() + weights_->tables_bytes(); }
   // The graph and the tables that made it, at their most.
@@ -87,6 +90,7 @@ class PreparedModel {
   Budget budget_;
   Charge source_charge_;
   int64_t prepare_peak_ = 0;
+  bool spends_memory_ = false;
   BumpArena arena_;
   DimPool dims_;
   Graph graph_;

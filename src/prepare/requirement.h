@@ -30,7 +30,8 @@ int64_t planned_bytes_within(const PreparedModel& model, const ShapePlan& plan, 
                              int64_t limit_bytes);
 
 // A plan that fits the limit (0: none): the quick one if it does, else the smallest that runs every node
-// once, else the fastest that runs some again. Throws kBudgetExceeded if none does. `after_load`: the plan
+// once, else the fastest that runs some again (not of a model that can do with less memory otherwise, see
+// PreparedModel::spends_memory). Throws kBudgetExceeded if none does. `after_load`: the plan
 // is, or will be, made beside the weights.
 template <typename PlanType>
 std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
@@ -49,6 +50,7 @@ std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
     return limit_bytes == 0 || needed <= limit_bytes;
   };
   if (fits(Effort::kQuick, 0) || fits(Effort::kThorough, 0)) return plan;
+  if (model.spends_memory()) refuse(*plan, least, limit_bytes);
   // A plan with more turns is larger itself: a second try leaves room for it. The last is the smallest of
   // all.
   for (int tries = 0; tries < 2; ++tries) {

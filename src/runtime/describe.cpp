@@ -67,6 +67,7 @@ PrepareOptions prepare_options(const SessionOptions& options) {
   result.strict = options.strict;
   result.overridden = options.overridden_initializers;
   result.pack = options.prepack;
+  result.winograd = options.winograd;
   result.thorough = options.execution_order == ExecutionOrder::kMemoryEfficient;
   result.external_folder = options.external_data_folder;
   result.load = load_options(options);

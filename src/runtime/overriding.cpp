@@ -18,7 +18,8 @@ Session::Impl::Impl(Impl& base, const SessionOptions& session_options)
       budget("overriding", session_options.memory_limit_bytes, &base.budget),
       model(base.location_.read(prepare_options(session_options), budget)),
       arena(base.arena),
-      trace(base.trace) {
+      trace(base.trace),
+      location_(base.location_) {
   initialize({}, {});
 }
 

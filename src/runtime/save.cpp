@@ -29,8 +29,10 @@ void check_versions(Graph& root) {
 }  // namespace
 
 std::unique_ptr<PreparedModel> ModelLocation::read(const PrepareOptions& options, Budget& budget) const {
-  return path.empty() ? std::make_unique<PreparedModel>(bytes, options, budget)
-                      : std::make_unique<PreparedModel>(path, options, budget);
+  auto model = path.empty() ? std::make_unique<PreparedModel>(bytes, options, budget)
+                            : std::make_unique<PreparedModel>(path, options, budget);
+  if (rewrite) rewrite(model->graph());
+  return model;
 }
 
 void save_optimized(const ModelLocation& location, PrepareOptions options, bool fused, Budget& budget,

@@ -67,31 +67,51 @@ std::vector<std::string> Session::Impl::warnings() const {
 }
 
 // Those of a training session stay side by side.
-std::vector<std::shared_ptr<CachedPlan>> Session::Impl::first_plans(
-    const std::vector<std::vector<int64_t>>& shapes, const Rewrite& rewrite) {
+std::vector<std::shared_ptr<CachedPlan>> Session::Impl::first_plans(const ShapesForInputs& shapes_for,
+                                                                    const Rewrite& rewrite) {
+  const Graph& graph = model->graph();
+  const Shapes given = rewrite.shapes ? rewrite.shapes(graph) : shapes_for ? shapes_for(inputs) : Shapes();
+  const auto shapes = complete_shapes(graph, given, !shapes_for);
+  if (shapes.empty() && !graph.inputs.empty()) return {};
   const int64_t limit = options.memory_limit_bytes;
   if (!rewrite.runs) return {plan_within<CachedPlan>(*model, shapes, budget, limit, false)};
-  return plan_together<CachedPlan>(*model, shapes, rewrite.runs(model->graph()), budget, limit,
-                                   rewrite.recompute);
+  return plan_together<CachedPlan>(*model, shapes, rewrite.runs(graph), budget, limit, rewrite.recompute);
+}
+
+// Under a line, weights take more memory for speed only where the first shape is known and fits beside them.
+std::vector<std::shared_ptr<CachedPlan>> Session::Impl::prepare_model(const ShapesForInputs& shapes_for,
+                                                                      const Rewrite& rewrite) {
+  model->prepare();
+  inputs = describe_inputs(model->graph());
+  overridable = describe_overridable(model->graph());
+  const bool is_limited = options.memory_limit_bytes > 0 || env->budget.limit_bytes() > 0;
+  if (!is_limited || !model->spends_memory()) return first_plans(shapes_for, rewrite);
+  if (options.memory_limit_bytes > 0) {
+    try {
+      if (auto plans = first_plans(shapes_for, rewrite); !plans.empty()) return plans;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBudgetExceeded) throw;
+    }
+  }
+  PrepareOptions plain = model->options();
+  plain.winograd = false;
+  model.reset();
+  model = location_.read(plain, budget);
+  model->prepare();
+  return first_plans(shapes_for, rewrite);
 }
 
 void Session::Impl::initialize(const ShapesForInputs& shapes_for, const Rewrite& rewrite) {
   random_seed_ = options.random_seed != 0 ? kernels::mix_bits(options.random_seed) : fresh_seed();
   metadata = describe_metadata(*model);
   choose_arena();
-  model->prepare();
-  const Graph& graph = model->graph();
-  inputs = describe_inputs(graph);
-  overridable = describe_overridable(graph);
-  for (const Edge* edge : graph.outputs.span().first(graph.visible_outputs()))
-    outputs.push_back(describe_edge(*edge));
   plans_.store(std::make_shared<const PlanTable>());
   // What cannot fit is refused before the first weight is touched.
-  const Shapes given = rewrite.shapes ? rewrite.shapes(graph) : shapes_for ? shapes_for(inputs) : Shapes();
-  const auto shapes = complete_shapes(graph, given, !shapes_for);
-  std::vector<std::shared_ptr<CachedPlan>> first;
-  if (!shapes.empty() || graph.inputs.empty()) first = first_plans(shapes, rewrite);
+  const std::vector<std::shared_ptr<CachedPlan>> first = prepare_model(shapes_for, rewrite);
   for (const std::shared_ptr<CachedPlan>& plan : first) remember(plan);
+  const Graph& graph = model->graph();
+  for (const Edge* edge : graph.outputs.span().first(graph.visible_outputs()))
+    outputs.push_back(describe_edge(*edge));
   model->load_weights();
   make_defaults();
   for (const std::shared_ptr<CachedPlan>& plan : first) plan->bind_weights(model->weights());

@@ -111,6 +111,10 @@ struct Session::Impl {
   class Slot;
   Impl(Impl& base, const SessionOptions& options);
   void initialize(const ShapesForInputs& shapes, const Rewrite& rewrite);
+  // Prepares the model and plans the shape that is known at opening: nothing if none is.
+  std::vector<std::shared_ptr<CachedPlan>> prepare_model(const ShapesForInputs& shapes,
+                                                         const Rewrite& rewrite);
+  std::vector<std::shared_ptr<CachedPlan>> first_plans(const ShapesForInputs& shapes, const Rewrite& rewrite);
   void choose_arena();
   std::shared_ptr<Impl> open_overriding(std::span<const char* const> names);
   void make_defaults();
@@ -120,8 +124,6 @@ struct Session::Impl {
   std::shared_ptr<ShapePlan> plan_for(std::span<const Value> values, const Wanted& wanted);
   const std::vector<int64_t>& planned_shape(size_t input, const Value& value) const;
   void check_inputs(std::span<const Value> values) const;
-  std::vector<std::shared_ptr<CachedPlan>> first_plans(const std::vector<std::vector<int64_t>>& shapes,
-                                                       const Rewrite& rewrite);
   std::shared_ptr<CachedPlan> make_plan(const std::vector<std::vector<int64_t>>& shapes,
                                         const Wanted& wanted);
   void remember(const std::shared_ptr<CachedPlan>& plan);

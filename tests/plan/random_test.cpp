@@ -138,6 +138,57 @@ int64_t least_peak(const Problem& problem) {
   return least;
 }
 
+// A rectangle of time and bytes cut into buffers, again and again: they fit it without a byte to spare.
+Problem cut_rectangle(unsigned seed, int cuts, int64_t times, int64_t bytes) {
+  std::mt19937 random(seed);
+  Problem problem;
+  problem.buffers = {{.size = bytes, .lower = 0, .upper = times, .alignment = 1}};
+  for (int i = 0; i < cuts; ++i) {
+    Buffer& cut = problem.buffers[random() % problem.buffers.size()];
+    Buffer other = cut;
+    const int64_t span = cut.upper - cut.lower;
+    if (random() % 2 == 0 && span > 1) {
+      cut.upper = other.lower =
+          cut.lower + 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(span - 1));
+    } else if (cut.size > 1) {
+      cut.size = 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(cut.size - 1));
+      other.size -= cut.size;
+    } else {
+      continue;
+    }
+    problem.buffers.push_back(other);
+  }
+  std::shuffle(problem.buffers.begin(), problem.buffers.end(), random);
+  problem.capacity = {bytes};
+  return problem;
+}
+
+TEST(Random, SearchFindsWhatIsKnownToFit) {
+  int beyond_greedy = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Problem problem = cut_rectangle(seed, 20 + static_cast<int>(seed % 20), 60, 5000);
+    const SearchResult result = place_search(problem, {.goal = Goal::kFit, .work = 50'000'000});
+    ASSERT_TRUE(result.placement || !result.proven) << "a solution is known";
+    ASSERT_TRUE(result.placement);
+    EXPECT_THAT(check(problem, *result.placement), IsEmpty());
+    beyond_greedy += !place_greedy(problem);
+  }
+  EXPECT_GT(beyond_greedy, 10) << "too easy: greedy nearly always fits";
+}
+
+TEST(Random, WorkAndNotTheClockDecides) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const Problem problem = random_problem(seed, {.buffers = 60, .times = 30});
+    for (const int64_t work : {0, 1000, 100'000}) {
+      const SearchResult a = place_search(problem, {.work = work}), b = place_search(problem, {.work = work});
+      ASSERT_TRUE(a.placement && b.placement);
+      EXPECT_EQ(a.placement->offsets, b.placement->offsets);
+      EXPECT_LE(a.placement->peak[0], place_greedy(problem)->peak[0]);
+    }
+  }
+}
+
 TEST(Random, SearchProvesTheLeastPeakOfTinyProblems) {
   const RandomShape shapes[] = {{.buffers = 7, .times = 6, .longest = 4, .largest = 9},
                                 {.buffers = 7, .times = 4, .longest = 4, .largest = 200, .alignments = true}};

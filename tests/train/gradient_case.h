@@ -34,9 +34,10 @@ class GradientCase {
   GradientCase& input(const std::vector<int64_t>& dims, double low = -2, double high = 2) {
     std::vector<double> values(count(dims));
     for (double& v : values) v = draw(low, high);
-    return input(dims, values);
+    return at(dims, values);
   }
-  GradientCase& input(const std::vector<int64_t>& dims, const std::vector<double>& values) {
+  // At these values.
+  GradientCase& at(const std::vector<int64_t>& dims, const std::vector<double>& values) {
     inputs_.push_back({Kind::kDifferentiated, ElementType::kDouble, dims, {}, values});
     return *this;
   }
@@ -46,7 +47,7 @@ class GradientCase {
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = (static_cast<double>(i) + 0.3) / static_cast<double>(values.size()) * 4 - 2;
     std::shuffle(values.begin(), values.end(), random_);
-    return input(dims, values);
+    return at(dims, values);
   }
   template <typename T>
   GradientCase& fixed(const std::vector<int64_t>& dims, const std::vector<T>& values) {
@@ -105,7 +106,6 @@ class GradientCase {
     in_float_ = false;
     return *this;
   }
-  // Of values that training mode or chance changes from run to run, tell the seed of the run.
   void check(double tolerance = 1e-6);
   // That differentiating is refused with these words.
   void expect_refused(const std::string& words);
