@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """demo.py: what Plimsoll is for, on the example model. It sees only the command line, as any user does.
 
-A digit; the plan, before anything is allocated; a run inside exactly that plan; one byte less, refused; the memory.
+A digit; the plan, before anything is allocated; a run inside exactly that plan; one byte less, refused; the memory;
+then the model is trained on something else inside a limit.
 """
 import argparse
 import ast
 import json
 import pathlib
+import random
 import struct
 import subprocess
 import sys
@@ -109,6 +111,68 @@ def show_memory(run):
     print("  the C and C++ libraries keep for the process.")
 
 
+# Ten signs that the model does not know, five by seven pixels each, one row after the other.
+SIGNS = {"A": "01110100011000111111100011000110001", "C": "01111100001000010000100001000001111",
+         "E": "11111100001000011110100001000011111", "F": "11111100001000011110100001000010000",
+         "H": "10001100011000111111100011000110001", "L": "10000100001000010000100001000011111",
+         "P": "11110100011000111110100001000010000", "T": "11111001000010000100001000010000100",
+         "U": "10001100011000110001100011000101110", "X": "10001010100101000100010100101010001"}
+
+
+def write_npy(path, kind, shape, values):
+    header = f"{{'descr': '<{kind}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    data = struct.pack(f"<{len(values)}{'f' if kind == 'f4' else 'q'}", *values)
+    pathlib.Path(path).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
+
+
+def draw_sign(bits, chance):
+    """Somewhere in the picture, in a pen of some strength, on paper that is not clean."""
+    left, top, pen = chance.randrange(4), chance.randrange(2), chance.uniform(0.6, 1)
+    pixels = [chance.uniform(0, 0.25) for _ in range(64)]
+    for at, bit in enumerate(bits):
+        if bit == "1":
+            pixels[(top + at // 5) * 8 + left + at % 5] = pen
+    return pixels
+
+
+def write_signs(folder, count, seed):
+    chance, images, labels = random.Random(seed), [], []
+    for i in range(count):
+        labels.append(i % len(SIGNS))
+        images += draw_sign(list(SIGNS.values())[i % len(SIGNS)], chance)
+    folder.mkdir()
+    write_npy(folder / "image.npy", "f4", (count, 1, 8, 8), images)
+    write_npy(folder / "labels.npy", "i8", (count,), labels)
+    return images
+
+
+def show_training(command, directory):
+    """Teaches the model ten letters instead of digits, in less memory than training takes that keeps every result."""
+    write_signs(directory / "signs", 640, 1)
+    unseen = write_signs(directory / "unseen", 320, 2)
+    common = ["train", str(MODEL), "--data", str(directory / "signs"), "--batch", "64", "--optimizer", "adam", "--lr", "2e-3",
+              "--validation", str(directory / "unseen"), "--threads", "1"]
+    plain = answer_of(plimsoll(command, *common, "--recompute", "none", "--plan"))["minimum_limit_bytes"]
+    least = answer_of(plimsoll(command, *common, "--plan"))["minimum_limit_bytes"]
+    print(f"  training that runs every node once needs {size(plain)}; the smallest limit of all is {size(least)}")
+    trained = directory / "signs.onnx"
+    result = answer_of(plimsoll(command, *common, "--limit", str(least), "--epochs", "12", "--output", str(trained)))
+    print(f"  {result['steps']} steps in {result['seconds']:.1f} s: loss {result['first_loss']:.3f} to {result['last_loss']:.4f}, "
+          f"{100 * result['accuracy']:.1f} % of the unseen signs right")
+    print(f"  told {size(result['predicted_bytes'])}, measured {size(result['measured_bytes'])}")
+    show_accounts(result["accounts"])
+    wanted = 3
+    write_npy(directory / "sign.npy", "f4", (1, 1, 8, 8), unseen[wanted * 64:(wanted + 1) * 64])
+    show_digit((1, 1, 8, 8), unseen[wanted * 64:(wanted + 1) * 64])
+    answer_of(plimsoll(command, "run", str(trained), "--input", f"image={directory / 'sign.npy'}", "--output",
+                       str(directory / "answer")))
+    _, scores = read_npy(directory / "answer" / "0.npy")
+    answer = scores.index(max(scores))
+    print(f"  the trained model says: {list(SIGNS)[answer]}; what was drawn: {list(SIGNS)[wanted]}")
+    return answer == wanted and result["accuracy"] > 0.9
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--command", default=str(ROOT / "build" / "plimsoll"), help="the plimsoll to show")
@@ -129,7 +193,10 @@ def main():
     show_refusal(command, plan["minimum_limit_bytes"] - 1)
     title("Given back: the process's memory")
     show_memory(run)
-    return 0 if answer == label else 1
+    title("Training inside the line: the same model learns letters")
+    with tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as directory:
+        learned = show_training(command, pathlib.Path(directory))
+    return 0 if answer == label and learned else 1
 
 
 if __name__ == "__main__":

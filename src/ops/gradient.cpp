@@ -33,7 +33,7 @@ void infer(InferContext& c) {
 
 extern const OpDef op_gradient = {
     .domain = kTrainingDomain,
-    .name = "Gradient",
+    .name = kGradientOperator,
     .inputs = {1, kAnyNumber},
     .outputs = {1, kAnyNumber},
     .deterministic = false,

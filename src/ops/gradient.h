@@ -10,6 +10,6 @@ struct GradientAttrs {
   std::string_view y;
 };
 
-extern const OpDef op_gradient;
+inline constexpr std::string_view kGradientOperator = "Gradient";  // of kTrainingDomain
 
 }  // namespace plimsoll

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/conv_few.h"
+#include "kernels/gemm.h"
 #include "kernels/winograd.h"
 #include "ops/conv_common.h"
 #include "optimize/editor.h"
@@ -102,11 +103,13 @@ double direct_time(const ConvShape& s) {
 Form form_of(const ConvShape& s, WinogradForm form) {
   const auto m = static_cast<int64_t>(form);
   const auto bytes = static_cast<int64_t>(kernels::winograd_packed_bytes(s, form));
+  const int64_t lanes = kernels::packed_b_format() / 2;
+  const int64_t channels = round_up(s.in_c, lanes) + round_up(s.out_c, lanes);
   const int64_t tiles = s.batch * ceil_div(s.out_h, m) * ceil_div(s.out_w, m);
   // A product of few rows leaves the processor waiting.
   const auto rows = static_cast<double>(std::max<int64_t>(tiles, 8));
   const double time = rows * static_cast<double>(bytes) / sizeof(float) +
-                      static_cast<double>(tiles * (m + 2) * (m + 2) * (s.in_c + s.out_c)) * kTransform +
+                      static_cast<double>(tiles * (m + 2) * (m + 2) * channels) * kTransform +
                       static_cast<double>(bytes) * kWeightByte;
   const double direct = direct_time(s);
   Form result{form, direct - time, bytes - static_cast<int64_t>(kernels::conv_packed_bytes(s))};

@@ -9,6 +9,7 @@
 #include "graph/infer.h"
 #include "ops/gradient.h"
 #include "ops/registry.h"
+#include "ops/training_common.h"
 #include "train/differentiate.h"
 
 namespace plimsoll {
@@ -120,7 +121,9 @@ class Lowering {
 
 bool lower_in(Graph& graph) {
   bool changed = false;
-  const auto is_gradient = [](const Node* node) { return node->op == &op_gradient; };
+  const auto is_gradient = [](const Node* node) {
+    return node->domain == kTrainingDomain && node->op_type == kGradientOperator;
+  };
   for (;;) {
     Node** found = std::find_if(graph.nodes.begin(), graph.nodes.end(), is_gradient);
     if (found == graph.nodes.end()) return changed;

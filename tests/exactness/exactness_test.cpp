@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "plimsoll/training.h"
 #include "support/heap_watch.h"
 #include "support/model_builder.h"
 #include "support/models.h"
@@ -226,6 +227,28 @@ TEST(Loop, IterationsMakeNoHeapCall) {
   heap::Watch watch;
   session.Run(options, binding);
   EXPECT_EQ(watch.stop(), 0) << watch.first_caller();
+}
+
+TEST(Training, AStepMakesNoHeapCall) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizer has a heap of its own";
+  TrainingOptions options;
+  options.shapes = {{"image", {8, 1, 8, 8}}};
+  options.session.intra_op_threads = 1;
+  TrainingSession session(Env(), model_path("digits"), options);
+  const std::vector<Value> inputs = {filled(ElementType::kFloat, {8, 1, 8, 8}),
+                                     Value::CreateTensor(ElementType::kInt64, {8})};
+  std::vector<Value> loss = {Value::CreateTensor(ElementType::kFloat, {})};
+  const auto step = [&] {
+    session.TrainStep(std::span<const Value>(inputs), loss);
+    session.OptimizerStep();
+    session.LazyResetGrad();
+  };
+  step();
+  heap::Watch watch;
+  step();
+  const long calls = watch.stop();
+  EXPECT_EQ(calls, 0) << watch.first_caller();
+  EXPECT_EQ(session.GetMemoryReport().peak_bytes, session.GetPlan().peak_bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Exactness, testing::ValuesIn(kModelCases),

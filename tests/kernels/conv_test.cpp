@@ -256,6 +256,19 @@ TEST_P(ConvTest, OneByOneAgainstTheDefinition) {
   }
 }
 
+// Pixels a multiple of 4096 bytes apart run as a product whose rows are copied.
+TEST_P(ConvTest, CollidingPixelsAgainstTheDefinition) {
+  for (int i = 0; i < 4; ++i) {
+    Problem p;
+    p.s.in_h = pick(3, 6), p.s.in_w = pick(5, 9), p.s.in_c = i < 2 ? 1024 : 2048, p.s.out_c = 130 + i;
+    complete(p);
+    p.s.out_h = p.s.in_h, p.s.out_w = p.s.in_w;
+    if (!p.addend.empty()) p.addend = values(p.s.out_h * p.s.out_w * p.s.out_c);
+    check(p, i % 2 + 1, i < 2);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_P(ConvTest, FewOutputChannelsAgainstTheDefinition) {
   for (int i = 0; i < 60; ++i) {
     Problem p = random_window();

@@ -35,10 +35,8 @@ void grow_by_sum(Graph& graph) {
   Edge* w = find(graph, "w");
   w->make_persistent();
   GraphBuilder build(*graph.nodes[0], [](Node& node, BumpArena& arena) { resolve(node, arena); });
-  Edge* sum = build.op("ReduceSum", {graph.inputs[0]},
-                       build.attributes()
-                           .set("axes", std::span<const int64_t>(std::vector<int64_t>{0}))
-                           .set("keepdims", int64_t{0}));
+  Edge* sum = build.op("ReduceSum", {graph.inputs[0], build.integers({0})},
+                       build.attributes().set("keepdims", int64_t{0}));
   graph.add_update(w, build.op("Add", {w, sum}));
 }
 

@@ -242,7 +242,7 @@ TEST(Schedules, AreThoseOfPyTorch) {
   s.gamma = 0.5;
   EXPECT_DOUBLE_EQ(schedule_factor(s, 3), 0.125);
   s.type = Type::kOneCycle;  // torch.optim.lr_scheduler.OneCycleLR(total_steps=110): 0.04 at 0, 1 at 32
-  EXPECT_DOUBLE_EQ(schedule_factor(s, 0), 0.04);
+  EXPECT_NEAR(schedule_factor(s, 0), 0.04, 1e-12);
   EXPECT_DOUBLE_EQ(schedule_factor(s, 32), 1);
   EXPECT_NEAR(schedule_factor(s, 109), 0, 1e-12);
 }

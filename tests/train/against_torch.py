@@ -169,7 +169,7 @@ def main():
     parser.add_argument("command")
     parser.add_argument("models", nargs="*")
     parser.add_argument("--steps", type=int, default=200)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     torch.set_num_threads(1)
     good = True
     for name, make in cases():
