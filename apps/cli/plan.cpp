@@ -2,7 +2,6 @@
 #include <plimsoll/error.h>
 #include <plimsoll/model.h>
 
-#include <map>
 #include <memory>
 
 #include "command.h"
@@ -37,9 +36,7 @@ Json to_json(const Plan& plan) {
   json["prepare_ms"] = known(plan.prepare_ms);
   json["formula"] = plan.formula;
   json["symbols"] = plan.symbols;
-  json["recomputed"] = Json::array();
-  for (const RecomputedNode& node : plan.recomputed)
-    json["recomputed"].push_back({{"node", node.node}, {"op_type", node.op_type}, {"times", node.times}});
+  json["recomputed"] = recomputed_json(plan);
   if (!plan.recomputed.empty()) {
     json["extra_operations"] = plan.extra_operations;
     json["operations"] = plan.operations;
@@ -49,20 +46,6 @@ Json to_json(const Plan& plan) {
   json["threads"] = plan.threads;
   json["instruction_set"] = plan.instruction_set;
   return json;
-}
-
-// What runs again to fit the limit, by operator.
-std::string recomputed_text(const Plan& plan) {
-  if (plan.recomputed.empty()) return "";
-  std::map<std::string, int64_t> runs;
-  for (const RecomputedNode& node : plan.recomputed) runs[node.op_type] += node.times;
-  std::vector<std::string> list;
-  for (const auto& [op_type, times] : runs) list.push_back(fmt::format("{} {}", times, op_type));
-  return fmt::format(
-      "to fit the limit, {} nodes run again ({}): {} bytes less, about {:.1f} % more time, {} operations "
-      "more\n",
-      plan.recomputed.size(), fmt::join(list, ", "), grouped(plan.saved_bytes), 100 * plan.extra_time,
-      grouped(plan.extra_operations));
 }
 
 void print_plan(const Plan& plan) {

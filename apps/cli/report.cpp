@@ -1,6 +1,7 @@
 #include "report.h"
 
 #include <fmt/core.h>
+#include <fmt/format.h>
 #include <plimsoll/error.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
 
 #include "elements.h"
 
@@ -97,6 +99,26 @@ std::string accounts_table(const Json& accounts, const std::string& total_label,
       table += fmt::format("  {:<16}{:>16}\n", name, grouped(bytes.get<int64_t>()));
   }
   return table + fmt::format("  {:<16}{:>16}  ({})\n", total_label, grouped(total), human_bytes(total));
+}
+
+std::string recomputed_text(const Plan& plan) {
+  if (plan.recomputed.empty()) return "";
+  std::map<std::string, int64_t> runs;
+  for (const RecomputedNode& node : plan.recomputed) runs[node.op_type] += node.times;
+  std::vector<std::string> list;
+  for (const auto& [op_type, times] : runs) list.push_back(fmt::format("{} {}", times, op_type));
+  return fmt::format(
+      "to fit the limit, {} nodes run again ({}): {} bytes less, about {:.1f} % more time, {} operations "
+      "more\n",
+      plan.recomputed.size(), fmt::join(list, ", "), grouped(plan.saved_bytes), 100 * plan.extra_time,
+      grouped(plan.extra_operations));
+}
+
+Json recomputed_json(const Plan& plan) {
+  Json nodes = Json::array();
+  for (const RecomputedNode& node : plan.recomputed)
+    nodes.push_back({{"node", node.node}, {"op_type", node.op_type}, {"times", node.times}});
+  return nodes;
 }
 
 }  // namespace plimsoll::cli

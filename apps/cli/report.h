@@ -41,5 +41,8 @@ std::string grouped(int64_t number);
 std::string human_bytes(int64_t bytes);
 // The accounts that are not empty, one line each, and `total`.
 std::string accounts_table(const Json& accounts, const std::string& total_label, int64_t total);
+// What runs again to fit the limit, by operator; empty if nothing does.
+std::string recomputed_text(const Plan& plan);
+Json recomputed_json(const Plan& plan);
 
 }  // namespace plimsoll::cli

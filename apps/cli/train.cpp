@@ -91,6 +91,12 @@ int tell_plan(const Env& env, const TrainCommandOptions& options, TrainingOption
   if (options.json) {
     Json json = plan_json(plan);
     json["batch"] = batch;
+    json["recomputed"] = recomputed_json(plan);
+    json["extra_operations"] = plan.extra_operations;
+    json["operations"] = plan.operations;
+    json["extra_time"] = plan.extra_time;
+    json["saved_bytes"] = plan.saved_bytes;
+    json["memory_optimizer"] = plan.memory_optimizer;
     JsonOutput().finish(json);
     return 0;
   }
@@ -99,6 +105,7 @@ int tell_plan(const Env& env, const TrainCommandOptions& options, TrainingOption
   text += fmt::format("  {:<16}{:>16}\n", "smallest limit", grouped(plan.minimum_limit_bytes));
   text += fmt::format("node at the peak: {}\n{} threads, {}\n", plan.node_at_peak, plan.threads,
                       plan.instruction_set);
+  text += recomputed_text(plan) + plan.memory_optimizer;
   constexpr int kWidth = 72, kHeight = 12;
   text += fmt::format("planned memory: offsets upwards, {} steps to the right\n", plan.steps.size()) +
           ascii_picture(plan, kWidth, kHeight);

@@ -58,6 +58,8 @@ struct Plan {
   int64_t operations = 0;        // of running every node once
   double extra_time = 0;         // estimated, as a share of running every node once
   int64_t saved_bytes = 0;       // of the planned arena, against the smallest without
+  // Of training: the memory optimizer's table of what could be recomputed, and what each row saves.
+  std::string memory_optimizer;
   double prepare_ms = 0;
 };
 

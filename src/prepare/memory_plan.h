@@ -17,6 +17,8 @@ class MemoryPlan {
   // All clusters, with what the planned peak loses when each alone is on; `config` decides which are on.
   // Throws as select_cluster_plans.
   std::vector<ClusterPlan> clusters(const MemoryConfig& config);
+  // By node id: what runs again as `config` has it.
+  std::vector<bool> selected(const MemoryConfig& config) const;
   // The plan with these nodes run again, by node id.
   Proposal with(const std::vector<bool>& nodes, TransientMemory& memory);
   int64_t natural_bytes() const { return natural_.peak_bytes(); }

@@ -183,7 +183,8 @@ void PreparedModel::prepare() {
   if (lower_values(graph_)) infer_graph(graph_);
   if (lower_gradients(graph_)) {
     if (options_.keep_opset)
-      fail(ErrorCode::kNotImplemented, "a model with Gradient nodes cannot be written in its own operator set");
+      fail(ErrorCode::kNotImplemented,
+           "a model with Gradient nodes cannot be written in its own operator set");
     decompose_operators(graph_);
     infer_graph(graph_);
   }

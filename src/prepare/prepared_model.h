@@ -10,6 +10,7 @@
 #include "plan/placement.h"
 #include "prepare/custom_ops.h"
 #include "prepare/weights.h"
+#include "train/memory_config.h"
 
 namespace plimsoll {
 
@@ -37,6 +38,8 @@ struct PrepareOptions {
   std::shared_ptr<const CustomOps> custom_ops;  // null: none
   // Training: what is done to the lowered and inferred graph before it is optimized.
   std::function<void(Graph&)> rewrite;
+  // Of runs that change states: these clusters run again, whatever the limit is. None: as the limit needs.
+  std::optional<MemoryConfig> memory_config;
 };
 
 // Read, then prepare(), then load_weights(), each once; read-only afterwards. Movable only by pointer. The

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/check.h"
+#include "prepare/turn_order.h"
 #include "prepare/updates.h"
 
 namespace plimsoll {
@@ -97,6 +98,10 @@ Proposal best_order(const Graph& root, FactsTable& facts, const LifetimeOptions&
   proposals.try_order(order);
   if (effort != Effort::kQuick && options.reuse && order.size() <= kMostNodesToOrder)
     proposals.try_order(frugal_order(root, facts, order, memory, options.wanted));
+  if (effort != Effort::kQuick && options.reuse) {
+    const TurnModel model(proposals.best().lifetimes, facts, options, memory);
+    proposals.try_order(model.schedule(hurried(model, model.order, memory.resource()), memory));
+  }
   return proposals.take_best();
 }
 
@@ -118,7 +123,7 @@ Proposal recomputed(const Graph& root, FactsTable& facts, const LifetimeOptions&
                     TransientMemory& memory, Budget& budget, int64_t most_bytes, Proposal& natural) {
   const TurnModel model(natural.lifetimes, facts, options, memory);
   if (!can_help(model, natural.peak_bytes())) return std::move(natural);
-  const RecomputeFront front(model, memory);
+  const RecomputeFront front(model, hurried(model, model.order, memory.resource()), memory);
   const auto planned = [&](const RecomputeFront::Point& point, TransientMemory& in) {
     return proposal_of(root, facts, options, model.schedule(point.turns, in), check, in);
   };

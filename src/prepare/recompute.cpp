@@ -8,10 +8,20 @@ namespace plimsoll {
 namespace {
 
 constexpr size_t kMostTurns = 20'000;  // of an order that is searched: larger ones run as they are
-constexpr size_t kMostLevels = 6;      // values that are made again can be let go again, and so on
-constexpr size_t kStarts = 10;         // plans from which runs are taken back
+constexpr size_t kMostLevels = 20;     // values that are made again can be let go again, and so on
+constexpr size_t kStarts = 24;         // plans from which runs are taken back
 // Neighbouring points differ by so much.
 constexpr double kStep = 0.985;
+
+// How wide the search is: large orders are looked at less closely, so that the
+// work stays bounded.
+struct Breadth {
+  size_t lengths, prices, plans;
+};
+Breadth breadth_for(size_t turns) {
+  if (turns <= 1500) return {9, 8, 8};
+  return turns <= 6000 ? Breadth{7, 6, 4} : Breadth{5, 4, 2};
+}
 
 Turns copy_of(const Turns& turns, std::pmr::memory_resource* memory) {
   return Turns(turns, memory);
@@ -22,7 +32,7 @@ class FrontBuilder {
   FrontBuilder(const TurnModel& model, TransientMemory& memory)
       : memory_(memory.resource()), search_(model, memory_), pool_(memory_), steps_(memory_) {}
 
-  void run(const TurnModel& model) {
+  void run(const TurnModel& model, const Turns& another) {
     TurnPlan natural = search_.measured(copy_of(model.order, memory_));
     natural_ = natural.peak_bytes;
     least_time_ = natural.time;
@@ -31,6 +41,7 @@ class FrontBuilder {
       steps_.push_back({static_cast<int64_t>(bytes), 0, Turns(memory_)});
     if (steps_.empty() || model.order.size() > kMostTurns) return;
     dig(std::move(natural));
+    if (another != model.order) dig(search_.measured(copy_of(another, memory_)));
     for (const TurnPlan* start : starts()) climb(*start);
   }
   int64_t natural_bytes() const { return natural_; }
@@ -49,53 +60,45 @@ class FrontBuilder {
  private:
   // Lets go of more and more, from the plans that came lowest.
   void dig(TurnPlan natural) {
+    const Breadth breadth = breadth_for(natural.turns.size());
     std::pmr::vector<TurnPlan> frontier(memory_);
     frontier.push_back(std::move(natural));
     for (size_t level = 0; level < kMostLevels && !frontier.empty(); ++level) {
       const int64_t lowest = lowest_peak();
       std::pmr::vector<TurnPlan> next(memory_);
       for (const TurnPlan& plan : frontier) {
-        for (TurnPlan& found : search_.drop(plan, level == 0 ? 9 : 5, level == 0 ? 8 : 4)) {
-          if (found.turns.size() > 8 * steps_.size() + 3 * plan.turns.size()) continue;
-          next.push_back(std::move(found));
-        }
+        search_.drop(plan, breadth.lengths, breadth.prices, [&](TurnPlan found) {
+          if (found.turns.size() > kMostTurns) return;
+          offer(pool_, found);
+          offer(next, found);
+        });
       }
-      std::stable_sort(next.begin(), next.end(), [](const TurnPlan& a, const TurnPlan& b) {
-        return a.peak_bytes != b.peak_bytes ? a.peak_bytes < b.peak_bytes : a.time < b.time;
-      });
-      for (const TurnPlan& plan : next)
-        pool_.push_back({plan.peak_bytes, plan.time, copy_of(plan.turns, memory_)});
-      frontier = widest(std::move(next), 3);
-      if (level > 0 && lowest_peak() > lowest - lowest / 100) break;
+      // The lowest, from which the way is shortest to lower ones.
+      if (next.size() > breadth.plans) next.resize(breadth.plans, TurnPlan{0, 0, Turns(memory_)});
+      frontier = std::move(next);
+      if (level > 0 && lowest_peak() >= lowest) break;
     }
   }
 
-  int64_t lowest_peak() const {
-    int64_t lowest = natural_;
-    for (const TurnPlan& plan : pool_) lowest = std::min(lowest, plan.peak_bytes);
-    return lowest;
+  int64_t lowest_peak() const { return pool_.empty() ? natural_ : std::min(natural_, pool_[0].peak_bytes); }
+
+  // Adds a plan to those that no other beats in both, which are in the order of their peaks.
+  void offer(std::pmr::vector<TurnPlan>& plans, const TurnPlan& plan) const {
+    const auto at = std::find_if(plans.begin(), plans.end(),
+                                 [&](const TurnPlan& other) { return other.peak_bytes >= plan.peak_bytes; });
+    if (at != plans.begin() && (at - 1)->time <= plan.time) return;
+    if (at != plans.end() && at->peak_bytes == plan.peak_bytes && at->time <= plan.time) return;
+    const auto beaten_to =
+        std::find_if(at, plans.end(), [&](const TurnPlan& other) { return other.time < plan.time; });
+    const auto place = plans.erase(at, beaten_to);
+    plans.insert(place, TurnPlan{plan.peak_bytes, plan.time, copy_of(plan.turns, memory_)});
   }
 
-  // The lowest few that differ in time: each next one is faster.
-  std::pmr::vector<TurnPlan> widest(std::pmr::vector<TurnPlan> sorted, size_t count) {
-    std::pmr::vector<TurnPlan> result(memory_);
-    for (TurnPlan& plan : sorted) {
-      if (result.size() == count) break;
-      if (!result.empty() && plan.time >= result.back().time) continue;
-      result.push_back(std::move(plan));
-    }
-    return result;
-  }
-
-  // Of all plans those that no other beats in both, thinned out.
+  // Some of the plans, from the lowest to the fastest.
   std::pmr::vector<const TurnPlan*> starts() {
-    std::stable_sort(pool_.begin(), pool_.end(), [](const TurnPlan& a, const TurnPlan& b) {
-      return a.peak_bytes != b.peak_bytes ? a.peak_bytes < b.peak_bytes : a.time < b.time;
-    });
     std::pmr::vector<const TurnPlan*> front(memory_);
     for (const TurnPlan& plan : pool_) {
-      if (plan.peak_bytes < natural_ && (front.empty() || plan.time < front.back()->time))
-        front.push_back(&plan);
+      if (plan.peak_bytes < natural_) front.push_back(&plan);
     }
     if (front.size() <= kStarts) return front;
     std::pmr::vector<const TurnPlan*> thin(memory_);
@@ -128,9 +131,10 @@ class FrontBuilder {
 
 }  // namespace
 
-RecomputeFront::RecomputeFront(const TurnModel& model, TransientMemory& memory) : points_(memory.resource()) {
+RecomputeFront::RecomputeFront(const TurnModel& model, const Turns& another, TransientMemory& memory)
+    : points_(memory.resource()) {
   FrontBuilder builder(model, memory);
-  builder.run(model);
+  builder.run(model, another);
   natural_bytes_ = builder.natural_bytes();
   points_ = builder.points();
 }

@@ -36,8 +36,8 @@ class RecomputeFront {
     int64_t time = 0;  // estimated_time of all turns
     Turns turns;
   };
-  // From the natural order of the model. The work is bounded by the number of turns.
-  RecomputeFront(const TurnModel& model, TransientMemory& memory);
+  // From the natural order of the model and another one. The work is bounded by the number of turns.
+  RecomputeFront(const TurnModel& model, const Turns& another, TransientMemory& memory);
   std::span<const Point> points() const { return points_; }
   // The live bytes of the natural order.
   int64_t natural_bytes() const { return natural_bytes_; }

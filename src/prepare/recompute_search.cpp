@@ -130,15 +130,14 @@ Turns RecomputeSearch::with_again(std::span<const uint32_t> turns, uint32_t midd
   return result;
 }
 
-std::pmr::vector<TurnPlan> RecomputeSearch::drop(const TurnPlan& plan, size_t lengths, size_t prices) {
-  std::pmr::vector<TurnPlan> found(memory_);
+void RecomputeSearch::drop(const TurnPlan& plan, size_t lengths, size_t prices, const Found& found) {
   live_.simulate(plan.turns);
   const uint32_t middle = live_.peak_turn();
-  std::pmr::vector<std::pmr::vector<uint32_t>> chains(memory_);
   std::pmr::vector<std::pmr::vector<bool>> choices(memory_);
   {
     const Segments segments(model_, live_, plan.turns, middle, memory_);
     const std::pmr::vector<int64_t> ladder = price_ladder(plan.turns, segments, prices);
+    std::pmr::vector<std::pmr::vector<uint32_t>> chains(memory_);
     int64_t parts = 1;
     for (size_t i = 0; i < lengths; ++i, parts = parts * 3 / 2 + 1) {
       std::pmr::vector<uint32_t> cuts = segments.cuts(segments.needed_bytes() / parts);
@@ -151,10 +150,12 @@ std::pmr::vector<TurnPlan> RecomputeSearch::drop(const TurnPlan& plan, size_t le
       }
     }
   }
-  std::pmr::vector<Turns> lists(memory_);
-  for (const std::pmr::vector<bool>& again : choices) lists.push_back(with_again(plan.turns, middle, again));
-  for (Turns& turns : lists) found.push_back(measured(std::move(turns)));
-  return found;
+  for (const std::pmr::vector<bool>& again : choices) {
+    Turns turns = with_again(plan.turns, middle, again);
+    TurnPlan variant = measured(std::move(turns));
+    found(std::move(variant));
+    live_.simulate(plan.turns);
+  }
 }
 
 TurnPlan RecomputeSearch::drop_nodes(const TurnPlan& plan, uint32_t middle,

@@ -4,6 +4,8 @@
 // only adds runs of nodes that ran before is valid, whatever is chosen here: it decides bytes and time alone.
 #pragma once
 
+#include <functional>
+
 #include "plan/min_cut.h"
 #include "prepare/recompute_segments.h"
 #include "prepare/turn_model.h"
@@ -26,7 +28,9 @@ class RecomputeSearch {
   // Variants of `plan` that let go of values at its peak: for chains of several lengths, each with several
   // prices of a byte, what to hold is a minimum cut between the price of holding and the time to make it
   // again from what the cuts of the chain hold.
-  std::pmr::vector<TurnPlan> drop(const TurnPlan& plan, size_t lengths, size_t prices);
+  // Each is given to `found` and forgotten.
+  using Found = std::function<void(TurnPlan)>;
+  void drop(const TurnPlan& plan, size_t lengths, size_t prices, const Found& found);
 
   // The same with what is to be made again given by node numbers, for values made before `middle` and read
   // after it.

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "ops/invoke.h"
+#include "prepare/memory_plan.h"
 #include "prepare/program_builder.h"
 
 namespace plimsoll {
@@ -116,7 +117,7 @@ LifetimeOptions lifetime_options(const PreparedModel& model) {
 }  // namespace
 
 ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget,
-                     Effort effort, Wanted wanted, int64_t most_bytes)
+                     Effort effort, Wanted wanted, int64_t most_bytes, bool tell_clusters)
     : shapes_(std::move(shapes)), wanted_(std::move(wanted)), budget_("plan", 0, &budget), arena_(budget_) {
   const auto start = std::chrono::steady_clock::now();
   planned_after_load_ = model.weights().is_loaded();
@@ -144,8 +145,17 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   if (wanted_) options.wanted = outputs;
   options.updated = updated;
   if (model.options().thorough && effort == Effort::kQuick) effort = Effort::kThorough;
-  const Proposal proposal = best_proposal(graph, facts, options, effort, model.options().check_plans,
-                                          transient, budget_, most_bytes);
+  const std::optional<MemoryConfig>& named = model.options().memory_config;
+  Proposal proposal = best_proposal(graph, facts, options, named ? Effort::kQuick : effort,
+                                    model.options().check_plans, transient, budget_, most_bytes);
+  const std::span<Edge* const> visible = std::span(outputs).first(outputs.size() - updated.size());
+  const auto clusters = [&] {
+    return MemoryPlan(graph, facts, options, model.options().check_plans, visible, transient, budget_);
+  };
+  if (named && !updated.empty()) {
+    MemoryPlan plan = clusters();
+    proposal = plan.with(plan.selected(*named), transient);
+  }
   const BuiltProgram built =
       build_program(facts, proposal.lifetimes, proposal.placement, model, arena_, transient);
   program_ = built.program;
@@ -162,11 +172,15 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
     if (wanted_ && values[values.inputs()[i]].last_use == ScheduledValue::kNever) continue;
     if (graph.inputs[i]->facts.type.kind == ValueKind::kTensor) add_bound(graph.inputs[i]);
   }
-  for (const Edge* edge : std::span(outputs).first(outputs.size() - updated.size())) {
+  for (const Edge* edge : visible) {
     if (facts[edge].is_concrete()) add_bound(edge);
   }
   describe(proposal);
   planning_peak_bytes_ = budget_.report().peak_bytes;
+  if (tell_clusters && !updated.empty()) {
+    const MemoryConfig config = named.value_or(MemoryConfig{});
+    cluster_table_ = memory_table(clusters().clusters(config), config.level, TableDetail::kInfo);
+  }
   prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 

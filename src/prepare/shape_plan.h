@@ -19,9 +19,10 @@ class ShapePlan {
   using Wanted = std::optional<std::vector<uint32_t>>;
 
   // `shapes`: one per input of the model. Throws kInvalidArgument if they do not fit the model. `most_bytes`
-  // is for kRecompute (proposals.h).
+  // is for kRecompute (proposals.h). `tell_clusters`: with the memory optimizer's table.
   ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget,
-            Effort effort = Effort::kQuick, Wanted wanted = {}, int64_t most_bytes = 0);
+            Effort effort = Effort::kQuick, Wanted wanted = {}, int64_t most_bytes = 0,
+            bool tell_clusters = false);
   ShapePlan(const ShapePlan&) = delete;
 
   const std::vector<std::vector<int64_t>>& shapes() const { return shapes_; }
@@ -42,6 +43,7 @@ class ShapePlan {
   const std::string& node_at_peak() const { return node_at_peak_; }
   std::vector<PlannedBuffer> buffers() const;
   Recomputation recomputation() const;  // empty if every node runs once
+  const std::string& cluster_table() const { return cluster_table_; }
   int64_t memory_bytes() const { return arena_.mapped_bytes(); }
   double prepare_ms() const { return prepare_ms_; }
 
@@ -67,6 +69,7 @@ class ShapePlan {
   bool depends_on_data_ = false;
   std::string node_at_peak_;
   std::span<PlacedBuffer> buffers_;
+  std::string cluster_table_;
   Recomputation recomputation_;  // its nodes are those below
   std::span<const Recomputation::Again> run_again_;
   double prepare_ms_ = 0;

@@ -59,6 +59,13 @@ class ModelBuilder {
       edge.output = true;
       edge.callers = edge.bytes > 0;
     }
+    const std::span<Edge* const> next = outputs.last(options.updated.size());
+    for (size_t i = 0; i < next.size(); ++i) {
+      const uint32_t state = number(options.updated[i]);
+      TurnModel::EdgeInfo& edge = model_.edges[number(next[i])];
+      edge.callers = false;
+      edge.next_of_state = state;
+    }
   }
 
  private:
@@ -186,8 +193,7 @@ LiveBytes::LiveBytes(const TurnModel& model, std::pmr::memory_resource* memory)
       read_values_(memory),
       read_begin_(memory),
       first_made_(memory),
-      newest_(memory),
-      last_state_read_(memory) {}
+      newest_(memory) {}
 
 void LiveBytes::simulate(std::span<const uint32_t> turns) {
   number(turns);
@@ -201,14 +207,12 @@ void LiveBytes::number(std::span<const uint32_t> turns) {
   read_begin_.clear();
   first_made_.clear();
   newest_.assign(model_.edges.size(), kNone);
-  last_state_read_.assign(model_.edges.size(), 0);
   for (uint32_t t = 0; t < turns.size(); ++t) {
     read_begin_.push_back(static_cast<uint32_t>(read_values_.size()));
     for (const uint32_t edge : model_.reads(turns[t])) {
       const uint32_t value = newest_[edge];
       read_values_.push_back(value);
       if (value != kNone) values_[value].last = t;
-      if (model_.edges[edge].state) last_state_read_[edge] = t;
     }
     first_made_.push_back(static_cast<uint32_t>(values_.size()));
     for (const uint32_t edge : model_.makes(turns[t])) {
@@ -236,8 +240,8 @@ bool LiveBytes::overwrite(uint32_t turn, uint32_t node, uint32_t output) {
   for (const TurnModel::Overwrite& may : model_.overwrites(node)) {
     if (may.output != output) continue;
     const uint32_t edge = model_.reads(node)[may.input];
-    if (model_.edges[edge].state && model_.edges[made.edge].next_of_state == edge &&
-        last_state_read_[edge] <= turn) {
+    // Updates are moved behind the last reader of the old value (updates.h).
+    if (model_.edges[edge].state && model_.edges[made.edge].next_of_state == edge) {
       made.storage = kNone;
       return true;
     }

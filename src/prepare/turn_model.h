@@ -113,8 +113,7 @@ class LiveBytes {
   std::pmr::vector<Value> values_;
   std::pmr::vector<Storage> storages_;
   std::pmr::vector<uint32_t> read_values_, read_begin_, first_made_;
-  std::pmr::vector<uint32_t> newest_;           // by edge
-  std::pmr::vector<uint32_t> last_state_read_;  // by edge
+  std::pmr::vector<uint32_t> newest_;  // by edge
 };
 
 }  // namespace plimsoll

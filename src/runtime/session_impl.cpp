@@ -30,6 +30,7 @@ Session::Impl::Impl(const Env& environment, const ModelLocation& location,
   const auto start = Trace::Clock::now();
   PrepareOptions preparation = prepare_options(session_options);
   preparation.rewrite = rewrite.graph;
+  preparation.memory_config = rewrite.memory_config;
   model = location.read(preparation, budget);
   if (trace)
     trace->add_session_event(location.path.empty() ? "model_loading_array" : "model_loading_uri", start);

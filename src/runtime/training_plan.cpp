@@ -1,6 +1,7 @@
 // What a training session is told, and what it tells, before it has any tensor memory.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "runtime/env_impl.h"
 #include "runtime/training_session_impl.h"
@@ -23,9 +24,6 @@ void check_options(const TrainingOptions& options) {
   expect("alpha", o.alpha, 0, any);
   expect("max_grad_norm", o.max_grad_norm, 0, any);
   expect("max_grad_value", o.max_grad_value, 0, any);
-  if (options.recompute != "auto" && options.recompute != "none")
-    fail(ErrorCode::kNotImplemented, "training: recompute: expected auto or none, found '{}'",
-         options.recompute);
   if (o.nesterov && (o.momentum == 0 || o.dampening != 0))
     fail(ErrorCode::kInvalidArgument, "training: Nesterov needs momentum and no dampening");
 }
@@ -67,9 +65,28 @@ std::vector<ShapePlan::Wanted> training_runs(const TrainingOptions& options, con
   return runs;
 }
 
+namespace {
+
+// The clusters that are named, if any; with "auto", by the environment.
+std::optional<MemoryConfig> named_clusters(const std::string& recompute) {
+  if (recompute == "none") return std::nullopt;
+  if (recompute == "level1") return MemoryConfig{MemoryLevel::kLayers, {}};
+  if (recompute == "level2") return MemoryConfig{MemoryLevel::kCompromised, {}};
+  if (recompute != "auto") return MemoryConfig{MemoryLevel::kUser, read_memory_config(recompute)};
+  const MemoryConfig config = memory_config_from_environment({}, [](const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+  if (config.level == MemoryLevel::kUser && config.requests.empty()) return std::nullopt;
+  return config;
+}
+
+}  // namespace
+
 Session::Impl::Rewrite training_rewrite(const TrainingOptions& options, TrainingGraph& built) {
   Session::Impl::Rewrite rewrite;
-  rewrite.recompute = options.recompute != "none";
+  rewrite.memory_config = named_clusters(options.recompute);
+  rewrite.recompute = options.recompute == "auto" && !rewrite.memory_config;
   rewrite.graph = [&](Graph& graph) { built = build_training_graph(graph, options); };
   rewrite.runs = [&](const Graph&) { return training_runs(options, built); };
   rewrite.shapes = [&](const Graph& graph) { return training_shapes(graph, options.shapes); };
@@ -95,6 +112,7 @@ Plan TrainingSession::MakePlan(const Env& env, const std::string& model_path,
   const Session::Impl::Rewrite rewrite = training_rewrite(training, built);
   PrepareOptions preparation = prepare_options(training.session);
   preparation.rewrite = rewrite.graph;
+  preparation.memory_config = rewrite.memory_config;
   PreparedModel model(model_path, preparation, budget);
   model.prepare();
   const auto shapes = complete_shapes(model.graph(), rewrite.shapes(model.graph()), false);
@@ -109,6 +127,7 @@ Plan TrainingSession::MakePlan(const Env& env, const std::string& model_path,
           model, shapes, budget, rewrite.recompute ? Effort::kRecompute : Effort::kThorough, wanted));
     plan.minimum_limit_bytes = std::min(plan.peak_bytes, requirement(model, smallest).peak_bytes);
   }
+  plan.memory_optimizer = ShapePlan(model, shapes, budget, Effort::kQuick, runs[0], 0, true).cluster_table();
   return plan;
 }
 
