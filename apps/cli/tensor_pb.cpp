@@ -25,6 +25,7 @@ enum : uint32_t {
   kSparseTensors = 4,
   kSequences = 5,
   kMaps = 6,
+  kKeyType = 2,
   kKeys = 3,
   kStringKeys = 4,
   kValues = 5,
@@ -50,9 +51,12 @@ class ListParser {
     std::vector<int64_t> keys;
     std::vector<std::string> texts;
     std::vector<Value> values;
+    bool of_texts = false;  // of a map without keys only its type tells
     protozero::pbf_reader message(contents);
     while (message.next()) {
-      if (message.tag() == kKeys && message.wire_type() == pbf_wire_type::varint) {
+      if (message.tag() == kKeyType && message.wire_type() == pbf_wire_type::varint) {
+        of_texts = message.get_int32() == static_cast<int32_t>(ElementType::kString);
+      } else if (message.tag() == kKeys && message.wire_type() == pbf_wire_type::varint) {
         keys.push_back(message.get_int64());
       } else if (message.tag() == kKeys && message.wire_type() == pbf_wire_type::length_delimited) {
         for (int64_t key : message.get_packed_int64()) keys.push_back(key);
@@ -65,7 +69,7 @@ class ListParser {
       }
     }
     if (values.size() != 1) reject("expected a MapProto with one tensor of values");
-    if (!texts.empty())
+    if (!texts.empty() || (of_texts && keys.empty()))
       return Value::CreateMap(Value::CreateStrings(texts, {static_cast<int64_t>(texts.size())}), values[0]);
     Value tensor = Value::CreateTensor(ElementType::kInt64, {static_cast<int64_t>(keys.size())});
     if (!keys.empty()) std::memcpy(tensor.GetMutableData(), keys.data(), keys.size() * sizeof(int64_t));

@@ -1,4 +1,4 @@
-// Config keys that are other names of options: since ONNX Runtime 1.29 every option of a session has one.
+// Config keys that are other names of options: newer headers of ONNX Runtime have one for most options.
 #include <charconv>
 #include <string_view>
 #include <utility>
