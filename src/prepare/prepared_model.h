@@ -7,6 +7,7 @@
 #include "graph/infer.h"
 #include "onnx/reader.h"
 #include "plan/placement.h"
+#include "prepare/compiled_parts.h"
 #include "prepare/custom_ops.h"
 #include "prepare/weights.h"
 
@@ -33,6 +34,12 @@ struct PrepareOptions {
   // the others are constants.
   std::vector<std::string> overridden;
   std::shared_ptr<const CustomOps> custom_ops;  // null: none
+  // Lowered, optimized and packed already: its graph is what is read. Null: a model as ONNX has it.
+  std::shared_ptr<const CompiledParts> compiled;
+  bool refuse_mismatch = false;  // a compiled file for another build or instruction set is an Error
+  // The graph is the one of a compiled file in the making: nothing is rewritten.
+  bool is_final = false;
+  std::shared_ptr<plan::SolvedPlacements> solved;  // where placements go that are worth keeping, or null
 };
 
 // Read, then prepare(), then load_weights(), each once; read-only afterwards. Movable only by pointer. The
@@ -49,6 +56,10 @@ class PreparedModel {
   void prepare();
   bool is_prepared() const { return weights_ != nullptr; }
   void load_weights();
+  // Before the first run: throws kInvalidModel if a compiled file's weights were altered.
+  void verify_weights() const {
+    if (options_.compiled != nullptr) options_.compiled->verify_weights(options_.threads);
+  }
 
   Graph& graph() { return graph_; }
   const Graph& graph() const { return graph_; }
@@ -72,6 +83,7 @@ class PreparedModel {
     int64_t offset;
   };
   void read(const std::string* path, std::span<const std::byte> bytes);
+  void prepare_compiled();
   void settle_inputs();
   void load_defaults();
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "base/checked.h"
+#include "base/checksum.h"
 #include "graph/infer.h"
 
 namespace plimsoll {
@@ -148,12 +149,21 @@ void Weights::collect_raw(Graph& root, TransientMemory& transient) {
 void Weights::load(Budget& budget, const Drop& drop) {
   mapped_charge_ = Charge(budget, Account::kWeights, mapped_bytes_);
   copied_arena_ = Arena(budget, Account::kWeights, copied_bytes_);
-  packed_arena_ = Arena(budget, Account::kPacked, packed_bytes_);
+  if (adopted_ != nullptr) {
+    adopted_charge_ = Charge(budget, Account::kPacked, packed_bytes_);
+  } else {
+    packed_arena_ = Arena(budget, Account::kPacked, packed_bytes_);
+  }
   for (const Edge* edge : copied_) {
     const std::span<const std::byte> raw = edge->data->bytes;
     if (!raw.empty()) std::memcpy(copied_arena_.data() + copied_at_[edge->id], raw.data(), raw.size());
     if (edge->data->in_file) drop(raw);
   }
+  if (adopted_ == nullptr) pack_all(budget, drop);
+  loaded_ = true;
+}
+
+void Weights::pack_all(Budget& budget, const Drop& drop) {
   const Charge passing(budget, Account::kWeights, largest_raw_);
   Budget planning("planning", 0);
   Choices choices(planning);
@@ -168,7 +178,45 @@ void Weights::load(Budget& budget, const Drop& drop) {
                               packed_arena_.data() + item.offset));
     if (edge.data->in_file) drop(edge.data->bytes);
   }
-  loaded_ = true;
+}
+
+void Weights::adopt(std::span<const std::byte> packed, uint64_t expected) {
+  if (static_cast<int64_t>(packed.size()) != packed_bytes_ || layout() != expected)
+    fail(ErrorCode::kInvalidModel,
+         "compiled file: expected {} bytes of packed weights, laid out as this build does with {} threads, "
+         "found "
+         "{}; compile it again with these settings",
+         packed_bytes_, threads_, packed.size());
+  largest_raw_ = 0;
+  // Nobody writes to what is packed.
+  adopted_ = const_cast<std::byte*>(packed.data());
+}
+
+uint64_t Weights::layout() const {
+  uint64_t sum = packed_.size();
+  for (const Packed& item : packed_) {
+    const int64_t place[] = {item.node->id, static_cast<int64_t>(item.input), item.offset, item.bytes};
+    sum = checksum(std::as_bytes(std::span(place)), sum);
+    sum = checksum(std::as_bytes(std::span(item.format.numbers)), sum);
+    sum = checksum(std::as_bytes(std::span(item.format.kind)), sum);
+  }
+  return sum;
+}
+
+std::vector<const Edge*> Weights::raw_constants(Graph& root, const Weights& weights) {
+  std::vector<const Edge*> found;
+  root.for_each_graph([&](Graph& graph) {
+    for (const Node* node : graph.nodes) {
+      for (size_t i = 0; i < node->inputs.size(); ++i) {
+        const Edge* edge = node->inputs[i];
+        if (edge != nullptr && edge->data != nullptr && !weights.is_packed(*node, i)) found.push_back(edge);
+      }
+    }
+    for (const Edge* edge : graph.outputs) {
+      if (edge->data != nullptr) found.push_back(edge);
+    }
+  });
+  return found;
 }
 
 std::byte* Weights::raw(const Edge& edge) const {
