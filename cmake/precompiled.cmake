@@ -2,7 +2,7 @@
 # the same in every clone, so that the compiler's cache knows them; and one of ours (folders.cmake).
 option(PLIMSOLL_PRECOMPILED "Precompile the standard library's and other libraries' headers" ON)
 set(PLIMSOLL_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cstring> <functional> <memory> <mutex> <optional>
-  <span> <string> <string_view> <unordered_map> <utility> <vector> <fmt/format.h>)
+  <span> <string> <string_view> <unordered_map> <utility> <vector> <fmt/core.h>)
 
 # plimsoll_precompile(TARGET OWNER HEADERS...): TARGET uses OWNER's headers; the first OWNER makes them. Targets that share
 # an owner are compiled with the same options.

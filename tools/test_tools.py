@@ -12,6 +12,7 @@ import numpy as np
 
 import cases
 import check_includes
+import join_operators
 import op_tests
 from cache import whole_file
 from tensor_proto import encode
@@ -29,6 +30,31 @@ class CasesOfAnOperator(unittest.TestCase):
         for operator, cases in [("gathernd", ["GatherND.Picks"]), ("add", ["Arithmetic.Adds"]),
                                 ("sub", ["GatherND.Picks", "Arithmetic.Adds"]), ("gather", [])]:
             self.assertEqual(op_tests.cases_of(operator, self.TEXT), cases, operator)
+
+
+class JoinedOperators(unittest.TestCase):
+    """Files that are compiled as one give each other nothing but their OpDefs."""
+    FILE = ('#include "graph/op_def.h"\n\nnamespace plimsoll {\nnamespace {\n\nvoid run(const RunContext& c) {\n}\n\n'
+            '}  // namespace\n\nextern const OpDef op_add = {\n    .name = "Add",\n    .run = run,\n};\n\n}  // namespace plimsoll\n')
+
+    def test_which_can_be_joined(self):
+        self.assertTrue(join_operators.can_be_joined("add", self.FILE))
+        end = "\n}  // namespace plimsoll"
+        for spoiled in [self.FILE.replace("op_add", "op_sub"),
+                        self.FILE.replace(end, "\nvoid run_add(const RunContext& c) {\n}\n" + end),
+                        self.FILE.replace(end, "\nconst int kMost = 3;\n" + end),
+                        self.FILE.replace("namespace {\n", "extern const OpDef op_sub;\nnamespace {\n"),
+                        self.FILE.replace("\nnamespace plimsoll {", "#define MOST 3\n\nnamespace plimsoll {")]:
+            self.assertNotEqual(spoiled, self.FILE)
+            self.assertFalse(join_operators.can_be_joined("add", spoiled), spoiled)
+
+    def test_a_unit(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file, unit = pathlib.Path(folder, "add.cpp"), pathlib.Path(folder, "unit.cpp")
+            file.write_text(self.FILE)
+            subprocess.run([TOOLS / "join_operators.py", "--output", unit, file], check=True)
+            self.assertIn(f'#line 1 "{file}"\n', unit.read_text())
+            self.assertIn("namespace plimsoll::in_add {\n", unit.read_text())
 
 
 class BenchReport(unittest.TestCase):

@@ -1,6 +1,6 @@
 #include "case_verifier.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <plimsoll/error.h>
 
 #include <algorithm>

@@ -29,8 +29,10 @@ Command verify_command(Arguments parent);
 Command bench_command(Arguments parent);
 Command optimize_command(Arguments parent);
 Command compile_command(Arguments parent);
+Command quantize_command(Arguments parent);
 Command operators_command(Arguments parent);
 Command place_command(Arguments parent);
+Command train_command(Arguments parent);
 Command lab_command(Arguments parent);
 // `rest` is what stands behind `--`.
 Command watch_command(Arguments parent, const std::vector<std::string>& rest);

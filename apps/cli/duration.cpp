@@ -1,6 +1,6 @@
 #include "duration.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <map>

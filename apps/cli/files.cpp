@@ -1,7 +1,7 @@
 #include "files.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <limits.h>
 #include <plimsoll/error.h>
 #include <stdlib.h>

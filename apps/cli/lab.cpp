@@ -1,7 +1,7 @@
 // `plimsoll lab fork-vs-spawn`: a service that runs somebody else's code, five ways, each in a container of
 // its own.
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <plimsoll/error.h>
 #include <plimsoll/isolate.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 #include "npy.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <plimsoll/error.h>
 
 #include <cstring>
@@ -81,7 +81,7 @@ struct Parts {
   std::string_view header, data;
 };
 
-Parts split(const std::string& path, const std::string& bytes) {
+Parts split(const std::string& path, std::string_view bytes) {
   const HeaderReader whole(path, bytes);
   if (!bytes.starts_with(kMagic)) whole.reject("other bytes");
   if (bytes.size() < 10) whole.reject("the end of the file in its header");
@@ -92,7 +92,7 @@ Parts split(const std::string& path, const std::string& bytes) {
   uint32_t length = 0;
   std::memcpy(&length, bytes.data() + 8, version == 1 ? 2 : 4);
   if (length > bytes.size() - start) whole.reject("the end of the file in its header");
-  return {std::string_view(bytes).substr(start, length), std::string_view(bytes).substr(start + length)};
+  return {bytes.substr(start, length), bytes.substr(start + length)};
 }
 
 // '<U5' or '|S5': fixed-width strings, padded with zeros.
@@ -167,6 +167,25 @@ std::string make_header(const std::string& descr, const std::vector<int64_t>& sh
 }
 
 }  // namespace
+
+NpyLayout read_npy_layout(const std::string& path, std::string_view start, size_t file_bytes) {
+  const Parts parts = split(path, start);
+  const HeaderReader header(path, parts.header);
+  if (!header.after("fortran_order").starts_with("False")) header.reject("column-major (Fortran) order");
+  NpyLayout layout;
+  layout.shape = header.shape();
+  layout.data_offset = static_cast<size_t>(parts.data.data() - start.data());
+  for (const NumpyType& known : kTypes) {
+    if (header.descr() == known.descr) layout.type = known.type;
+  }
+  if (layout.type == ElementType::kUndefined)
+    header.reject(fmt::format("elements of type '{}'", header.descr()));
+  const auto needed = count_bytes(layout.type, layout.shape);
+  if (!needed || file_bytes - layout.data_offset != static_cast<size_t>(*needed))
+    header.reject(fmt::format("{} bytes of data for {}{}", file_bytes - layout.data_offset,
+                              element_type_name(layout.type), shape_text(layout.shape)));
+  return layout;
+}
 
 Value read_npy(const std::string& path) {
   const std::string bytes = read_file(path);

@@ -4,10 +4,21 @@
 #include <plimsoll/value.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "files.h"
 
 namespace plimsoll::cli {
+
+// What a file of numbers says of itself, without its data.
+struct NpyLayout {
+  ElementType type = ElementType::kUndefined;
+  std::vector<int64_t> shape;
+  size_t data_offset = 0;
+};
+// `start`: the file's beginning, at least its header; `file_bytes`: all of it. Throws kInvalidArgument.
+NpyLayout read_npy_layout(const std::string& path, std::string_view start, size_t file_bytes);
 
 // Versions 1 to 3, row-major, little-endian, numbers and strings. Throws kIo, kInvalidArgument.
 Value read_npy(const std::string& path);

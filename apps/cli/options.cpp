@@ -1,6 +1,6 @@
 #include "options.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <plimsoll/error.h>
 #include <plimsoll/memory_limit.h>
 
@@ -103,6 +103,7 @@ SessionOptions EngineOptions::session_options() const {
   options.poison = poison;
   if (mismatch == "refuse") options.compiled_mismatch = CompiledMismatch::kRefuse;
   options.strict = strict;
+  options.winograd = !no_winograd;
   options.custom_ops_libraries = custom_ops;
   if (!arena.empty()) options.arena = parse_arena(arena == "default" ? "" : arena);
   return options;
@@ -127,6 +128,7 @@ void add_engine_options(Arguments arguments, EngineOptions& options) {
   arguments.add_flag("--poison", options.poison, "fill memory with NaN before use and after the last use");
   arguments.add_option("--isa", options.isa, "the most that kernels may use: sse4, avx2 or avx512")
       .one_of({"sse4", "avx2", "avx512"});
+  arguments.add_flag("--no-winograd", options.no_winograd, "3x3 convolutions by their definition");
   arguments.add_option("--concurrent", options.concurrent, "runs at once that memory is planned for")
       .range(1, 1024);
   arguments

@@ -35,6 +35,7 @@ struct EngineOptions {
   int concurrent = 1;
   bool poison = false;
   bool strict = false;
+  bool no_winograd = false;
   std::vector<std::string> custom_ops;
   std::string arena;  // settings of one for what is not planned; empty: none
 

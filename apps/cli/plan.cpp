@@ -2,6 +2,7 @@
 #include <plimsoll/error.h>
 #include <plimsoll/model.h>
 
+#include <map>
 #include <memory>
 
 #include "command.h"
@@ -36,9 +37,32 @@ Json to_json(const Plan& plan) {
   json["prepare_ms"] = known(plan.prepare_ms);
   json["formula"] = plan.formula;
   json["symbols"] = plan.symbols;
+  json["recomputed"] = Json::array();
+  for (const RecomputedNode& node : plan.recomputed)
+    json["recomputed"].push_back({{"node", node.node}, {"op_type", node.op_type}, {"times", node.times}});
+  if (!plan.recomputed.empty()) {
+    json["extra_operations"] = plan.extra_operations;
+    json["operations"] = plan.operations;
+    json["extra_time"] = plan.extra_time;
+    json["saved_bytes"] = plan.saved_bytes;
+  }
   json["threads"] = plan.threads;
   json["instruction_set"] = plan.instruction_set;
   return json;
+}
+
+// What runs again to fit the limit, by operator.
+std::string recomputed_text(const Plan& plan) {
+  if (plan.recomputed.empty()) return "";
+  std::map<std::string, int64_t> runs;
+  for (const RecomputedNode& node : plan.recomputed) runs[node.op_type] += node.times;
+  std::vector<std::string> list;
+  for (const auto& [op_type, times] : runs) list.push_back(fmt::format("{} {}", times, op_type));
+  return fmt::format(
+      "to fit the limit, {} nodes run again ({}): {} bytes less, about {:.1f} % more time, {} operations "
+      "more\n",
+      plan.recomputed.size(), fmt::join(list, ", "), grouped(plan.saved_bytes), 100 * plan.extra_time,
+      grouped(plan.extra_operations));
 }
 
 void print_plan(const Plan& plan) {
@@ -52,6 +76,7 @@ void print_plan(const Plan& plan) {
     text += fmt::format("  {:<16}{:>16}\n", "smallest limit",
                         plan.depends_on_data ? "not known before" : grouped(plan.minimum_limit_bytes));
     text += fmt::format("node at the peak: {}\n", plan.node_at_peak);
+    text += recomputed_text(plan);
   }
   // Detectors have pages of it.
   constexpr size_t kLongest = 400;

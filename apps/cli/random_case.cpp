@@ -1,6 +1,6 @@
 #include "random_case.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

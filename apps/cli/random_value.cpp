@@ -1,6 +1,6 @@
 #include "random_value.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <plimsoll/error.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "receipt.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <string.h>
 

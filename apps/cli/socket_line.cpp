@@ -1,6 +1,6 @@
 #include "socket_line.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <plimsoll/error.h>
 #include <poll.h>
 #include <sys/socket.h>

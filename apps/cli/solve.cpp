@@ -1,6 +1,6 @@
 #include "solve.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <plimsoll/error.h>
 
 #include "interrupt.h"

@@ -1,6 +1,6 @@
 #include "watch_display.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <langinfo.h>
 #include <sys/ioctl.h>
 #include <unistd.h>

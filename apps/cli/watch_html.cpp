@@ -1,6 +1,6 @@
 #include "watch_html.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/random.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "watch_iterations.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "command.h"
 #include "watch_pattern.h"

@@ -1,6 +1,6 @@
 #include "watch_loop.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <plimsoll/error.h>
 #include <poll.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include "watch_options.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "watch_pattern.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 #include "watch_pipe.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <plimsoll/error.h>
 #include <unistd.h>
 

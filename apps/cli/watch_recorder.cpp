@@ -1,7 +1,7 @@
 #include "watch_recorder.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <plimsoll/error.h>
 #include <poll.h>
 #include <sys/stat.h>

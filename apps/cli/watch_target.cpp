@@ -1,6 +1,6 @@
 #include "watch_target.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdlib>

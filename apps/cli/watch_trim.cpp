@@ -4,7 +4,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/ptrace.h>

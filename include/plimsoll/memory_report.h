@@ -21,8 +21,11 @@ enum class Account : uint8_t {
   kBound,    // inputs and outputs that live outside the plan
   kCode,     // JIT kernels and their descriptors: a reserved ceiling, not a measurement
   kSession,  // graph, plans, caches
+  // Of training only:
+  kGradients,  // gradients that are kept from step to step, to be added up
+  kOptimizer,  // moments and what else an optimizer remembers
 };
-inline constexpr size_t kAccounts = 8;
+inline constexpr size_t kAccounts = 10;
 const char* account_name(Account account) noexcept;
 
 struct AccountReport {

@@ -27,6 +27,13 @@ struct PlannedBuffer {
   bool scratch = false;  // working memory of the node, not a value
 };
 
+// A node that runs more than once, because its results are made again instead of kept.
+struct RecomputedNode {
+  std::string node;
+  std::string op_type;
+  int64_t times = 0;  // beyond the first
+};
+
 struct Plan {
   // True when all shapes are known. Otherwise only `formula`, `symbols` and what does not depend on
   // shapes are filled in.
@@ -45,6 +52,12 @@ struct Plan {
   std::array<int64_t, kAccounts> accounts{};  // at the worst moment: they add up to peak_bytes
   std::vector<PlannedBuffer> buffers;
   std::vector<std::string> steps;  // the nodes in their order
+  // Filled in where nodes run again to fit the limit.
+  std::vector<RecomputedNode> recomputed;
+  int64_t extra_operations = 0;  // arithmetic of running again
+  int64_t operations = 0;        // of running every node once
+  double extra_time = 0;         // estimated, as a share of running every node once
+  int64_t saved_bytes = 0;       // of the planned arena, against the smallest without
   double prepare_ms = 0;
 };
 

@@ -100,6 +100,9 @@ struct SessionOptions {
   bool deterministic_compute = false;  // the same bits every time: so it is anyway
   bool denormal_as_zero = false;       // the processor's flush-to-zero and denormals-are-zero during runs
   bool prepack = true;                 // false: weights stay as they are in the file
+  // 3x3 convolutions by Winograd's way where that saves time; it takes more memory for weights, so not where
+  // that would not fit the limit, or where shapes are not known before. Results differ in the sixth digit.
+  bool winograd = true;
   std::string log_id;
   int log_severity_level = -1;  // of ONNX Runtime, 0 (verbose) to 4 (fatal); -1: the Env's
   int log_verbosity_level = 0;

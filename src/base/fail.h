@@ -1,7 +1,7 @@
 // fail(code, format, ...): throws plimsoll::Error with a formatted message.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <string>
 #include <utility>

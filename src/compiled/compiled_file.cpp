@@ -155,6 +155,7 @@ void CompiledFile::verify_weights(int threads) const {
     uint64_t expected;
     std::memcpy(&expected, sums.data() + static_cast<size_t>(block) * sizeof expected, sizeof expected);
     const size_t size = std::min<size_t>(kBlockBytes, payload.size() - begin);
+    file_.populate(header_.weights.offset + begin, size);
     if (checksum(payload.subspan(begin, size)) != expected) altered.store(block);
   });
   if (const int64_t block = altered.load(); block >= 0)

@@ -4,6 +4,20 @@
 
 namespace plimsoll {
 
+Edge* real_scalar(GraphBuilder& build, ElementType type, double value) {
+  if (type == ElementType::kDouble)
+    return build.constant("scalar", type, {}, std::as_bytes(std::span<const double>(&value, 1)));
+  const float rounded = static_cast<float>(value);
+  return build.reals("scalar", type, {}, std::span<const float>(&rounded, 1));
+}
+
+Edge* shape_of(GraphBuilder& build, Edge* edge) {
+  if (!edge->facts.is_concrete()) return build.op("Shape", {edge});
+  std::vector<int64_t> sizes;
+  for (Dim d : edge->facts.type.dims) sizes.push_back(d.value());
+  return build.integers(sizes);
+}
+
 void GradientContext::set(size_t i, Edge* gradient) {
   if (!wants(i) || gradient == nullptr) return;
   of_inputs_[i] = of_inputs_[i] == nullptr ? gradient : op("Add", {of_inputs_[i], gradient});
@@ -13,22 +27,6 @@ ElementType GradientContext::gradient_type() const {
   const auto given =
       std::find_if(of_outputs_.begin(), of_outputs_.end(), [](Edge* e) { return e != nullptr; });
   return given == of_outputs_.end() ? ElementType::kFloat : (*given)->facts.type.type;
-}
-
-Edge* GradientContext::scalar(ElementType type, double value) const {
-  if (type == ElementType::kDouble)
-    return build.constant("scalar", type, {}, std::as_bytes(std::span<const double>(&value, 1)));
-  const float rounded = static_cast<float>(value);
-  return build.reals("scalar", type, {}, std::span<const float>(&rounded, 1));
-}
-
-Edge* GradientContext::shape_of(Edge* edge) const {
-  const TypeInfo& type = edge->facts.type;
-  if (!type.ranked || !std::all_of(type.dims.begin(), type.dims.end(), [](Dim d) { return d.is_constant(); }))
-    return op("Shape", {edge});
-  std::vector<int64_t> sizes;
-  for (Dim d : type.dims) sizes.push_back(d.value());
-  return build.integers(sizes);
 }
 
 Edge* GradientContext::summed_to(Edge* edge, Edge* like) const {

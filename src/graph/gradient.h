@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 #include <span>
+#include <vector>
 
 #include "graph/builder.h"
 #include "graph/op_def.h"
@@ -13,6 +14,28 @@ namespace plimsoll {
 
 // The version in which nodes of ai.onnx are written.
 inline constexpr int kGradientOpset = 23;
+
+// A number of any float type, without dimensions.
+Edge* real_scalar(GraphBuilder& build, ElementType type, double value);
+// An edge's shape as a tensor: a constant where it is known.
+Edge* shape_of(GraphBuilder& build, Edge* edge);
+
+// Differentiates graphs inside a node: what the gradient of an operator with bodies uses.
+class BodyDifferentiator {
+ public:
+  virtual ~BodyDifferentiator() = default;
+  // Appends nodes to `body` that make the gradients of `xs` from those of `ys`. An x is an edge of the body
+  // or of a graph around it. Null where no y depends on x.
+  virtual std::vector<Edge*> differentiate(Graph& body, std::span<Edge* const> ys,
+                                           std::span<Edge* const> of_ys, std::span<Edge* const> xs) = 0;
+};
+
+// What a node with bodies is told beyond its inputs and outputs.
+struct BodyGradients {
+  BodyDifferentiator* bodies = nullptr;
+  std::span<Edge* const> captured;  // edges of graphs around it that bodies use, whose gradients are wanted
+  std::span<Edge*> of_captured;     // parallel; what is not given is zeros
+};
 
 // New nodes are resolved and inferred as they are made: their shapes can be looked at. What is written may
 // use every input and output of the node; what it uses is kept alive until then, so take the smaller or the
@@ -23,9 +46,11 @@ class GradientContext : public NodeContext {
   // `wanted` and `of_outputs` are parallel to the node's inputs and outputs.
   GradientContext(const Node& node, std::span<const Facts> inputs, std::span<Facts> outputs,
                   GraphBuilder& graph_builder, std::span<Edge* const> of_outputs,
-                  std::span<const bool> wanted, std::span<Edge*> of_inputs)
+                  std::span<const bool> wanted, std::span<Edge*> of_inputs,
+                  const BodyGradients& body_gradients = {})
       : NodeContext(node, inputs, outputs),
         build(graph_builder),
+        inside(body_gradients),
         of_outputs_(of_outputs),
         wanted_(wanted),
         of_inputs_(of_inputs) {}
@@ -59,11 +84,9 @@ class GradientContext : public NodeContext {
         ->outputs[0];
   }
   AttributeList attributes() const { return build.attributes(); }
-  // A number of any float type, without dimensions.
-  Edge* scalar(ElementType type, double value) const;
+  Edge* scalar(ElementType type, double value) const { return real_scalar(build, type, value); }
   Edge* scalar(double value) const { return scalar(gradient_type(), value); }
-  // An edge's shape as a tensor: a constant where it is known.
-  Edge* shape_of(Edge* edge) const;
+  Edge* shape_of(Edge* edge) const { return plimsoll::shape_of(build, edge); }
   // Undoes broadcasting: sums over what was repeated to reach the edge's shape. Dimensions that may or may
   // not have been repeated, because nothing is known of them, are an Error (kInvalidModel).
   Edge* summed_to(Edge* edge, Edge* like) const;
@@ -71,6 +94,7 @@ class GradientContext : public NodeContext {
   void set_broadcast(size_t i, Edge* edge) { set(i, summed_to(edge, in(i))); }
 
   GraphBuilder& build;
+  const BodyGradients inside;
 
  private:
   // Of the first output that has one.

@@ -40,6 +40,7 @@ Graph::Graph(BumpArena& arena, DimPool& dims)
     : nodes(arena),
       inputs(arena),
       outputs(arena),
+      updated(arena),
       initializers(arena),
       warnings(arena),
       overridable(arena),
@@ -51,6 +52,7 @@ Graph::Graph(Graph& outer)
     : nodes(*outer.arena_),
       inputs(*outer.arena_),
       outputs(*outer.arena_),
+      updated(*outer.arena_),
       initializers(*outer.arena_),
       warnings(*outer.arena_),
       overridable(*outer.arena_),
@@ -72,6 +74,19 @@ Edge* Graph::add_constant(std::string_view edge_name, const TensorData& tensor) 
   edge->set_data(*arena_, tensor);
   initializers.push_back(edge);
   return edge;
+}
+
+Edge* Graph::add_state(std::string_view edge_name, ElementType type, std::span<const int64_t> dims,
+                       Account account) {
+  Edge* edge = add_constant(edge_name, {type, arena_->copy(dims), {}, false});
+  edge->make_persistent();
+  edge->account = account;
+  return edge;
+}
+
+void Graph::add_update(Edge* state, Edge* next) {
+  outputs.push_back(next);
+  updated.push_back(state);
 }
 
 Node* Graph::add_node(std::string_view domain_name, std::string_view op_type, std::string_view node_name,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "memory/bump_arena.h"
+#include "plimsoll/memory_report.h"
 #include "tensor/tensor.h"
 
 namespace plimsoll {
@@ -43,9 +44,10 @@ struct Edge {
   const TensorData* data = nullptr;      // of an initializer
   const TensorView* constant = nullptr;  // data as a view; set with set_data
   Facts facts;                           // with symbolic dimensions
-  // A parameter or a moment: `data` is its first value and changes from run to run, so it is never a
-  // `constant`: not folded, not packed, not shared with an equal one.
+  // A parameter, a gradient or a moment: `data` is its first value (no bytes: zeros) and changes from run to
+  // run, so it is never a `constant`: not folded, not packed, not shared with an equal one.
   bool persistent = false;
+  Account account = Account::kWeights;  // of the bytes of a persistent edge
 
   void set_data(BumpArena& arena, const TensorData& tensor);
   void make_persistent();
@@ -178,6 +180,15 @@ class Graph {
   ArenaVector<Node*> nodes;
   ArenaVector<Edge*> inputs;
   ArenaVector<Edge*> outputs;  // entries are never null
+  // Of the root: persistent edges whose next values are the last outputs, in this order. Nobody outside sees
+  // those: a run that makes them changes the state.
+  ArenaVector<Edge*> updated;
+  size_t visible_outputs() const { return outputs.size() - updated.size(); }
+  // A persistent edge of zeros at first.
+  Edge* add_state(std::string_view edge_name, ElementType type, std::span<const int64_t> dims,
+                  Account account);
+  // Every run that is asked for it leaves the value of `next` in `state`.
+  void add_update(Edge* state, Edge* next);
   ArenaVector<Edge*> initializers;
 
   // Of the root only:

@@ -1,7 +1,7 @@
 #include "isolate/group.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>

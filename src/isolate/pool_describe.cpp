@@ -1,6 +1,6 @@
 #include "isolate/pool_describe.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstring>
 

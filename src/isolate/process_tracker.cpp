@@ -1,7 +1,7 @@
 #include "isolate/process_tracker.h"
 
 #include <dirent.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>

@@ -59,6 +59,13 @@ bool is_product(const ConvShape& s) {
          s.stride_w == 1 && s.pad_left == 0 && s.pad_top == 0 && s.in_w == s.out_w;
 }
 
+// Computed as one: 16 bits, whose rows must be widened, and pixels that meet in one set of the cache, as
+// GEMM's rows do (gemm.h).
+template <class T>
+bool runs_as_product(const ConvShape& s) {
+  return is_product(s) && (kIsHalf<T> || s.in_c * static_cast<int64_t>(sizeof(T)) % 4096 == 0);
+}
+
 GemmShape product_shape(const ConvShape& s) {
   return {s.out_w, s.in_c, s.out_c};
 }
@@ -85,7 +92,8 @@ ConvScratch conv_scratch(const ConvShape& shape, int64_t pad_bottom, int64_t pad
 
 template <class T>
 int64_t conv_product_scratch_bytes(const ConvShape& s, int threads) {
-  const bool may_be = kIsHalf<T> && s.groups == 1 && s.kernel_h == 1 && s.kernel_w == 1;
+  const bool is_meant = kIsHalf<T> || s.in_c * static_cast<int64_t>(sizeof(T)) % 4096 == 0;
+  const bool may_be = is_meant && s.groups == 1 && s.kernel_h == 1 && s.kernel_w == 1;
   return may_be ? static_cast<int64_t>(gemm_most_scratch_bytes<T>(s.in_c, threads)) : 0;
 }
 
@@ -93,7 +101,7 @@ template <class T>
 size_t conv_scratch_bytes(const ConvShape& shape, int threads) {
   if (is_empty(shape)) return 0;
   const ConvShape s = normalized(shape);
-  if (kIsHalf<T> && is_product(s) && !is_few_channel_conv(s))
+  if (runs_as_product<T>(s) && !is_few_channel_conv(s))
     return gemm_scratch_bytes<T>(product_shape(s), s.in_c, 1, threads);
   return static_cast<size_t>(checked_mul(threads, scratch_of_thread(s, need_of<T>(s))));
 }
@@ -105,7 +113,7 @@ void conv_as(const ConvShape& shape, const T* x, const void* packed, T* y, const
   if (is_few_channel_conv(shape))
     return conv_few<T>(with_strides(shape), x, static_cast<const LaneOf<T>*>(packed), y, epilogue, threads);
   const ConvShape s = normalized(shape);
-  if (kIsHalf<T> && is_product(s)) {
+  if (runs_as_product<T>(s)) {
     GemmEpilogue<T> e;
     e.bias = epilogue.bias, e.addend = epilogue.addend, e.addend_stride = s.out_pixel_stride;
     e.activation = epilogue.activation;

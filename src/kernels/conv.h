@@ -72,8 +72,8 @@ struct ConvScratch {
 // The sizes of the image are not looked at; padding may be more than they imply. Throws on overflow.
 template <class T = float>
 ConvScratch conv_scratch(const ConvShape& shape, int64_t pad_bottom, int64_t pad_right);
-// In 16 bits, a kernel of 1x1 may turn out to be a product of matrices, which takes this instead, at most, of
-// all threads; 0 if it cannot.
+// In 16 bits, or where channels are a multiple of 4096 bytes, a kernel of 1x1 may turn out to be a product of
+// matrices, which takes this instead, at most, of all threads; 0 if it cannot.
 template <class T = float>
 int64_t conv_product_scratch_bytes(const ConvShape& shape, int threads);
 // For a concrete shape and all threads.

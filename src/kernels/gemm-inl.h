@@ -105,12 +105,19 @@ void run_region(const Job<T>& job, int64_t row0, int64_t row1, int64_t panel0, i
   }
 }
 
+// Rows of A are copied. Those that only collide need not be.
 template <class T>
-int64_t scratch_elements(GemmShape shape, int64_t a_col_stride, int threads) {
+bool copies_rows(GemmShape shape, int64_t a_row_stride, int64_t a_col_stride) {
+  return kIsHalf<T> || a_col_stride != 1 || rows_collide<T>(shape, a_row_stride);
+}
+
+template <class T>
+int64_t scratch_elements(GemmShape shape, int64_t a_row_stride, int64_t a_col_stride, int threads) {
   if (shape.m == 0 || shape.n == 0) return 0;
   int64_t most = 0;
   for (bool whole_k : {false, true}) {  // the epilogue decides which
-    const Blocking cut = choose_blocking<T>(shape, a_col_stride, whole_k, threads);
+    const Blocking cut =
+        choose_blocking<T>(shape, copies_rows<T>(shape, a_row_stride, a_col_stride), whole_k, threads);
     most = std::max(most, cut.tasks_m * cut.tasks_n * cut.rows * cut.copy_stride);
   }
   return most;
@@ -132,7 +139,9 @@ template <class T>
 void multiply(GemmShape shape, const GemmLeft<T>& a, const void* packed_b, const GemmOutput<T>& c,
               const GemmEpilogue<T>& epilogue, LaneOf<T>* scratch, int threads) {
   if (shape.m == 0 || shape.n == 0) return;
-  const Job<T> job = plan_job<T>(shape, a, packed_b, c, epilogue, threads);
+  const bool copies =
+      copies_rows<T>(shape, a.row_stride, a.col_stride) && (scratch != nullptr || a.col_stride != 1);
+  const Job<T> job = plan_job<T>(shape, a, packed_b, c, epilogue, copies, threads);
   const Blocking& cut = job.cut;
   const int64_t tasks = cut.tasks_m * cut.tasks_n;
   const int64_t panels = panel_count<T>(shape.n);

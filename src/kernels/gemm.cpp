@@ -29,8 +29,9 @@ void pack_b(int64_t k, int64_t n, GemmRight b, void* dst, int threads) {
 }
 
 template <class T>
-size_t gemm_scratch_bytes(GemmShape shape, int64_t /*a_row_stride*/, int64_t a_col_stride, int threads) {
-  return whole_lines<LaneOf<T>>(gemm_functions<T>().scratch_elements(shape, a_col_stride, threads));
+size_t gemm_scratch_bytes(GemmShape shape, int64_t a_row_stride, int64_t a_col_stride, int threads) {
+  return whole_lines<LaneOf<T>>(
+      gemm_functions<T>().scratch_elements(shape, a_row_stride, a_col_stride, threads));
 }
 
 template <class T>

@@ -70,14 +70,15 @@ template <class T = float>
 void pack_b(int64_t k, int64_t n, GemmRight b, void* dst, int threads = 1);
 
 // Scratch of gemm_packed: 0 unless A's columns are strided or 16 bits wide, when blocks of its rows are
-// copied there.
+// copied there; or its rows lie a multiple of 4096 bytes apart, when that is faster.
 template <class T = float>
 size_t gemm_scratch_bytes(GemmShape shape, int64_t a_row_stride, int64_t a_col_stride, int threads);
 // A bound of it for every m, n and stride.
 template <class T = float>
 size_t gemm_most_scratch_bytes(int64_t k, int threads);
 
-// `scratch` is aligned to kGemmAlignment; null if its size is 0. C may not overlap A or packed B.
+// `scratch` is aligned to kGemmAlignment; null if its size is 0, and may be where A's columns are side by
+// side and not 16 bits wide. C may not overlap A or packed B.
 template <class T>
 void gemm_packed_as(GemmShape shape, GemmLeft<T> a, const void* packed_b, GemmOutput<T> c,
                     const GemmEpilogue<T>& epilogue, void* scratch, int threads);

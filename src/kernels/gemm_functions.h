@@ -9,7 +9,7 @@ template <class T>
 struct GemmFunctions {
   int panel_columns;
   int lanes;
-  int64_t (*scratch_elements)(GemmShape shape, int64_t a_col_stride, int threads);
+  int64_t (*scratch_elements)(GemmShape shape, int64_t a_row_stride, int64_t a_col_stride, int threads);
   int64_t (*most_scratch_elements)(int64_t k, int threads);
   void (*multiply)(GemmShape shape, const GemmLeft<T>& a, const void* packed_b, const GemmOutput<T>& c,
                    const GemmEpilogue<T>& epilogue, LaneOf<T>* scratch, int threads);

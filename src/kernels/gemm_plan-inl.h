@@ -56,9 +56,18 @@ inline int64_t copied_row_elements(int64_t k) {
   return (k + 15) / 16 * 16 + 16;
 }
 
+// The rows of a tile meet in one set of the first-level cache, which cannot hold them all: a copy with
+// another stride, that all panels of B read, is faster.
+template <class T>
+inline bool rows_collide(GemmShape shape, int64_t a_row_stride) {
+  constexpr int64_t kSetBytes = 4096;
+  return a_row_stride != 0 && a_row_stride * static_cast<int64_t>(sizeof(T)) % kSetBytes == 0 &&
+         shape.m > kMaxRows / 2 && panel_count<T>(shape.n) >= 4;
+}
+
 // Partial sums of a product whose k is cut lie in C: 16 bits cannot hold them.
 template <class T>
-inline Blocking choose_blocking(GemmShape shape, int64_t a_col_stride, bool whole_k, int threads) {
+inline Blocking choose_blocking(GemmShape shape, bool copies, bool whole_k, int threads) {
   Blocking cut;
   const int64_t tiles = (shape.m + kMaxRows - 1) / kMaxRows;
   const int64_t panels = panel_count<T>(shape.n);
@@ -83,7 +92,7 @@ inline Blocking choose_blocking(GemmShape shape, int64_t a_col_stride, bool whol
       std::min(most_rows<T>(cut.k), small ? kShortBlock : std::numeric_limits<int64_t>::max());
   const int64_t blocks_m = (rows + fit - 1) / fit;
   cut.rows = blocks_m <= 1 ? rows : (rows + blocks_m - 1) / blocks_m;
-  if (kIsHalf<T> || a_col_stride != 1) cut.copy_stride = copied_row_elements(cut.k);
+  if (copies) cut.copy_stride = copied_row_elements(cut.k);
   return cut;
 }
 
@@ -108,7 +117,7 @@ struct Job {
 // Moves into the tiles what they can do in registers, unless their results are yet to be rounded.
 template <class T>
 inline Job<T> plan_job(GemmShape shape, const GemmLeft<T>& a, const void* b, const GemmOutput<T>& c,
-                       const GemmEpilogue<T>& epilogue, int threads) {
+                       const GemmEpilogue<T>& epilogue, bool copies, int threads) {
   Job<T> job;
   job.shape = shape;
   job.a = a;
@@ -119,7 +128,7 @@ inline Job<T> plan_job(GemmShape shape, const GemmLeft<T>& a, const void* b, con
   if (e.beta == 0) e.addend = nullptr;
   if (kIsHalf<T>) {  // finish_tile does it all, and rounds
     job.finish = job.detour = true;
-    job.cut = choose_blocking<T>(shape, a.col_stride, true, threads);
+    job.cut = choose_blocking<T>(shape, true, true, threads);
     return job;
   }
   if (e.alpha == 1) job.start_bias = std::exchange(e.bias, nullptr);
@@ -137,7 +146,7 @@ inline Job<T> plan_job(GemmShape shape, const GemmLeft<T>& a, const void* b, con
     job.finish = !plain || kind != ActivationKind::kNone;
   }
   job.detour = e.addend == c.data && e.addend != nullptr;
-  job.cut = choose_blocking<T>(shape, a.col_stride, job.detour, threads);
+  job.cut = choose_blocking<T>(shape, copies, job.detour, threads);
   return job;
 }
 

@@ -9,8 +9,9 @@
 namespace plimsoll {
 
 const char* account_name(Account account) noexcept {
-  static constexpr const char* kNames[] = {"weights", "packed", "planned", "dynamic",
-                                           "scratch", "bound",  "code",    "session"};
+  static constexpr const char* kNames[] = {"weights", "packed", "planned", "dynamic",   "scratch",
+                                           "bound",   "code",   "session", "gradients", "optimizer"};
+  static_assert(std::size(kNames) == kAccounts);
   return kNames[static_cast<size_t>(account)];
 }
 

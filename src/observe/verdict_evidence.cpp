@@ -1,6 +1,6 @@
 #include "observe/verdict_evidence.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cmath>
 

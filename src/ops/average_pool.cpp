@@ -44,6 +44,10 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  gradient_pool(c, "average");
+}
+
 }  // namespace
 
 extern const OpDef op_average_pool = {
@@ -54,6 +58,7 @@ extern const OpDef op_average_pool = {
     .layout = layout_windowed,
     .region = region_pool,
     .channels_last = true,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

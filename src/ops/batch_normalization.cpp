@@ -1,6 +1,8 @@
 #include <cmath>
 
+#include "graph/gradient.h"
 #include "kernels/normalize.h"
+#include "ops/batch_norm.h"
 #include "ops/channels_last.h"
 #include "ops/elementwise.h"
 #include "ops/normalization.h"
@@ -26,11 +28,11 @@ const void* attrs(AttrContext& c) {
   if (c.opset() < 7) c.ignore("is_test");
   size_t outputs = 0;
   for (const Edge* edge : c.node().outputs) outputs += edge != nullptr;
-  if (c.opset() < 14) {
+  if (c.opset() < 14 && c.node().domain != kPlimsollDomain) {
     a->trains = outputs > 1;
   } else {
     a->trains = c.integer("training_mode", 0) != 0;
-    const size_t most = a->trains ? 3 : 1;
+    const size_t most = !a->trains ? 1 : c.node().domain == kPlimsollDomain ? 5 : 3;
     if (outputs > most)
       c.reject("expected at most {} outputs with training_mode {}, found {}", most, a->trains ? 1 : 0,
                outputs);
@@ -65,31 +67,12 @@ void alias(AliasContext& c) {
   c.overwrite(0);
 }
 
-// A factor and a term per channel, in double for double.
+// A factor and a term per channel, and what training sums up; in double for double.
 const void* select(SelectContext& c) {
   const int64_t width = c.type(0) == ElementType::kDouble ? sizeof(double) : sizeof(float);
-  c.scratch(product(c.dims(1)) * Dim(2 * width));
+  const int64_t numbers = 2 + (c.attrs<BatchNormAttrs>().trains ? kStatisticsNumbers : 0);
+  c.scratch(product(c.dims(1)) * Dim(numbers * width));
   return nullptr;
-}
-
-// [outer, channels, inner]
-struct Layout {
-  int64_t outer = 1, channels = 1, inner = 1;
-};
-
-Layout layout_of(const RunContext& c) {
-  const BatchNormAttrs& a = c.attrs<BatchNormAttrs>();
-  const std::span<const int64_t> dims = c.inputs[0].dims;
-  Layout s;
-  if (dims.size() < 2) return {dims[0], 1, 1};
-  s.outer = dims[0];
-  s.channels = dims[a.channels_last ? dims.size() - 1 : 1];
-  for (size_t i = 1; i < dims.size(); ++i) {
-    if (i != (a.channels_last ? dims.size() - 1 : 1)) s.inner *= dims[i];
-  }
-  if (!a.per_channel) return {s.outer, s.channels * s.inner, 1};
-  if (a.channels_last) return {s.outer * s.inner, s.channels, 1};
-  return s;
 }
 
 double read(const TensorView& view, int64_t i) {
@@ -106,38 +89,18 @@ void write(const TensorView& view, int64_t i, double value) {
 }
 
 struct Statistics {
-  double mean, variance;
+  double mean = 0, variance = 0;
 };
-
-template <typename T>
-Statistics batch_statistics(const T* x, const Layout& s, int64_t channel) {
-  const auto for_each = [&](auto f) {
-    for (int64_t o = 0; o < s.outer; ++o) {
-      const T* from = x + (o * s.channels + channel) * s.inner;
-      for (int64_t i = 0; i < s.inner; ++i) f(static_cast<double>(load_element(from[i])));
-    }
-  };
-  const double count = static_cast<double>(s.outer * s.inner);
-  double sum = 0, squares = 0;
-  for_each([&](double v) { sum += v; });
-  const double mean = sum / count;
-  for_each([&](double v) { squares += (v - mean) * (v - mean); });
-  return {mean, squares / count};
-}
 
 // The statistics of the batch at hand, mixed into the running ones; before opset 14 also given out as they
 // are.
-Statistics train(const RunContext& c, const Layout& s, int64_t channel) {
+void keep_statistics(const RunContext& c, int64_t channel, const Statistics& batch) {
   const double momentum = double{c.attrs<BatchNormAttrs>().momentum};
-  const Statistics batch = visit_float(c.inputs[0].type, [&](auto tag) {
-    return batch_statistics(c.inputs[0].as<typename decltype(tag)::type>(), s, channel);
-  });
   const double running[] = {read(c.inputs[3], channel), read(c.inputs[4], channel)};
   if (c.has_output(1)) write(c.outputs[1], channel, running[0] * momentum + batch.mean * (1 - momentum));
   if (c.has_output(2)) write(c.outputs[2], channel, running[1] * momentum + batch.variance * (1 - momentum));
   if (c.has_output(3)) write(c.outputs[3], channel, batch.mean);
   if (c.has_output(4)) write(c.outputs[4], channel, batch.variance);
-  return batch;
 }
 
 // A row of channels, each with its factor and term.
@@ -158,10 +121,10 @@ void affine_rows(const T* x, T* y, int64_t rows, int64_t channels, const W* a, c
 }
 
 template <typename T, typename W>
-void apply(const RunContext& c, const Layout& s, const W* a, const W* b) {
+void apply(const RunContext& c, const ChannelLayout& s, const W* a, const W* b) {
   const T* x = c.inputs[0].as<T>();
   T* y = c.outputs[0].as<T>();
-  const int threads = s.outer * s.channels * s.inner < 32768 ? 1 : c.threads;
+  const int threads = s.elements() < 32768 ? 1 : c.threads;
   if (s.inner > 1) {
     return kernels::parallel_for(threads, s.outer * s.channels, [&](int64_t i) {
       const auto channel = static_cast<size_t>(i % s.channels);
@@ -178,22 +141,66 @@ void apply(const RunContext& c, const Layout& s, const W* a, const W* b) {
 template <typename T>
 void normalize(const RunContext& c) {
   using W = kernels::LaneOf<T>;
-  const Layout s = layout_of(c);
   const BatchNormAttrs& attributes = c.attrs<BatchNormAttrs>();
+  const ChannelLayout s = channel_layout(c.inputs[0].dims, attributes.channels_last, attributes.per_channel);
   W* a = reinterpret_cast<W*>(c.scratch);
   W* b = a + s.channels;
+  kernels::ChannelSums<W> sums;
+  const double count = static_cast<double>(s.outer * s.inner);
+  if (attributes.trains) sums = batch_sums<T>(c.inputs[0].as<T>(), nullptr, s, b + s.channels, c.threads);
   for (int64_t i = 0; i < s.channels; ++i) {
-    const Statistics statistics =
-        attributes.trains ? train(c, s, i) : Statistics{read(c.inputs[3], i), read(c.inputs[4], i)};
+    Statistics statistics;
+    if (attributes.trains) {
+      statistics = {double{sums.mean[i]}, double{sums.squares[i]} / count};
+      keep_statistics(c, i, statistics);
+    } else {
+      statistics = {read(c.inputs[3], i), read(c.inputs[4], i)};
+    }
     const double factor = read(c.inputs[1], i) / std::sqrt(statistics.variance + double{attributes.epsilon});
     a[i] = static_cast<W>(factor);
     b[i] = static_cast<W>(read(c.inputs[2], i) - statistics.mean * factor);
   }
-  if (s.outer * s.channels * s.inner > 0) apply<T, W>(c, s, a, b);
+  if (s.elements() > 0) apply<T, W>(c, s, a, b);
 }
 
 void run(const RunContext& c) {
   visit_float(c.inputs[0].type, [&](auto tag) { normalize<typename decltype(tag)::type>(c); });
+}
+
+// In inference passes make ScaleShift of it; that one moves.
+void layout(LayoutContext& c) {
+  const BatchNormAttrs& a = c.attrs<BatchNormAttrs>();
+  if (!a.trains || a.channels_last || !a.per_channel) return;
+  c.either({0});
+  c.changes().set("channels_last", int64_t{1});
+  c.changes().set("training_mode", int64_t{1});
+}
+
+void gradient(GradientContext& c) {
+  const BatchNormAttrs& a = c.attrs<BatchNormAttrs>();
+  if (c.gradient() == nullptr) return;
+  std::vector<Edge*> inputs{c.in(0), c.gradient(), c.in(1)};
+  if (!a.trains) inputs.insert(inputs.end(), {c.in(3), c.in(4)});
+  const AttributeList attributes = c.attributes()
+                                       .set("epsilon", a.epsilon)
+                                       .set("per_channel", int64_t{a.per_channel})
+                                       .set("channels_last", int64_t{a.channels_last});
+  const Node* node =
+      c.build.emit(kPlimsollDomain, "BatchNormalizationGradient", inputs, attributes.list(), 3);
+  for (size_t i = 0; i < 3; ++i) c.set(i, node->outputs[i]);
+  if (a.trains || (!c.wants(3) && !c.wants(4))) return;
+  // With inverse = 1 / (variance + epsilon): of the mean -dbias * scale * sqrt(inverse), of the variance
+  // -dscale * scale * inverse / 2.
+  const ElementType type = c.type(1);
+  Edge* inverse = c.op("Reciprocal", {c.op("Add", {c.in(4), c.scalar(c.type(4), double{a.epsilon})})});
+  if (c.type(4) != type) inverse = c.op("CastLike", {inverse, c.in(1)});
+  const auto like = [&](size_t i, Edge* edge) {
+    return c.type(i) == type ? edge : c.op("CastLike", {edge, c.in(i)});
+  };
+  Edge* of_mean = c.op("Mul", {node->outputs[2], c.op("Mul", {c.in(1), c.op("Sqrt", {inverse})})});
+  c.set(3, like(3, c.op("Neg", {of_mean})));
+  Edge* of_variance = c.op("Mul", {node->outputs[1], c.op("Mul", {c.in(1), inverse})});
+  c.set(4, like(4, c.op("Mul", {of_variance, c.scalar(type, -0.5)})));
 }
 
 }  // namespace
@@ -208,7 +215,9 @@ extern const OpDef op_batch_normalization = {
     .select = select,
     .run = run,
     .cost = cost_elementwise,
+    .layout = layout,
     .channels_last = true,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

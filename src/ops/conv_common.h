@@ -3,6 +3,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/conv.h"
+#include "kernels/winograd.h"
 #include "ops/window.h"
 
 namespace plimsoll {
@@ -11,6 +12,7 @@ struct ConvAttrs {
   WindowAttrs window;
   int64_t groups = 1;
   kernels::Activation activation;
+  kernels::WinogradForm winograd = kernels::WinogradForm::kNone;  // wished for, where weights are packed
 };
 
 // Inputs by position.
@@ -26,6 +28,7 @@ enum class ConvKernel : uint8_t {
 // height 1.
 struct ConvChoice {
   ConvKernel kernel = ConvKernel::kReference;
+  kernels::WinogradForm winograd = kernels::WinogradForm::kNone;  // of a dense one of float
   bool packed = false;        // W comes in the kernel's format; otherwise it is packed into scratch
   bool channels_last = true;  // otherwise X and Y are copied
   bool widened = false;       // 16-bit planes that add up: all is copied to float, and computed in it

@@ -50,6 +50,11 @@ void read_conv(AttrContext& c, ConvAttrs& attrs) {
   read_window(c, attrs.window);
   attrs.groups = c.integer("group", 1);
   if (attrs.groups < 1 || attrs.groups > INT32_MAX) c.reject("attribute 'group': found {}", attrs.groups);
+  if (c.node().domain != kPlimsollDomain) return;
+  const int64_t form = c.integer("winograd", 0);
+  if (form != 0 && form != 2 && form != 4)
+    c.reject("attribute 'winograd': expected 0, 2 or 4, found {}", form);
+  attrs.winograd = static_cast<kernels::WinogradForm>(form);
 }
 
 void infer_conv(InferContext& c) {

@@ -24,6 +24,11 @@ void run_plane(const ConvJob<T>& job, const ConvShape& s, const T* x, const std:
                const kernels::ConvEpilogue<T>& epilogue) {
   if (job.choice.kernel == ConvKernel::kDepthwise)
     return kernels::depthwise_as<T>(s, x, packed, y, epilogue, job.threads);
+  if constexpr (std::is_same_v<T, float>) {
+    const kernels::WinogradForm form = job.choice.winograd;
+    if (form != kernels::WinogradForm::kNone)
+      return kernels::winograd(s, form, x, packed, y, epilogue, job.working, job.threads);
+  }
   kernels::conv_as<T>(s, x, packed, y, epilogue, job.working, job.threads);
 }
 

@@ -9,6 +9,7 @@ namespace plimsoll {
 namespace {
 
 using kernels::ConvShape;
+using kernels::WinogradForm;
 
 ConvKernel kernel_of(ElementType type, int64_t groups, std::span<const int64_t> w) {
   if (!is_float(type) || w.size() - 2 > 3) return ConvKernel::kReference;
@@ -47,6 +48,11 @@ Behind read_weights(const ConvAttrs& a, std::span<const int64_t> w, ConvChoice& 
     // A plane that no kernel plane meets counts as padding from top to bottom.
     behind.bottom = std::max<int64_t>(behind.bottom, 1);
   }
+  if (choice.winograd != WinogradForm::kNone && winograd_applies(s)) {
+    choice.plane_bytes = static_cast<int64_t>(winograd_packed_bytes(s, choice.winograd));
+    return behind;
+  }
+  choice.winograd = WinogradForm::kNone;
   choice.plane_bytes =
       static_cast<int64_t>(choice.kernel == ConvKernel::kDepthwise ? kernels::depthwise_packed_bytes<T>(s)
                                                                    : kernels::conv_packed_bytes<T>(s));
@@ -54,8 +60,11 @@ Behind read_weights(const ConvAttrs& a, std::span<const int64_t> w, ConvChoice& 
 }
 
 PackFormat format_of(const SelectContext& c, const ConvChoice& choice) {
-  PackFormat format{choice.kernel == ConvKernel::kDepthwise ? "depthwise" : "conv",
-                    {kernels::packed_b_format(), choice.shape.groups, choice.widened}};
+  PackFormat format{choice.kernel == ConvKernel::kDepthwise  ? "depthwise"
+                    : choice.winograd != WinogradForm::kNone ? "winograd"
+                                                             : "conv",
+                    {kernels::packed_b_format(), choice.shape.groups, choice.widened,
+                     static_cast<int64_t>(choice.winograd)}};
   if (c.has_input(kConvScale)) format.also_reads = c.node().inputs[kConvScale];
   return format;
 }
@@ -65,6 +74,8 @@ Dim working_bytes(const ConvAttrs& a, const ConvChoice& choice, Behind behind, s
                   std::span<const Dim> y, int threads) {
   const ConvShape& s = choice.shape;
   if (choice.kernel == ConvKernel::kDepthwise) return 0;
+  if (choice.winograd != WinogradForm::kNone)
+    return static_cast<int64_t>(kernels::winograd_most_scratch_bytes(s, choice.winograd, threads));
   const kernels::ConvScratch need = kernels::conv_scratch<T>(s, behind.bottom, behind.right);
   const bool plain = s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 && s.stride_w == 1 &&
                      s.pad_top == 0 && s.pad_left == 0 && behind.bottom == 0 && behind.right == 0;
@@ -118,9 +129,15 @@ Dim widened_elements(const SelectContext& c) {
 template <typename T>
 void select_planes(SelectContext& c, std::span<const int64_t> w, ConvChoice& choice) {
   const auto& a = c.attrs<ConvAttrs>();
-  const Behind behind = read_weights<T>(a, w, choice);
+  const bool may_transform = std::is_same_v<T, float> && w.size() == 4 && !choice.widened;
+  choice.winograd = may_transform ? a.winograd : WinogradForm::kNone;
+  Behind behind = read_weights<T>(a, w, choice);
+  choice.packed = c.pack(kConvW, format_of(c, choice), checked_mul(choice.depth, choice.plane_bytes));
+  if (!choice.packed && choice.winograd != WinogradForm::kNone) {  // too much work to do in every run
+    choice.winograd = WinogradForm::kNone;
+    behind = read_weights<T>(a, w, choice);
+  }
   const int64_t packed_bytes = checked_mul(choice.depth, choice.plane_bytes);
-  choice.packed = c.pack(kConvW, format_of(c, choice), packed_bytes);
   if (!c.ranked(kConvX) || !c.output(0).type.ranked) return;
   const std::span<const Dim> x = c.dims(kConvX), y = c.output(0).type.dims;
   if (!choice.packed) choice.packed_at = c.scratch(packed_bytes);
@@ -136,7 +153,10 @@ void select_planes(SelectContext& c, std::span<const int64_t> w, ConvChoice& cho
     set_sizes(window, choice);
     if (window.rank == 3) choice.window = c.make<Window>(window);
     if (window.rank < 3 && choice.kernel == ConvKernel::kDense)
-      working = static_cast<int64_t>(kernels::conv_scratch_bytes<T>(choice.shape, c.threads));
+      working =
+          static_cast<int64_t>(choice.winograd != WinogradForm::kNone
+                                   ? kernels::winograd_scratch_bytes(choice.shape, choice.winograd, c.threads)
+                                   : kernels::conv_scratch_bytes<T>(choice.shape, c.threads));
   }
   choice.working_at = c.scratch(working);
 }
@@ -167,6 +187,10 @@ template <typename T>
 void pack_conv_weights(const ConvChoice& choice, const void* raw, const T* scale, std::byte* destination) {
   const ConvShape& s = choice.shape;
   kernels::ConvWeights<T> weights = kernels::oihw_weights<T>(s, raw, scale);
+  if constexpr (std::is_same_v<T, float>) {
+    if (choice.winograd != WinogradForm::kNone)
+      return kernels::winograd_pack(s, choice.winograd, weights, destination);
+  }
   weights.in_stride *= choice.depth;
   weights.out_stride *= choice.depth;
   const auto pack =

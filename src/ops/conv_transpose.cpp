@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/conv_common.h"
+#include "ops/conv_gradient.h"
 #include "ops/layout.h"
 
 namespace plimsoll {
@@ -83,7 +84,9 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(0), y);
 }
 
-Cost cost(const NodeContext& c) {
+}  // namespace
+
+Cost cost_conv_transpose(const NodeContext& c) {
   const auto x = constant_dims(c.input(0)), w = constant_dims(c.input(1));
   if (!x || !w) return {};
   int64_t operations = 2;
@@ -92,11 +95,49 @@ Cost cost(const NodeContext& c) {
   return {operations, tensor_bytes(c)};
 }
 
-}  // namespace
-
 Dim full_transpose_output(const TransposeAttrs& a, size_t i, Dim in, Dim kernel) {
   return (in - 1) * a.window.stride(i) + (kernel - 1) * a.window.dilation(i) + 1 + a.extra(i);
 }
+
+namespace {
+
+// What the operator cuts off before and behind, as padding of a Conv.
+std::vector<int64_t> conv_pads(const GradientContext& c, const TransposeAttrs& a) {
+  const size_t spatial = c.rank(0) - 2;
+  std::vector<int64_t> pads(2 * spatial);
+  for (size_t i = 0; i < spatial; ++i) {
+    pads[i] = a.window.pad_begin(i), pads[spatial + i] = a.window.pad_end(i);
+    if (a.output_shape.empty() && !a.window.is_same()) continue;
+    const Dim full = full_transpose_output(a, i, c.dims(0)[2 + i], c.dims(1)[2 + i]);
+    const Dim cut = full - c.output(0).type.dims[2 + i];
+    if (!cut.is_constant()) c.reject("its gradient needs to know dimension {} of its input", 2 + i);
+    const int64_t total = std::max<int64_t>(0, cut.value());
+    pads[i] = a.window.auto_pad == AutoPad::kSameUpper ? total / 2 : total - total / 2;
+    pads[spatial + i] = total - pads[i];
+  }
+  return pads;
+}
+
+// Of X a Conv with the same window, of W the weight gradient of that Conv.
+void gradient(GradientContext& c) {
+  const auto& a = c.attrs<TransposeAttrs>();
+  Edge* dy = c.gradient();
+  if (!c.ranked(0) || !c.ranked(1)) c.reject("its gradient needs the ranks of its inputs");
+  if (c.wants(2)) c.set(2, sum_of_channels(c, dy));
+  if (!c.wants(0) && !c.wants(1)) return;
+  const std::vector<int64_t> pads = conv_pads(c, a);
+  AttributeList attributes = c.attributes();
+  attributes.set("group", a.groups).set("pads", std::span<const int64_t>(pads));
+  if (!a.window.strides.empty()) attributes.set("strides", a.window.strides);
+  if (!a.window.dilations.empty()) attributes.set("dilations", a.window.dilations);
+  if (c.wants(0)) c.set(0, c.op("Conv", {dy, c.in(1)}, attributes));
+  if (c.wants(1)) {
+    attributes.set("kernel_shape", std::span<const int64_t>(kernel_sizes(c)));
+    c.set(1, c.own_op("ConvWeightGradient", {dy, c.in(0)}, attributes));
+  }
+}
+
+}  // namespace
 
 extern const OpDef op_conv_transpose = {
     .name = "ConvTranspose",
@@ -106,9 +147,10 @@ extern const OpDef op_conv_transpose = {
     .select = select_conv_transpose,
     .pack = pack_conv_transpose,
     .run = run_conv_transpose,
-    .cost = cost,
+    .cost = cost_conv_transpose,
     .layout = layout_windowed,
     .channels_last = true,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -14,12 +14,14 @@ struct TransposeAttrs {
   WindowAttrs window;
   int64_t groups = 1;
   std::span<const int64_t> output_padding, output_shape;
+  bool is_gradient = false;  // of a Conv with this window: input 2 is the shape of its input, not a bias
   int64_t extra(size_t i) const { return output_padding.empty() ? 0 : output_padding[i]; }
 };
 
 enum class TransposeKernel : uint8_t {
   kReference,  // by the definition: any rank
   kPhases,     // up to two dimensions
+  kDepthwise,  // likewise, of stride 1, as many groups as channels
 };
 
 // What weights and attributes alone tell, dimensions as height and width. A kernel as wide as its stride
@@ -43,6 +45,7 @@ struct TransposeChoice {
   int64_t bias_at = 0, packed_at = 0, x_at = 0, y_at = 0, working_at = 0;  // offsets in scratch
 };
 
+Cost cost_conv_transpose(const NodeContext& c);
 const void* select_conv_transpose(SelectContext& c);
 void pack_conv_transpose(const PackContext& c);
 void run_conv_transpose(const RunContext& c);

@@ -61,7 +61,8 @@ void run_fast(const RunContext& c, const TransposeChoice& choice) {
   const TransposePlan& p = choice.plan;
   TransposeJob<T> job{choice, c.inputs[0].as<T>(), c.inputs[1].data};
   job.y = c.outputs[0].as<T>(), job.threads = c.threads;
-  job.bias = c.has_input(2) ? c.inputs[2].as<T>() : nullptr;
+  const bool has_bias = c.has_input(2) && !c.attrs<TransposeAttrs>().is_gradient;
+  job.bias = has_bias ? c.inputs[2].as<T>() : nullptr;
   job.working = c.scratch + choice.working_at;
   if (p.side_by_side && job.bias != nullptr) {
     T* wide = c.scratch_as<T>(choice.bias_at);
@@ -96,7 +97,8 @@ void run_conv_transpose(const RunContext& c) {
     if (choice.kernel == TransposeKernel::kPhases) return run_fast<T>(c, choice);
     ConvOperands<T> o;
     o.x = c.inputs[0].as<T>(), o.w = c.inputs[1].as<T>(), o.y = c.outputs[0].as<T>();
-    o.bias = c.has_input(2) ? c.inputs[2].as<T>() : nullptr;
+    const bool has_bias = c.has_input(2) && !c.attrs<TransposeAttrs>().is_gradient;
+    o.bias = has_bias ? c.inputs[2].as<T>() : nullptr;
     o.groups = groups, o.out_channels = c.inputs[1].dims[1] * groups;
     conv_transpose_reference(*choice.window, o, c.threads);
   });

@@ -72,9 +72,9 @@ TransposePlan make_plan(const TransposeAttrs& a, std::span<const int64_t> w) {
     plan.kernel[to] = w[2 + i], plan.stride[to] = a.window.stride(i),
     plan.dilation[to] = a.window.dilation(i);
   }
-  plan.side_by_side = plan.kernel[1] == plan.stride[1] && plan.dilation[1] == 1 && a.groups == 1 &&
-                      a.output_shape.empty() && !a.window.is_same() && a.window.pad_begin(last) == 0 &&
-                      a.window.pad_end(last) == 0 && a.extra(last) == 0;
+  plan.side_by_side = !a.is_gradient && plan.kernel[1] == plan.stride[1] && plan.dilation[1] == 1 &&
+                      a.groups == 1 && a.output_shape.empty() && !a.window.is_same() &&
+                      a.window.pad_begin(last) == 0 && a.window.pad_end(last) == 0 && a.extra(last) == 0;
   return plan;
 }
 
@@ -91,7 +91,7 @@ kernels::ConvScratch scratch_bound(const TransposeAttrs& a, const TransposePlan&
     (i == 0 ? s.kernel_h : s.kernel_w) = ceil_div(p.kernel[i], p.stride[i] / divisor);
     (i == 0 ? s.dilation_h : s.dilation_w) = p.dilation[i] / divisor;
     (i == 0 ? s.pad_top : s.pad_left) = extent / p.stride[i] + 1;
-    int64_t extra = 0, shape = 0;
+    int64_t extra = a.is_gradient ? p.stride[i] - 1 : 0, shape = 0;
     for (int64_t value : a.output_padding) extra = std::max(extra, value);
     for (int64_t value : a.output_shape) shape = std::max(shape, value);
     behind[i] = (extra + extent + shape) / p.stride[i] + 1;
@@ -101,6 +101,7 @@ kernels::ConvScratch scratch_bound(const TransposeAttrs& a, const TransposePlan&
 
 // How much is cut off before the first output.
 int64_t cut_before(const TransposeAttrs& a, size_t i, int64_t in, int64_t kernel, int64_t out) {
+  if (a.is_gradient) return window_begin(a.window, i, out, kernel, in);
   if (a.output_shape.empty() && !a.window.is_same()) return a.window.pad_begin(i);
   const int64_t total = std::max<int64_t>(0, full_transpose_output(a, i, in, kernel).value() - out);
   return a.window.auto_pad == AutoPad::kSameUpper ? total / 2 : total - total / 2;

@@ -101,6 +101,11 @@ const void* binary_attrs(AttrContext& c) {
   return attrs;
 }
 
+void check_trailing_broadcast(const NodeContext& c) {
+  if (c.attrs<BinaryAttrs>().axis >= 0)
+    c.reject("its gradient is not implemented with attribute 'axis' (before opset 7)");
+}
+
 namespace {
 
 // The second input's shape with ones behind it, so that its first dimension meets `axis` of the first.

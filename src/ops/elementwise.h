@@ -125,7 +125,7 @@ void run_float_unary(const RunContext& c) {
 }
 // A function of one float tensor without attributes.
 template <kernels::UnaryKind kind>
-constexpr OpDef float_unary(std::string_view name) {
+constexpr OpDef float_unary(std::string_view name, void (*gradient)(GradientContext&) = nullptr) {
   return {.name = name,
           .attrs = unary_attrs,
           .infer = infer_float_unary,
@@ -133,11 +133,13 @@ constexpr OpDef float_unary(std::string_view name) {
           .run = run_float_unary<kind>,
           .cost = cost_elementwise,
           .layout = layout_unary,
-          .region = region_broadcasting};
+          .region = region_broadcasting,
+          .gradient = gradient};
 }
 // With attributes, which `attrs` turns into a kernels::Unary.
 void run_attribute_unary(const RunContext& c);
-constexpr OpDef float_unary(std::string_view name, const void* (*attrs)(AttrContext&)) {
+constexpr OpDef float_unary(std::string_view name, const void* (*attrs)(AttrContext&),
+                            void (*gradient)(GradientContext&) = nullptr) {
   return {.name = name,
           .attrs = attrs,
           .infer = infer_float_unary,
@@ -145,7 +147,8 @@ constexpr OpDef float_unary(std::string_view name, const void* (*attrs)(AttrCont
           .run = run_attribute_unary,
           .cost = cost_elementwise,
           .layout = layout_unary,
-          .region = region_broadcasting};
+          .region = region_broadcasting,
+          .gradient = gradient};
 }
 
 // ---- two inputs with broadcasting -----------------------------------------------------------------
@@ -159,6 +162,8 @@ const void* binary_attrs(AttrContext& c);
 void infer_binary(InferContext& c, TypeSet types, ElementType output);
 void infer_binary(InferContext& c, TypeSet first, TypeSet second);  // the output has the type of the first
 void infer_binary(InferContext& c, TypeSet types);  // the output has the type of the inputs, which agree
+// For gradients: an Error where the second input is placed by `axis`, as before opset 7.
+void check_trailing_broadcast(const NodeContext& c);
 // The output may take the place of an input of the same shape and width.
 void alias_elementwise(AliasContext& c);
 

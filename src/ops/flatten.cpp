@@ -33,6 +33,7 @@ extern const OpDef op_flatten = {
     .infer = infer,
     .alias = alias_whole,
     .run = run_whole,
+    .gradient = gradient_whole,
 };
 
 }  // namespace plimsoll

@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/matmul_common.h"
 
 namespace plimsoll {
@@ -27,6 +28,27 @@ void infer(InferContext& c) {
   }
 }
 
+void gradient(GradientContext& c) {
+  const auto& attrs = c.attrs<MatMulAttrs>();
+  const auto product = [&](Edge* a, Edge* b, bool trans_a, bool trans_b) {
+    return c.own_op("FusedMatMul", {a, b},
+                    c.attributes()
+                        .set("alpha", attrs.alpha)
+                        .set("trans_a", int64_t{trans_a})
+                        .set("trans_b", int64_t{trans_b}));
+  };
+  Edge *a = c.in(kMatMulA), *b = c.in(kMatMulB), *dy = c.gradient();
+  if (c.wants(kMatMulA))
+    c.set(kMatMulA,
+          attrs.trans_a ? product(b, dy, attrs.trans_b, true) : product(dy, b, false, !attrs.trans_b));
+  if (c.wants(kMatMulB))
+    c.set(kMatMulB,
+          attrs.trans_b ? product(dy, a, true, attrs.trans_a) : product(a, dy, !attrs.trans_a, false));
+  if (!c.wants(kMatMulBias)) return;
+  Edge* bias = c.summed_to(dy, c.in(kMatMulBias));
+  c.set(kMatMulBias, attrs.beta == 1 ? bias : c.op("Mul", {bias, c.scalar(double{attrs.beta})}));
+}
+
 }  // namespace
 
 extern const OpDef op_gemm = {
@@ -39,6 +61,7 @@ extern const OpDef op_gemm = {
     .run = run_matmul,
     .cost = cost_matmul,
     .region = region_matmul,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "graph/gradient.h"
 #include "ops/global_pool.h"
 #include "ops/layout.h"
 
@@ -19,6 +20,12 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  if (!c.ranked(0)) c.reject("its gradient needs the rank of its input");
+  Edge* share = c.op("Div", {c.gradient(), pooled_elements(c)});
+  c.set(0, c.op("Expand", {share, c.shape_of(c.in(0))}));
+}
+
 }  // namespace
 
 extern const OpDef op_global_average_pool = {
@@ -29,6 +36,7 @@ extern const OpDef op_global_average_pool = {
     .layout = layout_global_pool,
     .region = region_global_pool,
     .channels_last = true,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "graph/gradient.h"
 #include "kernels/parallel.h"
 #include "ops/float_blocks.h"
 #include "ops/global_pool.h"
@@ -37,6 +38,16 @@ void run(const RunContext& c) {
   });
 }
 
+// dy * sign(x) * (|x| / y) ^ (p - 1)
+void gradient(GradientContext& c) {
+  const double p = c.attrs<GlobalLpPoolAttrs>().p;
+  Edge *x = c.in(0), *y = c.out(0), *dy = c.gradient();
+  if (p == 2) return c.set(0, c.op("Mul", {x, c.op("Div", {dy, y})}));
+  Edge* ratio = c.op("Div", {c.op("Abs", {x}), y});
+  Edge* power = c.op("Mul", {c.op("Sign", {x}), c.op("Pow", {ratio, c.scalar(p - 1)})});
+  c.set(0, c.op("Mul", {power, dy}));
+}
+
 }  // namespace
 
 extern const OpDef op_global_lp_pool = {
@@ -44,6 +55,7 @@ extern const OpDef op_global_lp_pool = {
     .attrs = attrs,
     .infer = infer_global_pool,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

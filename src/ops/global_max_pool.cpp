@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/global_pool.h"
 #include "ops/layout.h"
 
@@ -15,6 +16,17 @@ void run(const RunContext& c) {
   });
 }
 
+// The first of the largest elements made the output.
+void gradient(GradientContext& c) {
+  Edge* rows = c.build.integers({0, 0, -1});
+  Edge* x = c.op("Reshape", {c.in(0), rows});
+  Edge* where = c.op("ArgMax", {x}, c.attributes().set("axis", int64_t{2}));
+  Edge* zeros = c.op("Expand", {c.scalar(0), c.shape_of(x)});
+  Edge* dx = c.op("ScatterElements", {zeros, where, c.op("Reshape", {c.gradient(), rows})},
+                  c.attributes().set("axis", int64_t{2}));
+  c.set(0, c.op("Reshape", {dx, c.shape_of(c.in(0))}));
+}
+
 }  // namespace
 
 extern const OpDef op_global_max_pool = {
@@ -25,6 +37,7 @@ extern const OpDef op_global_max_pool = {
     .layout = layout_global_pool,
     .region = region_global_pool,
     .channels_last = true,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

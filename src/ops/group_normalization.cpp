@@ -3,6 +3,7 @@
 
 #include "ops/elementwise.h"
 #include "ops/normalization.h"
+#include "ops/row_norm_gradient.h"
 
 namespace plimsoll {
 namespace {
@@ -73,6 +74,11 @@ Cost cost(const NodeContext& c) {
   return {checked_mul(kOperationsPerElement, product(c.dims(0)).value()), tensor_bytes(c)};
 }
 
+void gradient(GradientContext& c) {
+  const auto& a = c.attrs<GroupNormAttrs>();
+  gradient_grouped_norm(c, a.groups, a.per_group ? a.groups : 0, a.epsilon);
+}
+
 }  // namespace
 
 extern const OpDef op_group_normalization = {
@@ -83,6 +89,7 @@ extern const OpDef op_group_normalization = {
     .alias = alias,
     .run = run,
     .cost = cost,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

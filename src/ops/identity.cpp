@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/layout.h"
 #include "ops/movement.h"
 #include "ops/region.h"
@@ -29,6 +30,10 @@ void lower(LowerContext& c) {
   if (const KnownElements elements = c.elements(0)) c.consists_of(0, elements);
 }
 
+void gradient(GradientContext& c) {
+  c.set(0, c.gradient());
+}
+
 }  // namespace
 
 extern const OpDef op_identity = {
@@ -40,6 +45,7 @@ extern const OpDef op_identity = {
     .lower = lower,
     .layout = layout_unary,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

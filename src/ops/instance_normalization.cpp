@@ -2,6 +2,7 @@
 
 #include "ops/elementwise.h"
 #include "ops/normalization.h"
+#include "ops/row_norm_gradient.h"
 
 namespace plimsoll {
 namespace {
@@ -54,6 +55,10 @@ Cost cost(const NodeContext& c) {
   return {checked_mul(kOperationsPerElement, product(c.dims(0)).value()), tensor_bytes(c)};
 }
 
+void gradient(GradientContext& c) {
+  gradient_grouped_norm(c, 0, 0, c.attrs<InstanceNormAttrs>().epsilon);
+}
+
 }  // namespace
 
 extern const OpDef op_instance_normalization = {
@@ -64,6 +69,7 @@ extern const OpDef op_instance_normalization = {
     .alias = alias,
     .run = run,
     .cost = cost,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

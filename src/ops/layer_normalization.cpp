@@ -3,6 +3,7 @@
 #include "kernels/normalize.h"
 #include "ops/elementwise.h"
 #include "ops/float_blocks.h"
+#include "ops/row_norm_gradient.h"
 
 namespace plimsoll {
 namespace {
@@ -178,6 +179,13 @@ void region(RegionContext& c) {
   region_along(c, static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(c.rank(0)) : axis), c.rank(0));
 }
 
+void gradient(GradientContext& c) {
+  const LayerNormAttrs& a = c.attrs<LayerNormAttrs>();
+  if (c.gradient(1) != nullptr || c.gradient(2) != nullptr)
+    c.reject("its moments, outputs 1 and 2, cannot be differentiated");
+  gradient_row_norm(c, {a.axis, a.epsilon, true});
+}
+
 }  // namespace
 
 extern const OpDef op_layer_normalization = {
@@ -191,6 +199,7 @@ extern const OpDef op_layer_normalization = {
     .run = run,
     .cost = cost,
     .region = region,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -81,7 +81,7 @@ class Quantize {
 
  private:
   void chunk(int64_t start, int64_t count, int64_t scale, int64_t stride) const {
-    if (is_byte(y_.type) && stride == 0 && scale_.type != ElementType::kInt32) {
+    if (is_byte(y_.type) && stride == 0 && precision_ != ElementType::kInt32) {
       float quotients[kChunk];
       divide(start, count, scale, stride, quotients);
       const int32_t zero = zero_ != nullptr ? integer_at(zero_->type, zero_->data, scale) : 0;
@@ -107,7 +107,7 @@ class Quantize {
   }
 
   void divide(int64_t start, int64_t count, int64_t scale, int64_t stride, double* quotient) const {
-    if (scale_.type == ElementType::kInt32) {
+    if (precision_ == ElementType::kInt32) {
       for (int64_t i = 0; i < count; ++i)
         quotient[i] = static_cast<double>(x_type_value(start + i)) /
                       static_cast<double>(scale_.as<int32_t>()[scale + i * stride]);
@@ -123,6 +123,7 @@ class Quantize {
     read_as_floats(x_, start, count, x);
     read_as_floats(scale_, scale, stride == 0 ? 1 : count, scales);
     round_to(precision_, x, count);
+    round_to(precision_, scales, stride == 0 ? 1 : count);
     for (int64_t i = 0; i < count; ++i) x[i] /= scales[i * stride];
     round_to(precision_, x, count);
   }

@@ -10,5 +10,6 @@ const void* loss_attrs(AttrContext& c);
 void infer_loss(InferContext& c);
 // With `softmax`, scores become logarithms of probabilities first; output 1, if wanted, receives them.
 void run_loss(const RunContext& c, bool softmax);
+void gradient_loss(GradientContext& c, bool softmax);
 
 }  // namespace plimsoll

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "graph/gradient.h"
 #include "ops/elementwise.h"
 #include "ops/movement.h"
 #include "ops/normalization.h"
@@ -96,6 +97,18 @@ Cost cost(const NodeContext& c) {
   return {checked_mul(kOperationsPerElement, product(c.dims(0)).value()), tensor_bytes(c)};
 }
 
+// (dy - direction * sum(dy * y)) / norm, where the direction is y, or the sign of x. A norm of 0 counts as
+// small.
+void gradient(GradientContext& c) {
+  const auto& a = c.attrs<LpNormAttrs>();
+  Edge *x = c.in(0), *y = c.out(0), *dy = c.gradient(), *axes = c.build.integers({a.axis});
+  Edge* norm = c.op(a.p == 2 ? "ReduceL2" : "ReduceL1", {x, axes});
+  norm = c.op("Max", {norm, c.scalar(1e-12)});
+  Edge* sum = c.op("ReduceSum", {c.op("Mul", {dy, y}), axes});
+  Edge* direction = a.p == 2 ? y : c.op("Sign", {x});
+  c.set(0, c.op("Div", {c.op("Sub", {dy, c.op("Mul", {direction, sum})}), norm}));
+}
+
 }  // namespace
 
 extern const OpDef op_lp_normalization = {
@@ -105,6 +118,7 @@ extern const OpDef op_lp_normalization = {
     .alias = alias,
     .run = run,
     .cost = cost,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

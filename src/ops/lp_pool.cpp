@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "graph/gradient.h"
 #include "ops/float_blocks.h"
 #include "ops/pool_lines.h"
 
@@ -57,6 +58,10 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  gradient_pool(c, "lp", c.attrs<LpPoolAttrs>().p);
+}
+
 }  // namespace
 
 extern const OpDef op_lp_pool = {
@@ -64,6 +69,7 @@ extern const OpDef op_lp_pool = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -48,9 +48,11 @@ template <typename T>
 Dim copying_bytes(const SelectContext& c) {
   const auto& attrs = c.attrs<MatMulAttrs>();
   if (!c.ranked(kMatMulA)) return 0;
-  if (!kernels::kIsHalf<T> && !is_strided(attrs, c.rank(kMatMulA))) return 0;
   const std::vector<Dim> a = seen_dims(c.dims(kMatMulA), attrs.perm_a, attrs.trans_a, true);
-  const Dim k = a.back(), rows = product(std::span<const Dim>(a).first(a.size() - 1));
+  const Dim k = a.back();
+  const bool may_collide = k.is_constant() && k.value() * int64_t{sizeof(T)} % 4096 == 0;
+  if (!kernels::kIsHalf<T> && !is_strided(attrs, c.rank(kMatMulA)) && !may_collide) return 0;
+  const Dim rows = product(std::span<const Dim>(a).first(a.size() - 1));
   const Dim all = (rows + c.threads) * (k + 31) * c.threads * Dim(int64_t{sizeof(kernels::LaneOf<T>)});
   if (!k.is_constant()) return all;
   return min(all, Dim(static_cast<int64_t>(kernels::gemm_most_scratch_bytes<T>(k.value(), c.threads))));

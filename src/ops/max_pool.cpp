@@ -109,6 +109,10 @@ void run(const RunContext& c) {
   visit_float(x.type, any);
 }
 
+void gradient(GradientContext& c) {
+  gradient_pool(c, "max");
+}
+
 }  // namespace
 
 extern const OpDef op_max_pool = {
@@ -120,6 +124,7 @@ extern const OpDef op_max_pool = {
     .layout = layout_windowed,
     .region = region_pool,
     .channels_last = true,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

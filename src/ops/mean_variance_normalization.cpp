@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 
+#include "graph/gradient.h"
 #include "ops/elementwise.h"
 #include "ops/movement.h"
 #include "ops/normalization.h"
@@ -168,6 +169,17 @@ Cost cost(const NodeContext& c) {
   return {checked_mul(kOperationsPerElement, product(c.dims(0)).value()), tensor_bytes(c)};
 }
 
+// (dy - mean(dy) - y * mean(dy * y)) / (deviation + 1e-9)
+void gradient(GradientContext& c) {
+  Edge *y = c.out(0), *dy = c.gradient(), *axes = c.build.integers(c.attrs<MvnAttrs>().axes);
+  const auto mean = [&](Edge* edge) { return c.op("ReduceMean", {edge, axes}); };
+  Edge* distance = c.op("Sub", {c.in(0), mean(c.in(0))});
+  Edge* deviation = c.op("Sqrt", {mean(c.op("Mul", {distance, distance}))});
+  Edge* slope = c.op("Mul", {y, mean(c.op("Mul", {dy, y}))});
+  Edge* rest = c.op("Sub", {c.op("Sub", {dy, mean(dy)}), slope});
+  c.set(0, c.op("Div", {rest, c.op("Add", {deviation, c.scalar(kEpsilon)})}));
+}
+
 }  // namespace
 
 extern const OpDef op_mean_variance_normalization = {
@@ -177,6 +189,7 @@ extern const OpDef op_mean_variance_normalization = {
     .alias = alias,
     .run = run,
     .cost = cost,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

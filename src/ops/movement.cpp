@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "graph/gradient.h"
+
 namespace plimsoll {
 
 int64_t count_of(std::span<const int64_t> dims) {
@@ -89,6 +91,15 @@ void alias_whole(AliasContext& c) {
 
 void run_whole(const RunContext& c) {
   kernels::copy_bytes(c.outputs[0].data, c.inputs[0].data, c.outputs[0].bytes());
+}
+
+void gradient_whole(GradientContext& c) {
+  const Facts& x = c.input(0);
+  const bool may_be_empty =
+      !x.is_concrete() || std::find(x.type.dims.begin(), x.type.dims.end(), Dim(0)) != x.type.dims.end();
+  AttributeList attributes = c.attributes();
+  if (may_be_empty) attributes.set("allowzero", int64_t{1});
+  c.set(0, c.op("Reshape", {c.gradient(), c.shape_of(c.in(0))}, attributes));
 }
 
 }  // namespace plimsoll

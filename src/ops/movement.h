@@ -50,5 +50,7 @@ Dim unify(const NodeContext& c, Dim a, Dim b);
 // alias and run of operators whose output is their first input under another shape.
 void alias_whole(AliasContext& c);
 void run_whole(const RunContext& c);
+// Their gradient: that of the output under the input's shape.
+void gradient_whole(GradientContext& c);
 
 }  // namespace plimsoll

@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/elementwise.h"
 
 namespace plimsoll {
@@ -17,6 +18,13 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  check_trailing_broadcast(c);
+  for (size_t i = 0; i < 2; ++i) {
+    if (c.wants(i)) c.set_broadcast(i, c.op("Mul", {c.gradient(), c.in(1 - i)}));
+  }
+}
+
 }  // namespace
 
 extern const OpDef op_mul = {
@@ -29,6 +37,7 @@ extern const OpDef op_mul = {
     .cost = cost_elementwise,
     .layout = layout_broadcasting,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -7,6 +7,10 @@ void run(const RunContext& c) {
   run_loss(c, false);
 }
 
+void gradient(GradientContext& c) {
+  gradient_loss(c, false);
+}
+
 }  // namespace
 
 extern const OpDef op_negative_log_likelihood_loss = {
@@ -15,6 +19,7 @@ extern const OpDef op_negative_log_likelihood_loss = {
     .attrs = loss_attrs,
     .infer = infer_loss,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

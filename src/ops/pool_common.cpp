@@ -1,5 +1,7 @@
 #include "ops/pool_common.h"
 
+#include "graph/gradient.h"
+
 namespace plimsoll {
 
 void read_pool(AttrContext& c, PoolAttrs& attrs) {
@@ -57,6 +59,26 @@ void infer_global_pool(InferContext& c) {
   y[0] = x[0];
   y[channels] = x[channels];
   c.set_output(0, c.type(0), y);
+}
+
+void gradient_pool(GradientContext& c, std::string_view kind, double p) {
+  Edge* dy = c.gradient();
+  if (dy == nullptr) return;
+  AttributeList attributes(c.build.graph().arena(), c.node());
+  attributes.erase("storage_order").set("kind", kind).set("p", static_cast<float>(p));
+  Edge* shape = c.shape_of(c.in(0));
+  if (kind == "average") return c.set(0, c.own_op("PoolGradient", {dy, shape}, attributes));
+  if (kind == "max") return c.set(0, c.own_op("PoolGradient", {dy, shape, c.in(0)}, attributes));
+  c.set(0, c.own_op("PoolGradient", {dy, shape, c.in(0), c.out(0)}, attributes));
+}
+
+Edge* pooled_elements(const GradientContext& c) {
+  const std::span<const Dim> dims = c.dims(0);
+  const Dim count = product(dims.subspan(2));
+  if (count.is_constant()) return c.scalar(static_cast<double>(count.value()));
+  Edge* sizes = c.op("Shape", {c.in(0)}, c.attributes().set("start", int64_t{2}));
+  Edge* all = c.op("ReduceProd", {sizes}, c.attributes().set("keepdims", int64_t{0}));
+  return c.op("CastLike", {all, c.gradient()});
 }
 
 Window pool_window(const RunContext& c) {

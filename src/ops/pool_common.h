@@ -22,6 +22,11 @@ void infer_global_pool(InferContext& c);
 const void* read_global_pool(AttrContext& c);
 void region_global_pool(RegionContext& c);
 
+// `kind`: see pool_gradient.cpp.
+void gradient_pool(GradientContext& c, std::string_view kind, double p = 2);
+// What a global pooling reduces: a tensor of one number, in the gradient's type.
+Edge* pooled_elements(const GradientContext& c);
+
 Window pool_window(const RunContext& c);
 // Floats, channels-last, at most two spatial dimensions: kernels/pool.h takes it.
 bool is_plane_pool(const TensorView& x, const Window& w);

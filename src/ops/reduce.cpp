@@ -11,12 +11,6 @@ namespace {
 
 constexpr size_t kMaxRank = 32;
 
-struct ReduceAttrs {
-  std::span<const int64_t> axes;
-  bool keeps_dims = true;
-  bool empty_means_none = false;
-};
-
 // Which dimensions go. Axes may be negative and may repeat.
 struct Reduced {
   bool dims[kMaxRank] = {};

@@ -1,4 +1,5 @@
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 
 namespace plimsoll {
 namespace {
@@ -9,6 +10,10 @@ void run(const RunContext& c) {
     using T = typename decltype(tag)::type;
     map_elements<T, T>(c, [](T x) { return x < 0 ? T{0} : x; });
   });
+}
+
+void gradient(GradientContext& c) {
+  c.set(0, only_where(out(c) > 0.0, dy(c)).edge());
 }
 
 }  // namespace
@@ -22,6 +27,7 @@ extern const OpDef op_relu = {
     .cost = cost_elementwise,
     .layout = layout_unary,
     .region = region_broadcasting,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

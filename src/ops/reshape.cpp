@@ -120,6 +120,7 @@ extern const OpDef op_reshape = {
     .alias = alias_whole,
     .run = run_whole,
     .layout = layout,
+    .gradient = gradient_whole,
 };
 
 }  // namespace plimsoll

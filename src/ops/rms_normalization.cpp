@@ -3,6 +3,7 @@
 #include "kernels/reduce.h"
 #include "ops/elementwise.h"
 #include "ops/normalization.h"
+#include "ops/row_norm_gradient.h"
 
 namespace plimsoll {
 namespace {
@@ -152,6 +153,11 @@ Cost cost(const NodeContext& c) {
   return {checked_mul(kOperationsPerElement, product(c.dims(kX)).value()), tensor_bytes(c)};
 }
 
+void gradient(GradientContext& c) {
+  const RmsNormAttrs& a = c.attrs<RmsNormAttrs>();
+  gradient_row_norm(c, {a.axis, a.epsilon, false});
+}
+
 }  // namespace
 
 extern const OpDef op_rms_normalization = {
@@ -162,6 +168,7 @@ extern const OpDef op_rms_normalization = {
     .alias = alias,
     .run = run,
     .cost = cost,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -7,6 +7,10 @@ void run(const RunContext& c) {
   run_softmax(c, false);
 }
 
+void gradient(GradientContext& c) {
+  gradient_softmax(c, false);
+}
+
 }  // namespace
 
 extern const OpDef op_softmax = {
@@ -19,6 +23,7 @@ extern const OpDef op_softmax = {
     .cost = cost_softmax,
     .layout = layout_softmax,
     .region = region_softmax,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

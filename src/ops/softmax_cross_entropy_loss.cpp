@@ -12,6 +12,10 @@ Cost cost(const NodeContext& c) {
   return {checked_mul(kOperationsPerElement, product(c.dims(0)).value()), tensor_bytes(c)};
 }
 
+void gradient(GradientContext& c) {
+  gradient_loss(c, true);
+}
+
 }  // namespace
 
 extern const OpDef op_softmax_cross_entropy_loss = {
@@ -22,6 +26,7 @@ extern const OpDef op_softmax_cross_entropy_loss = {
     .infer = infer_loss,
     .run = run,
     .cost = cost,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

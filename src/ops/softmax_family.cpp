@@ -2,17 +2,13 @@
 
 #include <algorithm>
 
+#include "graph/gradient.h"
 #include "kernels/softmax.h"
 #include "kernels/storage.h"
 #include "ops/elementwise.h"
 
 namespace plimsoll {
 namespace {
-
-struct SoftmaxAttrs {
-  int64_t axis = -1;
-  bool flattens = false;  // before opset 13: over all dimensions from the axis on
-};
 
 SoftmaxLines split(const SoftmaxAttrs& attrs, std::span<const int64_t> dims) {
   SoftmaxLines s;
@@ -114,6 +110,15 @@ const void* softmax_attrs(AttrContext& c) {
   attrs->flattens = c.opset() < 13;
   attrs->axis = c.integer("axis", attrs->flattens ? 1 : -1);
   return attrs;
+}
+
+void gradient_softmax(GradientContext& c, bool logarithm) {
+  const SoftmaxAttrs& attrs = c.attrs<SoftmaxAttrs>();
+  c.set(0, c.own_op("SoftmaxGradient", {c.out(0), c.gradient()},
+                    c.attributes()
+                        .set("axis", attrs.axis)
+                        .set("flattens", int64_t{attrs.flattens})
+                        .set("logarithm", int64_t{logarithm})));
 }
 
 void infer_softmax(InferContext& c) {

@@ -79,6 +79,7 @@ extern const OpDef op_squeeze = {
     .alias = alias_whole,
     .run = run_whole,
     .layout = layout,
+    .gradient = gradient_whole,
 };
 
 }  // namespace plimsoll

@@ -73,6 +73,7 @@ extern const OpDef op_unsqueeze = {
     .alias = alias_whole,
     .run = run_whole,
     .layout = layout,
+    .gradient = gradient_whole,
 };
 
 }  // namespace plimsoll

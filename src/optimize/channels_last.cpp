@@ -173,7 +173,9 @@ class LayoutPass {
     }
     for (size_t i = 0; i < layout.outputs.size(); ++i) {
       // Another output of the node, which nobody uses, would be channels-last too.
-      if (i > 0 && !layout.outputs[i]) node.outputs[i] = nullptr;
+      if (i > 0 && !layout.outputs[i] && node.outputs[i] != nullptr &&
+          editor_.use_count(*node.outputs[i]) == 0)
+        node.outputs[i] = nullptr;
       if (!layout.outputs[i] || node.outputs[i] == nullptr) continue;
       Edge* plain = node.outputs[i];
       Edge* last = editor_.renew_output(node, i);

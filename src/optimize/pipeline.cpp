@@ -1,6 +1,6 @@
 #include "optimize/pipeline.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <optional>
 
@@ -49,6 +49,7 @@ constexpr Pass kPasses[] = {
     {"matmul", 2, fuse_matmul, true},
     {"fuse_activations", 2, fuse_activations, true},
     {"matmul_residual", 2, fuse_matmul_residual, true},
+    {"winograd", 3, use_winograd, true},
     {"fold_constants", 1, fold_constants},
     {"common_subexpressions", 1, share_subexpressions},
     {"dead_code", 1, remove_dead_code},

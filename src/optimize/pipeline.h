@@ -19,6 +19,7 @@ struct OptimizeOptions {
   bool keep_opset = false;
   // No operators of our own (domain ai.plimsoll): whoever knows ONNX can open what is written.
   bool only_onnx = false;
+  bool winograd = true;  // convolutions by Winograd's way, which takes more memory for weights
   // After every pass, prove the model anew (see check_graph.h) and throw naming the pass: for tests.
   bool check_passes = false;
 };

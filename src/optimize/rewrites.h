@@ -41,6 +41,8 @@ bool fuse_matmul_transposes(Graph& root, const OptimizeOptions& options);
 bool fuse_matmul_residual(Graph& root, const OptimizeOptions& options);
 // Convolutions and what is between them on channels-last tensors.
 bool use_channels_last(Graph& root, const OptimizeOptions& options);
+// Channels-last convolutions of 3x3 by Winograd's way, where that saves much time for the memory it takes.
+bool use_winograd(Graph& root, const OptimizeOptions& options);
 // Merges, cancels and moves Transposes.
 bool simplify_transposes(Graph& root, const OptimizeOptions& options);
 

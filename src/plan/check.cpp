@@ -1,6 +1,6 @@
 #include "plan/check.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>

@@ -50,6 +50,7 @@ Formula make_formula(const PreparedModel& model) {
   options.reuse = !options.naive;
   options.pieces = false;
   options.packs = &model.weights();
+  options.updated = graph.updated.span();
   const Lifetimes lifetimes = analyze(graph, facts, file_order(graph, memory), options, memory);
 
   Formula formula;
@@ -62,12 +63,14 @@ Formula make_formula(const PreparedModel& model) {
       if (!d.is_constant()) symbols.insert(d.to_string());
     }
   }
-  for (const Edge* edge : graph.outputs) {
+  for (const Edge* edge : graph.outputs.span().first(graph.visible_outputs())) {
     if (is_static(facts[edge])) run_bytes = run_bytes + value_bytes(facts[edge]);
   }
   formula.symbols.assign(symbols.begin(), symbols.end());
   const int64_t fixed = model.memory_bytes() + model.source_bytes() + model.defaults_bytes() +
-                        model.weights().weights_bytes() + model.weights().packed_bytes();
+                        model.weights().weights_bytes() + model.weights().packed_bytes() +
+                        model.weights().state_bytes(Account::kGradients) +
+                        model.weights().state_bytes(Account::kOptimizer);
   run_bytes = run_bytes * Dim(model.options().concurrent_runs) + Dim(fixed);
   // Small shapes need less than loading does.
   formula.text = max(run_bytes, Dim(fixed + model.weights().largest_raw_bytes())).to_string();

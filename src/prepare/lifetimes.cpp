@@ -8,10 +8,11 @@
 
 namespace plimsoll {
 
-Lifetimes::Lifetimes(const Graph& of, Schedule turns, TransientMemory& memory, WantedOutputs wanted)
+Lifetimes::Lifetimes(const Graph& of, Schedule turns, TransientMemory& memory, WantedOutputs wanted,
+                     UpdatedStates updated)
     : graph(&of),
       schedule(std::move(turns)),
-      values(of, schedule, memory, wanted),
+      values(of, schedule, memory, wanted, updated),
       steps(memory.resource()),
       buffers(memory.resource()),
       locations(memory.resource()),
@@ -94,7 +95,8 @@ class Analysis {
         options_(options),
         memory_(memory),
         is_root_(is_root),
-        result_(graph, std::move(schedule), memory, is_root ? options.wanted : WantedOutputs()),
+        result_(graph, std::move(schedule), memory, is_root ? options.wanted : WantedOutputs(),
+                is_root ? options.updated : UpdatedStates()),
         values_(result_.values),
         aliases_(aliases),
         pieces_(memory),
@@ -109,8 +111,10 @@ class Analysis {
     if (options_.reuse && options_.pieces) pieces_.claim(result_, aliases_, facts_);
     for (size_t t = 0; t < result_.schedule.size(); ++t) visit(static_cast<uint32_t>(t));
     for (uint32_t v : values_.outputs()) locate(v);
+    for (uint32_t v : values_.states()) locate(v);
     add_drops();
     if (is_root_) settle_outputs();
+    if (is_root_) store_states();
     extend_to_last_uses();
     return std::move(result_);
   }
@@ -194,6 +198,7 @@ class Analysis {
   void place_output(const Node& node, uint32_t turn, size_t output, uint32_t value, int64_t step) {
     const Edge* edge = values_[value].edge;
     if (!is_static(facts_[edge])) return place(value, {Where::kDynamic, 0, 0});
+    if (update_in_place(node, turn, output, value)) return;
     if (const auto claimed = claimed_location(value, step)) {
       place(value, *claimed);
     } else if (!overwrite_input(node, turn, output, value)) {
@@ -224,6 +229,32 @@ class Analysis {
       buffer_last_use_[buffer] = values_[whole.value].last_use;
     }
     return Location{Where::kArena, buffer, whole.offset};
+  }
+
+  // The next value of a state takes its place, if the node may overwrite it and nobody reads the old one
+  // later.
+  bool update_in_place(const Node& node, uint32_t turn, size_t output, uint32_t value) {
+    const std::span<const uint32_t> states = values_.states(), reads = values_.reads(turn);
+    const std::span<const uint32_t> next = values_.outputs().last(states.size());
+    for (const Alias& alias : aliases_.of(node)) {
+      if (alias.kind != AliasKind::kOverwrite || alias.output != output) continue;
+      if (alias.input >= reads.size() || reads[alias.input] == kNoValue) continue;
+      const uint32_t input = reads[alias.input];
+      const bool is_next = std::any_of(states.begin(), states.end(), [&](const uint32_t& state) {
+        return state == input && next[static_cast<size_t>(&state - states.data())] == value;
+      });
+      const auto elsewhere = [&](uint32_t v) {
+        return v == kNoValue || result_.locations[v].where != Where::kConstant ||
+               result_.locations[v].index != input;
+      };
+      if (!is_next || values_[input].last_use > static_cast<int64_t>(turn)) continue;
+      if (std::count_if(reads.begin(), reads.end(), elsewhere) + 1 != static_cast<ptrdiff_t>(reads.size()))
+        continue;
+      if (!(value_bytes(facts_[values_[input].edge]) == value_bytes(facts_[values_[value].edge]))) continue;
+      place(value, {Where::kConstant, input, 0});
+      return true;
+    }
+    return false;
   }
 
   // An output may take the place of an input that nobody needs any more.
@@ -377,7 +408,8 @@ class Analysis {
 
   // An output that fills a buffer of its own is written straight into the caller's memory; others are copied.
   void settle_outputs() {
-    for (size_t i = 0; i < values_.outputs().size(); ++i) {
+    const size_t visible = values_.outputs().size() - values_.states().size();
+    for (size_t i = 0; i < visible; ++i) {
       const uint32_t value = values_.outputs()[i];
       if (take_buffer(value, static_cast<uint32_t>(i))) continue;
       const Facts& facts = facts_[values_[value].edge];
@@ -388,6 +420,31 @@ class Analysis {
       copy.output = static_cast<uint32_t>(i);
       copy.turn = static_cast<uint32_t>(result_.schedule.size());
       result_.steps.push_back(copy);
+    }
+  }
+
+  // After everything else, the next values that are not in place yet.
+  void store_states() {
+    const std::span<const uint32_t> states = values_.states();
+    const std::span<const uint32_t> next = values_.outputs().last(states.size());
+    for (size_t i = 0; i < states.size(); ++i) {
+      const Edge &state = *values_[states[i]].edge, &from = *values_[next[i]].edge;
+      const Location location = result_.locations[next[i]];
+      if (!is_static(facts_[&from]) || !(value_bytes(facts_[&from]) == value_bytes(facts_[&state])))
+        fail(ErrorCode::kInvalidModel, "state '{}': expected {} for its next value, found {}", state.name,
+             to_string(facts_[&state].type), to_string(facts_[&from].type));
+      if (location.where == Where::kConstant && location.index == states[i]) continue;
+      const bool is_other_state =
+          location.where == Where::kConstant && values_[location.index].edge->persistent;
+      if (is_other_state)
+        fail(ErrorCode::kInvalidModel, "state '{}': expected a value that a node makes, found state '{}'",
+             state.name, values_[location.index].edge->name);
+      StepInfo store;
+      store.kind = StepKind::kStore;
+      store.value = next[i];
+      store.state = states[i];
+      store.turn = static_cast<uint32_t>(result_.schedule.size());
+      result_.steps.push_back(store);
     }
   }
   bool take_buffer(uint32_t value, uint32_t output) {

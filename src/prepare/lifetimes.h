@@ -17,7 +17,7 @@ namespace plimsoll {
 // Where the bytes of a value are.
 enum class Where : uint8_t {
   kArena,     // in the planned arena: buffer `index`, at `offset`
-  kConstant,  // known before the run: the data of value `index`, at `offset`
+  kConstant,  // known before the run, or state: the data of value `index`, at `offset`
   kInput,     // in input `index` of the graph, at `offset`
   kOutput,    // in output `index` of the graph, at `offset`
   kOuter,     // in the enclosing graph: the value of edge `index`, at `offset`
@@ -40,15 +40,17 @@ struct BufferInfo {
 };
 
 enum class StepKind : uint8_t {
-  kRun,   // a node's turn. Turns of nodes that are views, or whose results are constants, are no steps
-  kCopy,  // an output of the graph, from where it was made to the caller's memory
-  kDrop,  // a value of dynamic size that nobody needs any more
+  kRun,    // a node's turn. Turns of nodes that are views, or whose results are constants, are no steps
+  kCopy,   // an output of the graph, from where it was made to the caller's memory
+  kStore,  // the next value of a state, from where it was made to the state's memory
+  kDrop,   // a value of dynamic size that nobody needs any more
 };
 
 struct StepInfo {
   StepKind kind = StepKind::kRun;
   uint32_t turn = 0;         // kRun
-  uint32_t value = 0;        // kCopy, kDrop
+  uint32_t value = 0;        // kCopy, kStore, kDrop
+  uint32_t state = 0;        // kStore: the value that is overwritten
   uint32_t output = 0;       // kCopy: which one
   bool dynamic = false;      // its shapes are inferred during the run
   uint32_t scratch = kNone;  // buffer for its working memory
@@ -74,7 +76,8 @@ struct NestedMemory {
 };
 
 struct Lifetimes {
-  Lifetimes(const Graph& graph, Schedule turns, TransientMemory& memory, WantedOutputs wanted = {});
+  Lifetimes(const Graph& graph, Schedule turns, TransientMemory& memory, WantedOutputs wanted = {},
+            UpdatedStates updated = {});
 
   const Graph* graph;
   Schedule schedule;
@@ -103,6 +106,7 @@ struct LifetimeOptions {
   // Placements known before, and where to put those that are worth a long search; null: none.
   const plan::SolvedPlacements* known = nullptr;
   plan::SolvedPlacements* solved = nullptr;
+  UpdatedStates updated;              // likewise: the last of the outputs are their next values
 };
 
 // Of the root of a model, whose outputs are memory of the caller.

@@ -139,6 +139,7 @@ class Inliner {
     for (const Edge* edge : body.initializers) {
       Edge* copy = map(edge, graph, call);
       copy->persistent = edge->persistent;
+      copy->account = edge->account;
       if (edge->data != nullptr) copy->set_data(graph.arena(), *edge->data);
       graph.initializers.push_back(copy);
     }
@@ -222,6 +223,7 @@ class Inliner {
     for (const Edge* edge : body.initializers) {
       Edge* made = make(edge);
       made->persistent = edge->persistent;
+      made->account = edge->account;
       if (edge->data != nullptr) made->set_data(copy->arena(), *edge->data);
       copy->initializers.push_back(made);
     }

@@ -7,6 +7,7 @@
 #include "ops/registry.h"
 #include "optimize/pipeline.h"
 #include "prepare/lower.h"
+#include "train/lower_gradient.h"
 
 namespace plimsoll {
 
@@ -74,6 +75,17 @@ void check_outputs(Graph& graph, std::span<const TypeInfo> declared) {
     if (declared[i].type == found.type && may_be_same_shape(declared[i], found)) continue;
     graph.warn(fmt::format("output '{}': declared as {}, found {}", graph.outputs[i]->name,
                            to_string(declared[i]), to_string(found)));
+  }
+}
+
+// The next value of a state is of its type and shape.
+void check_updates(const Graph& graph) {
+  for (size_t i = 0; i < graph.updated.size(); ++i) {
+    const Edge &state = *graph.updated[i], &next = *graph.outputs[graph.visible_outputs() + i];
+    if (!state.persistent || state.facts.type.type != next.facts.type.type ||
+        !may_be_same_shape(state.facts.type, next.facts.type))
+      fail(ErrorCode::kInvalidModel, "state '{}': expected {} for its next value, found {}", state.name,
+           to_string(state.facts.type), to_string(next.facts.type));
   }
 }
 
@@ -202,13 +214,29 @@ void PreparedModel::prepare() {
   // What is to be written again keeps the operators that it has.
   if (!options_.keep_opset && decompose_operators(graph_)) infer_graph(graph_);
   if (lower_values(graph_)) infer_graph(graph_);
+  if (lower_gradients(graph_)) {
+    if (options_.keep_opset)
+      fail(ErrorCode::kNotImplemented, "a model with Gradient nodes cannot be written in its own operator set");
+    decompose_operators(graph_);
+    infer_graph(graph_);
+  }
+  if (options_.rewrite) {
+    options_.rewrite(graph_);
+    decompose_operators(graph_);
+    infer_graph(graph_);
+    check_updates(graph_);
+  }
   OptimizeOptions optimization;
   optimization.level = options_.level;
   optimization.stop_after = options_.stop_after_pass;
   optimization.keep_opset = options_.keep_opset;
   optimization.only_onnx = options_.only_onnx;
   optimization.check_passes = options_.check_passes;
+  optimization.winograd = options_.winograd && options_.pack;
   optimize(graph_, optimization);
+  graph_.for_each_graph([&](Graph& graph) {
+    for (const Node* node : graph.nodes) spends_memory_ |= node->attribute("winograd") != nullptr;
+  });
   infer_graph(graph_);
   weights_ = std::make_unique<Weights>(graph_, options_.threads, options_.pack);
   prepare_peak_ = budget_.report()[Account::kSession].peak_bytes;

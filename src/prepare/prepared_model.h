@@ -1,6 +1,7 @@
 // PreparedModel: a model after reading, lowering, inference and optimization; what all shapes share.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,7 @@ struct PrepareOptions {
   bool read_into_memory = false;
   bool strict = false;    // see LoadOptions
   bool pack = true;       // weights in the format that kernels want
+  bool winograd = true;   // see OptimizeOptions
   bool thorough = false;  // look for the smallest plan even where the quick one fits
   // What stands for parts of the file; the rest of it is set from what is above.
   LoadOptions load;
@@ -40,6 +42,8 @@ struct PrepareOptions {
   // The graph is the one of a compiled file in the making: nothing is rewritten.
   bool is_final = false;
   std::shared_ptr<plan::SolvedPlacements> solved;  // where placements go that are worth keeping, or null
+  // Training: what is done to the lowered and inferred graph before it is optimized.
+  std::function<void(Graph&)> rewrite;
 };
 
 // Read, then prepare(), then load_weights(), each once; read-only afterwards. Movable only by pointer. The
@@ -61,11 +65,17 @@ class PreparedModel {
     if (options_.compiled != nullptr) options_.compiled->verify_weights(options_.threads);
   }
 
+  // Lets go of pages of its files that have been read (ModelSource).
+  void drop_pages(std::span<const std::byte> range) const { source_.drop(range); }
+  int64_t file_bytes() const { return source_.file_bytes(); }
+
   Graph& graph() { return graph_; }
   const Graph& graph() const { return graph_; }
   const Weights& weights() const { return *weights_; }
   const PrepareOptions& options() const { return options_; }
   const std::string& graph_description() const { return graph_description_; }  // its doc_string
+  // Some weights take more memory than they must, for speed: without `winograd` they would not.
+  bool spends_memory() const { return spends_memory_; }
   // The graph, and the tables of its weights.
   int64_t memory_bytes() const { return arena_.mapped_bytes() + weights_->tables_bytes(); }
   // The graph and the tables that made it, at their most.
@@ -92,6 +102,7 @@ class PreparedModel {
   Budget budget_;
   Charge source_charge_;
   int64_t prepare_peak_ = 0;
+  bool spends_memory_ = false;
   BumpArena arena_;
   DimPool dims_;
   Graph graph_;

@@ -41,10 +41,10 @@ struct Program;
 struct Step {
   StepKind kind = StepKind::kRun;
   bool dynamic = false;
-  uint32_t output = 0;               // kCopy: of the graph
-  const Node* node = nullptr;        // kRun; otherwise whose value it is about, or null
-  std::span<const uint32_t> inputs;  // indices of values; kNoValue where absent
-  std::span<const uint32_t> outputs;
+  uint32_t output = 0;                 // kCopy: of the graph
+  const Node* node = nullptr;          // kRun; otherwise whose value it is about, or null
+  std::span<const uint32_t> inputs;    // indices of values; kNoValue where absent
+  std::span<const uint32_t> outputs;   // kStore: the state
   std::span<Program* const> bodies;    // null where a body is never taken
   std::span<const int64_t> workspace;  // arena offsets of the pieces
   int64_t bodies_offset = 0;           // arena offset for the memory of its bodies
@@ -70,6 +70,7 @@ struct Program {
   uint32_t argument_count = 0;
   uint32_t body_count = 0;
   int64_t arena_bytes = 0;
+  size_t first_change = 0;  // the first step that writes to a state, or the number of steps
 };
 
 // What one run of a program writes: addresses of values. One per concurrent run.

@@ -71,6 +71,7 @@ class ProgramBuilder {
     program_->outputs = indices(lifetimes_.values.outputs());
     program_->values = arena_.copy(std::span<const ProgramValue>(values_));
     find_dead_ranges();
+    find_first_change();
     for (size_t s = 0; s < program_->steps.size(); ++s) build_bodies(s);
     return program_;
   }
@@ -176,6 +177,7 @@ class ProgramBuilder {
     if (info.kind == StepKind::kRun) return fill_run(info, step);
     step.node = lifetimes_.values[info.value].edge->producer;
     step.inputs = indices({&info.value, 1});
+    if (info.kind == StepKind::kStore) step.outputs = indices({&info.state, 1});
     step.output = info.output;
   }
 
@@ -220,6 +222,17 @@ class ProgramBuilder {
       step.bound = node.op->bind(context);
     }
     step.cost = cost_of(NodeContext(node, inputs, outputs));
+  }
+
+  void find_first_change() {
+    const auto is_state = [&](uint32_t v) {
+      return v != kNoValue && values_[v].address.space == Space::kWeight && values_[v].edge->persistent;
+    };
+    const auto changes = [&](const Step& step) {
+      return std::any_of(step.outputs.begin(), step.outputs.end(), is_state);
+    };
+    const auto first = std::find_if(program_->steps.begin(), program_->steps.end(), changes);
+    program_->first_change = static_cast<size_t>(first - program_->steps.begin());
   }
 
   void find_dead_ranges() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/check.h"
+#include "prepare/updates.h"
 
 namespace plimsoll {
 namespace {
@@ -43,7 +44,9 @@ class Proposals {
 
   // Writing pieces of a Concat in place saves a copy but keeps the whole alive for longer: the smaller one
   // counts.
-  void try_order(const Schedule& order) {
+  void try_order(const Schedule& given) {
+    const Schedule order = options_.updated.empty() ? Schedule(given, memory_.resource())
+                                                    : settle_updates(root_, facts_, given, options_, memory_);
     options_.pieces = options_.reuse;
     Proposal with = analyzed(order);
     if (options_.reuse) {
@@ -56,13 +59,15 @@ class Proposals {
     if (!best_ || with.peak_bytes() < best_->peak_bytes()) best_ = std::move(with);
   }
   Proposal take_best() { return std::move(*best_); }
+  const Proposal& best() const { return *best_; }
 
  private:
   Proposal analyzed(const Schedule& order) {
     Proposal proposal{analyze(root_, facts_, Schedule(order, memory_.resource()), options_, memory_),
                       {plan::Offsets(memory_.resource()), plan::Offsets(memory_.resource())},
                       0,
-                      0};
+                      0,
+                      {}};
     find_most_live(proposal);
     return proposal;
   }
@@ -72,6 +77,9 @@ class Proposals {
     if (!check_) return;
     check_placement(problem, proposal.placement);
     check_bodies(proposal.lifetimes);
+    const std::vector<std::string> violations = check_updates(proposal.lifetimes);
+    if (!violations.empty())
+      fail(ErrorCode::kInvalidModel, "the plan is wrong (a bug in Plimsoll): {}", violations[0]);
   }
 
   const Graph& root_;
@@ -82,16 +90,74 @@ class Proposals {
   std::optional<Proposal> best_;
 };
 
-}  // namespace
-
-Proposal best_proposal(const Graph& root, FactsTable& facts, const LifetimeOptions& options, Effort effort,
-                       bool check, TransientMemory& memory) {
+Proposal best_order(const Graph& root, FactsTable& facts, const LifetimeOptions& options, Effort effort,
+                    bool check, TransientMemory& memory) {
   Proposals proposals(root, facts, options, check, memory);
   const Schedule order = file_order(root, memory, options.wanted);
   proposals.try_order(order);
-  if (effort == Effort::kThorough && options.reuse && order.size() <= kMostNodesToOrder)
+  if (effort != Effort::kQuick && options.reuse && order.size() <= kMostNodesToOrder)
     proposals.try_order(frugal_order(root, facts, order, memory, options.wanted));
   return proposals.take_best();
+}
+
+// Whether running nodes again could help: no plan is below what one node needs by itself.
+bool can_help(const TurnModel& model, int64_t peak_bytes) {
+  int64_t most = 0;
+  for (uint32_t n = 0; n < model.nodes.size(); ++n) {
+    int64_t bytes = model.nodes[n].scratch_bytes;
+    if (model.nodes[n].free) continue;
+    for (const uint32_t edge : model.reads(n))
+      bytes += model.edges[edge].callers ? 0 : model.edges[edge].bytes;
+    most = std::max(most, bytes);
+  }
+  return peak_bytes > most + most / 16;
+}
+
+// Fastest first, each placed for real in memory of its own until one fits.
+Proposal recomputed(const Graph& root, FactsTable& facts, const LifetimeOptions& options, bool check,
+                    TransientMemory& memory, Budget& budget, int64_t most_bytes, Proposal& natural) {
+  const TurnModel model(natural.lifetimes, facts, options, memory);
+  if (!can_help(model, natural.peak_bytes())) return std::move(natural);
+  const RecomputeFront front(model, memory);
+  const auto planned = [&](const RecomputeFront::Point& point, TransientMemory& in) {
+    return proposal_of(root, facts, options, model.schedule(point.turns, in), check, in);
+  };
+  const RecomputeFront::Point* chosen = nullptr;
+  int64_t smallest = natural.peak_bytes();
+  for (const RecomputeFront::Point& point : front.points()) {
+    if (point.live_bytes > most_bytes && &point != &front.points().back()) continue;
+    TransientMemory trial(budget);
+    const int64_t peak = planned(point, trial).peak_bytes();
+    if (peak < smallest) smallest = peak, chosen = &point;
+    if (peak <= most_bytes) break;
+  }
+  if (chosen == nullptr) return std::move(natural);
+  Proposal result = planned(*chosen, memory);
+  result.recomputation = recomputation_of(model, result.lifetimes.schedule);
+  result.recomputation.peak_bytes = result.peak_bytes();
+  result.recomputation.saved_bytes = natural.peak_bytes() - result.peak_bytes();
+  return result;
+}
+
+}  // namespace
+
+Proposal proposal_of(const Graph& root, FactsTable& facts, const LifetimeOptions& options,
+                     const Schedule& schedule, bool check, TransientMemory& memory) {
+  Proposals proposals(root, facts, options, check, memory);
+  proposals.try_order(schedule);
+  return proposals.take_best();
+}
+
+Proposal best_proposal(const Graph& root, FactsTable& facts, const LifetimeOptions& options, Effort effort,
+                       bool check, TransientMemory& memory, Budget& budget, int64_t most_bytes) {
+  Proposal natural = best_order(root, facts, options, effort, check, memory);
+  if (effort != Effort::kRecompute || !options.reuse || natural.peak_bytes() <= most_bytes) return natural;
+  try {
+    return recomputed(root, facts, options, check, memory, budget, most_bytes, natural);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBudgetExceeded) throw;
+    return natural;  // the limit does not even allow the search
+  }
 }
 
 }  // namespace plimsoll

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "memory/mapping.h"
 
 namespace plimsoll {
 namespace {
@@ -25,6 +26,8 @@ Accounts loaded(const PreparedModel& model) {
   of(accounts, Account::kWeights) =
       model.weights().weights_bytes() + model.source_bytes() + model.defaults_bytes();
   of(accounts, Account::kPacked) = model.weights().packed_bytes();
+  for (const Account account : {Account::kGradients, Account::kOptimizer})
+    of(accounts, account) = model.weights().state_bytes(account);
   return accounts;
 }
 
@@ -79,10 +82,40 @@ Requirement requirement(const PreparedModel& model, const ShapePlan& shape) {
                 preparing(model)});
 }
 
+Requirement requirement(const PreparedModel& model, std::span<const std::shared_ptr<ShapePlan>> plans) {
+  Requirement need = worst({preparing(model)});
+  const auto meet = [&](const Accounts& accounts) {
+    if (total(accounts) > need.peak_bytes) need = {accounts, total(accounts)};
+  };
+  int64_t before = 0;  // plans that are there already
+  Accounts run = loaded(model), load = loaded(model);
+  for (const std::shared_ptr<ShapePlan>& plan : plans) {
+    Accounts making = planning(model, *plan);
+    of(making, Account::kSession) += before;
+    meet(making);
+    before += plan->memory_bytes();
+    of(run, Account::kPlanned) = std::max(of(run, Account::kPlanned), plan->planned_bytes());
+    of(run, Account::kBound) = std::max(of(run, Account::kBound), plan->bound_bytes());
+  }
+  of(run, Account::kSession) += before;
+  of(load, Account::kSession) += before;
+  of(load, Account::kWeights) += model.weights().largest_raw_bytes();
+  meet(load);
+  meet(run);
+  return need;
+}
+
 int64_t lower_bound_bytes(const PreparedModel& model, const ShapePlan& shape) {
   return worst({running(model, shape, shape.most_live_bytes()), planning(model, shape), loading(model, shape),
                 preparing(model)})
       .peak_bytes;
+}
+
+int64_t planned_bytes_within(const PreparedModel& model, const ShapePlan& plan, int64_t needed_bytes,
+                             int64_t limit_bytes) {
+  const int64_t runs = model.options().concurrent_runs, excess = needed_bytes - limit_bytes;
+  const int64_t bytes = plan.planned_bytes() - (excess + runs - 1) / runs;
+  return bytes / page_bytes() * page_bytes();  // the arena is whole pages
 }
 
 void refuse(const ShapePlan& shape, int64_t needed_bytes, int64_t limit_bytes) {

@@ -17,28 +17,79 @@ struct Requirement {
 
 // The worst of: reading and rewriting the model, planning the shape, loading the weights, running.
 Requirement requirement(const PreparedModel& model, const ShapePlan& shape);
+// The same for a session that keeps several plans and one arena for the largest of them, made in this order.
+Requirement requirement(const PreparedModel& model, std::span<const std::shared_ptr<ShapePlan>> plans);
 // The same with activations at their live bytes.
 int64_t lower_bound_bytes(const PreparedModel& model, const ShapePlan& shape);
 // Throws kBudgetExceeded naming the node that needs the most and the smallest limit that would do.
 [[noreturn]] void refuse(const ShapePlan& shape, int64_t needed_bytes, int64_t limit_bytes);
 
-// A plan that fits the limit (0: none): the quick one if it does, else the smallest. Throws kBudgetExceeded
-// if none does. `after_load`: the plan is, or will be, made beside the weights.
+// Of the planned arena of one run: what is left for it by a limit that `plan`, which needs `needed_bytes`,
+// does not fit.
+int64_t planned_bytes_within(const PreparedModel& model, const ShapePlan& plan, int64_t needed_bytes,
+                             int64_t limit_bytes);
+
+// A plan that fits the limit (0: none): the quick one if it does, else the smallest that runs every node
+// once, else the fastest that runs some again (not of a model that can do with less memory otherwise, see
+// PreparedModel::spends_memory). Throws kBudgetExceeded if none does. `after_load`: the plan
+// is, or will be, made beside the weights.
 template <typename PlanType>
 std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
                                       const std::vector<std::vector<int64_t>>& shapes, Budget& budget,
                                       int64_t limit_bytes, bool after_load,
                                       const ShapePlan::Wanted& wanted = {}) {
   int64_t least = std::numeric_limits<int64_t>::max();
-  for (const Effort effort : {Effort::kQuick, Effort::kThorough}) {
-    auto plan = std::make_shared<PlanType>(model, shapes, budget, effort, wanted);
+  int64_t needed = 0;
+  std::shared_ptr<PlanType> plan;
+  const auto fits = [&](Effort effort, int64_t most_bytes) {
+    plan.reset();  // one at a time is what is told
+    plan = std::make_shared<PlanType>(model, shapes, budget, effort, wanted, most_bytes);
     plan->assume_planned_after_load(after_load);
-    const int64_t needed = requirement(model, *plan).peak_bytes;
-    if (limit_bytes == 0 || needed <= limit_bytes) return plan;
+    needed = requirement(model, *plan).peak_bytes;
     least = std::min(least, needed);
-    if (effort == Effort::kThorough) refuse(*plan, least, limit_bytes);
+    return limit_bytes == 0 || needed <= limit_bytes;
+  };
+  if (fits(Effort::kQuick, 0) || fits(Effort::kThorough, 0)) return plan;
+  if (model.spends_memory()) refuse(*plan, least, limit_bytes);
+  // A plan with more turns is larger itself: a second try leaves room for it. The last is the smallest of
+  // all.
+  for (int tries = 0; tries < 2; ++tries) {
+    const int64_t most_bytes = planned_bytes_within(model, *plan, needed, limit_bytes);
+    if (most_bytes > 0 && fits(Effort::kRecompute, most_bytes)) return plan;
   }
-  return nullptr;
+  if (fits(Effort::kRecompute, 0)) return plan;
+  refuse(*plan, least, limit_bytes);
+}
+
+// Plans of several runs of the same shapes that a session keeps side by side, made in this order; the line is
+// for all of them together. Otherwise as plan_within, before the weights are loaded. Without `recompute` no
+// node runs twice.
+template <typename PlanType>
+std::vector<std::shared_ptr<PlanType>> plan_together(const PreparedModel& model,
+                                                     const std::vector<std::vector<int64_t>>& shapes,
+                                                     std::span<const ShapePlan::Wanted> runs, Budget& budget,
+                                                     int64_t limit_bytes, bool recompute = true) {
+  std::vector<std::shared_ptr<PlanType>> plans;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  int64_t needed = 0;
+  const auto fits = [&](Effort effort, int64_t most_bytes) {
+    plans.clear();
+    for (const ShapePlan::Wanted& wanted : runs)
+      plans.push_back(std::make_shared<PlanType>(model, shapes, budget, effort, wanted, most_bytes));
+    const std::vector<std::shared_ptr<ShapePlan>> all(plans.begin(), plans.end());
+    needed = requirement(model, all).peak_bytes;
+    least = std::min(least, needed);
+    return limit_bytes == 0 || needed <= limit_bytes;
+  };
+  if (fits(Effort::kQuick, 0) || fits(Effort::kThorough, 0)) return plans;
+  for (int tries = 0; recompute && tries < 2; ++tries) {
+    int64_t planned = 0;  // one arena serves all
+    for (const auto& plan : plans) planned = std::max(planned, plan->planned_bytes());
+    const int64_t most_bytes = (planned - (needed - limit_bytes)) / page_bytes() * page_bytes();
+    if (most_bytes > 0 && fits(Effort::kRecompute, most_bytes)) return plans;
+  }
+  if (recompute && fits(Effort::kRecompute, 0)) return plans;
+  refuse(*plans[0], least, limit_bytes);
 }
 
 }  // namespace plimsoll

@@ -175,17 +175,19 @@ void EdgeNumbers::set(const Edge* edge, uint32_t number) {
 }
 
 ScheduledValues::ScheduledValues(const Graph& graph, const Schedule& schedule, TransientMemory& memory,
-                                 WantedOutputs wanted)
+                                 WantedOutputs wanted, UpdatedStates updated)
     : values_(memory.resource()),
       numbers_(memory.resource()),
       begins_(memory.resource()),
       inputs_(memory.resource()),
       outputs_(memory.resource()),
+      states_(memory.resource()),
       newest_(graph, memory) {
   begins_.reserve(schedule.size() * 3 + 1);
   begins_.push_back(0);
   const auto end_part = [&] { begins_.push_back(static_cast<uint32_t>(numbers_.size())); };
   for (const Edge* edge : graph.inputs) inputs_.push_back(newest(edge));
+  for (const Edge* edge : updated) states_.push_back(newest(edge));
   for (size_t t = 0; t < schedule.size(); ++t) {
     const Node& node = *schedule[t].node;
     const auto now = static_cast<int64_t>(t);

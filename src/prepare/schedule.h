@@ -23,6 +23,9 @@ using Schedule = std::pmr::vector<Turn>;
 // What a run is to make: all outputs of a graph, or some of the root's.
 using WantedOutputs = std::optional<std::span<Edge* const>>;
 
+// The persistent edges whose next values are the last of what is wanted.
+using UpdatedStates = std::span<Edge* const>;
+
 // With `wanted`, only the nodes that these need.
 Schedule file_order(const Graph& graph, TransientMemory& memory, WantedOutputs wanted = {});
 // Takes, of the nodes of an order that can run, the one after which the least is alive. Sizes must be
@@ -56,7 +59,7 @@ struct ScheduledValue {
 class ScheduledValues {
  public:
   ScheduledValues(const Graph& graph, const Schedule& schedule, TransientMemory& memory,
-                  WantedOutputs wanted = {});
+                  WantedOutputs wanted = {}, UpdatedStates updated = {});
 
   std::span<ScheduledValue> all() { return values_; }
   ScheduledValue& operator[](uint32_t value) { return values_[value]; }
@@ -69,6 +72,9 @@ class ScheduledValues {
   std::span<const uint32_t> captures(size_t turn) const { return part(turn, 1); }
   std::span<const uint32_t> inputs() const { return inputs_; }    // of the graph
   std::span<const uint32_t> outputs() const { return outputs_; }  // likewise
+  // The persistent edges that are updated, as they are before the run; their next values are the last
+  // outputs.
+  std::span<const uint32_t> states() const { return states_; }
   void use(uint32_t value, int64_t at) { values_[value].last_use = std::max(values_[value].last_use, at); }
 
  private:
@@ -80,7 +86,7 @@ class ScheduledValues {
   uint32_t add(const Edge* edge, int64_t made);
 
   std::pmr::vector<ScheduledValue> values_;
-  std::pmr::vector<uint32_t> numbers_, begins_, inputs_, outputs_;
+  std::pmr::vector<uint32_t> numbers_, begins_, inputs_, outputs_, states_;
   EdgeNumbers newest_;
 };
 

@@ -118,7 +118,7 @@ LifetimeOptions lifetime_options(const PreparedModel& model) {
 }  // namespace
 
 ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget,
-                     Effort effort, Wanted wanted)
+                     Effort effort, Wanted wanted, int64_t most_bytes)
     : shapes_(std::move(shapes)), wanted_(std::move(wanted)), budget_("plan", 0, &budget), arena_(budget_) {
   const auto start = std::chrono::steady_clock::now();
   planned_after_load_ = model.weights().is_loaded();
@@ -136,13 +136,18 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   }
 
   std::vector<Edge*> outputs;
-  for (size_t i = 0; i < (wanted_ ? wanted_->size() : graph.outputs.size()); ++i)
-    outputs.push_back(graph.outputs[wanted_ ? (*wanted_)[i] : i]);
+  std::vector<Edge*> updated;
+  for (size_t i = 0; i < (wanted_ ? wanted_->size() : graph.outputs.size()); ++i) {
+    const size_t number = wanted_ ? (*wanted_)[i] : i;
+    outputs.push_back(graph.outputs[number]);
+    if (number >= graph.visible_outputs()) updated.push_back(graph.updated[number - graph.visible_outputs()]);
+  }
   LifetimeOptions options = lifetime_options(model);
   if (wanted_) options.wanted = outputs;
-  if (model.options().thorough) effort = Effort::kThorough;
-  const Proposal proposal =
-      best_proposal(graph, facts, options, effort, model.options().check_plans, transient);
+  options.updated = updated;
+  if (model.options().thorough && effort == Effort::kQuick) effort = Effort::kThorough;
+  const Proposal proposal = best_proposal(graph, facts, options, effort, model.options().check_plans,
+                                          transient, budget_, most_bytes);
   const BuiltProgram built =
       build_program(facts, proposal.lifetimes, proposal.placement, model, arena_, transient);
   program_ = built.program;
@@ -153,10 +158,13 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   auto add_bound = [&](const Edge* edge) {
     bound_bytes_ = checked_add(bound_bytes_, value_bytes(facts[edge]).value());
   };
-  for (const Edge* edge : graph.inputs) {
-    if (edge->facts.type.kind == ValueKind::kTensor) add_bound(edge);
+  // An input that a partial run does not read need not be there.
+  const ScheduledValues& values = proposal.lifetimes.values;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    if (wanted_ && values[values.inputs()[i]].last_use == ScheduledValue::kNever) continue;
+    if (graph.inputs[i]->facts.type.kind == ValueKind::kTensor) add_bound(graph.inputs[i]);
   }
-  for (const Edge* edge : outputs) {
+  for (const Edge* edge : std::span(outputs).first(outputs.size() - updated.size())) {
     if (facts[edge].is_concrete()) add_bound(edge);
   }
   describe(proposal);
@@ -171,6 +179,9 @@ void ShapePlan::bind_weights(const Weights& weights) {
 void ShapePlan::describe(const Proposal& proposal) {
   const Lifetimes& lifetimes = proposal.lifetimes;
   depends_on_data_ = lifetimes.depends_on_data;
+  recomputation_ = proposal.recomputation;
+  run_again_ = arena_.copy(recomputation_.nodes);
+  recomputation_.nodes = {};
   most_live_bytes_ = proposal.most_live_bytes;
   planned_bytes_ = round_up(program_->arena_bytes, page_bytes());
   if (!lifetimes.steps.empty()) node_at_peak_ = name_of(program_->steps[proposal.peak_step].node);
@@ -187,6 +198,12 @@ void ShapePlan::describe(const Proposal& proposal) {
                       buffer.kind == BufferInfo::Kind::kScratch};
     ++next;
   }
+}
+
+Recomputation ShapePlan::recomputation() const {
+  Recomputation result = recomputation_;
+  result.nodes.assign(run_again_.begin(), run_again_.end());
+  return result;
 }
 
 std::vector<PlannedBuffer> ShapePlan::buffers() const {

@@ -18,9 +18,10 @@ class ShapePlan {
   // Which outputs a program makes, by number and in their order: nothing means all, and every node runs.
   using Wanted = std::optional<std::vector<uint32_t>>;
 
-  // `shapes`: one per input of the model. Throws kInvalidArgument if they do not fit the model.
+  // `shapes`: one per input of the model. Throws kInvalidArgument if they do not fit the model. `most_bytes`
+  // is for kRecompute (proposals.h).
   ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget,
-            Effort effort = Effort::kQuick, Wanted wanted = {});
+            Effort effort = Effort::kQuick, Wanted wanted = {}, int64_t most_bytes = 0);
   ShapePlan(const ShapePlan&) = delete;
 
   const std::vector<std::vector<int64_t>>& shapes() const { return shapes_; }
@@ -40,6 +41,7 @@ class ShapePlan {
   bool depends_on_data() const { return depends_on_data_; }
   const std::string& node_at_peak() const { return node_at_peak_; }
   std::vector<PlannedBuffer> buffers() const;
+  Recomputation recomputation() const;  // empty if every node runs once
   int64_t memory_bytes() const { return arena_.mapped_bytes(); }
   double prepare_ms() const { return prepare_ms_; }
 
@@ -65,6 +67,8 @@ class ShapePlan {
   bool depends_on_data_ = false;
   std::string node_at_peak_;
   std::span<PlacedBuffer> buffers_;
+  Recomputation recomputation_;  // its nodes are those below
+  std::span<const Recomputation::Again> run_again_;
   double prepare_ms_ = 0;
 };
 

@@ -125,46 +125,58 @@ void Weights::collect_raw(Graph& root, TransientMemory& transient) {
         edges[edge->id] = edge;
       }
     }
-    for (const Edge* edge : graph.outputs) {
-      if (edge->data == nullptr) continue;
+    const auto hold = [&](const Edge* edge) {
+      if (edge->data == nullptr) return;
       uses[edge->id] = kAligned;
       edges[edge->id] = edge;
-    }
+    };
+    for (const Edge* edge : graph.outputs) hold(edge);
+    for (const Edge* edge : graph.updated) hold(edge);
   });
   for (const Edge* edge : edges) {
     if (edge == nullptr) continue;
-    const auto bytes = static_cast<int64_t>(edge->data->bytes.size());
     if (!edge->persistent && (uses[edge->id] == kBytewise || is_aligned(*edge))) {
       // Others are in the graph's own memory, or in the caller's.
-      if (edge->data->in_file) mapped_bytes_ += bytes;
+      if (edge->data->in_file) mapped_bytes_ += static_cast<int64_t>(edge->data->bytes.size());
     } else {
-      copied_at_[edge->id] = copied_bytes_;
-      copied_.push_back(edge);
-      copied_bytes_ = checked_add(copied_bytes_, round_up(bytes, kAlignment));
+      own(*edge);
     }
   }
-  copied_bytes_ = round_up(copied_bytes_, page_bytes());
+  for (Owned& owned : owned_) owned.bytes = round_up(owned.bytes, page_bytes());
+}
+
+void Weights::own(const Edge& edge) {
+  auto& owned = const_cast<Owned&>(this->owned(edge.persistent ? edge.account : Account::kWeights));
+  copied_at_[edge.id] = owned.bytes;
+  copied_.push_back(&edge);
+  owned.bytes = checked_add(owned.bytes, round_up(edge.data->view().bytes(), kAlignment));
+  if (edge.persistent && edge.data->in_file)
+    largest_raw_ = std::max(largest_raw_, static_cast<int64_t>(edge.data->bytes.size()));
+}
+
+const Weights::Owned& Weights::owned(Account account) const {
+  return *std::find_if(owned_.begin(), owned_.end(), [&](const Owned& o) { return o.account == account; });
 }
 
 void Weights::load(Budget& budget, const Drop& drop) {
   mapped_charge_ = Charge(budget, Account::kWeights, mapped_bytes_);
-  copied_arena_ = Arena(budget, Account::kWeights, copied_bytes_);
+  for (Owned& owned : owned_) owned.arena = Arena(budget, owned.account, owned.bytes);
   if (adopted_ != nullptr) {
     adopted_charge_ = Charge(budget, Account::kPacked, packed_bytes_);
   } else {
     packed_arena_ = Arena(budget, Account::kPacked, packed_bytes_);
   }
+  const Charge passing(budget, Account::kWeights, largest_raw_);
   for (const Edge* edge : copied_) {
     const std::span<const std::byte> raw = edge->data->bytes;
-    if (!raw.empty()) std::memcpy(copied_arena_.data() + copied_at_[edge->id], raw.data(), raw.size());
+    if (!raw.empty()) std::memcpy(this->raw(*edge), raw.data(), raw.size());
     if (edge->data->in_file) drop(raw);
   }
-  if (adopted_ == nullptr) pack_all(budget, drop);
+  if (adopted_ == nullptr) pack_all(drop);
   loaded_ = true;
 }
 
-void Weights::pack_all(Budget& budget, const Drop& drop) {
-  const Charge passing(budget, Account::kWeights, largest_raw_);
+void Weights::pack_all(const Drop& drop) {
   Budget planning("planning", 0);
   Choices choices(planning);
   for (const Packed& item : packed_) {
@@ -222,7 +234,7 @@ std::vector<const Edge*> Weights::raw_constants(Graph& root, const Weights& weig
 std::byte* Weights::raw(const Edge& edge) const {
   const auto copied = copied_at_.find(edge.id);
   if (copied == copied_at_.end()) return const_cast<std::byte*>(edge.data->bytes.data());
-  return copied_arena_.data() + copied->second;
+  return owned(edge.persistent ? edge.account : Account::kWeights).arena.data() + copied->second;
 }
 
 }  // namespace plimsoll

@@ -50,10 +50,12 @@ class Weights : public PackPolicy {
   std::byte* raw(const Edge& edge) const;
 
   int64_t packed_bytes() const { return packed_bytes_; }  // of the arena, whole pages
-  int64_t weights_bytes() const { return mapped_bytes_ + copied_bytes_; }
+  int64_t weights_bytes() const { return mapped_bytes_ + owned(Account::kWeights).bytes; }
+  // What of the state, and of copies, is in that account; whole pages.
+  int64_t state_bytes(Account account) const { return owned(account).bytes; }
   // Of its own tables, in the account `session`.
   int64_t tables_bytes() const { return tables_bytes_; }
-  // The most that loading holds beyond the final state: the largest raw tensor that is packed.
+  // The most that loading holds beyond the final state: the largest raw tensor that is packed or is state.
   int64_t largest_raw_bytes() const { return largest_raw_; }
 
  private:
@@ -64,11 +66,19 @@ class Weights : public PackPolicy {
     PackFormat format;
     int64_t offset, bytes;
   };
+  // One mapping: copies of constants and parameters, kept gradients, or moments.
+  struct Owned {
+    Account account;
+    int64_t bytes = 0;
+    Arena arena = {};
+  };
   class Collector;
   static uint64_t key(const Node& node, size_t input) { return (uint64_t{node.id} << 32) | input; }
   bool request(const Node& node, size_t input, const PackFormat& format, int64_t bytes);
   void collect_raw(Graph& root, TransientMemory& transient);
-  void pack_all(Budget& budget, const Drop& drop);
+  void pack_all(const Drop& drop);
+  void own(const Edge& edge);
+  const Owned& owned(Account account) const;
 
   int threads_;
   bool may_pack_;
@@ -78,10 +88,11 @@ class Weights : public PackPolicy {
   std::pmr::vector<Packed> packed_;
   std::pmr::unordered_map<uint64_t, size_t> packed_at_;        // by node and input: index into packed_
   std::pmr::unordered_multimap<uint32_t, size_t> formats_of_;  // by edge id: likewise
-  std::pmr::unordered_map<uint32_t, int64_t> copied_at_;       // edge id -> offset in copied_arena_
+  std::pmr::unordered_map<uint32_t, int64_t> copied_at_;       // edge id -> offset in what its account owns
   std::pmr::vector<const Edge*> copied_;
-  int64_t packed_bytes_ = 0, mapped_bytes_ = 0, copied_bytes_ = 0, largest_raw_ = 0, tables_bytes_ = 0;
-  Arena packed_arena_, copied_arena_;
+  int64_t packed_bytes_ = 0, mapped_bytes_ = 0, largest_raw_ = 0, tables_bytes_ = 0;
+  std::array<Owned, 3> owned_ = {Owned{Account::kWeights}, {Account::kGradients}, {Account::kOptimizer}};
+  Arena packed_arena_;
   Charge mapped_charge_, adopted_charge_;
   std::byte* adopted_ = nullptr;
   bool loaded_ = false;

@@ -22,26 +22,39 @@ const ConfigKey kKeys[] = {
     {"ep.context_model_external_initializers_file_name", false, kNoMeaning, "",
      "compiled models of other providers"},
     {"ep.context_node_name_prefix", false, kNoMeaning, "", "compiled models of other providers"},
+    {"ep.context_source_model_path", false, kNoMeaning, "", "compiled models of other providers"},
     {"ep.dynamic.qnn_htp_performance_mode", false, kNoMeaning, "", "another provider's"},
     {"ep.dynamic.workload_type", false, kNoMeaning, "", "no provider here has workload types"},
+    {"ep.enable_weightless", false, kNoMeaning, "", "compiled models of other providers"},
     {"ep.enable_weightless_ep_context_nodes", false, kNoMeaning, "", "compiled models of other providers"},
     {"ep.nnapi.partitioning_stop_ops", false, kNoMeaning, "", "another provider's"},
     {"ep.share_ep_contexts", false, kNoMeaning, "", "compiled models of other providers"},
     {"ep.stop_share_ep_contexts", false, kNoMeaning, "", "compiled models of other providers"},
     {"mlas.disable_kleidiai", false, kNoMeaning, "", "kernels of other processors"},
     {"mlas.enable_gemm_fastmath_arm64_bfloat16", false, kRefused, "0", "float32 is computed in float32"},
+    {"mlas.kleidiai.conv_igemm_max_work", false, kNoMeaning, "", "kernels of other processors"},
+    {"mlas.nchwc_pointwise_conv_max_input_channel_batch", false, kNoMeaning, "",
+     "channels are last here, not in blocks"},
     {"mlas.use_lut_gemm", false, kRefused, "0", "products are computed, not looked up"},
+    {"optimization.constant_folding_max_output_size_in_bytes", false, kNoMeaning, "",
+     "what folding makes is inside the limit of the session"},
     {"optimization.disable_specified_optimizers", false, kRefused, "",
      "passes have other names here: stop_after_pass finds the one that changes a result"},
     {"optimization.enable_cast_chain_elimination", false, kRefused, "0",
      "a chain of Casts rounds at each of them"},
     {"optimization.enable_gelu_approximation", false, kRefused, "0", "Gelu is computed as ONNX has it"},
+    {"optimization.enable_memory_probe_recompute_config", false, kRefused, "0:0",
+     "of ONNX Runtime for training; nothing is recomputed unasked"},
+    {"optimization.memory_optimizer_config", false, kRefused, "",
+     "of ONNX Runtime for training; nothing is recomputed unasked"},
     {"optimization.minimal_build_optimizations", false, kRefused, "",
      "optimizations are not stored in a file"},
+    {"plimsoll.disable_winograd", false, kHonoured, "", "\"1\": SessionOptions::winograd is false"},
     {"session.allow_released_opsets_only", false, kNoMeaning, "",
      "newer opsets are told by GetWarnings(), and are Errors where `strict` is set"},
     {"session.collect_node_memory_stats_to_file", false, kRefused, "",
      "profiling has bytes in use at each node"},
+    {"session.compile_only", false, kNoMeaning, "", "nothing is compiled"},
     {"session.debug_layout_transformation", false, kNoMeaning, "",
      "`plimsoll optimize` shows what passes do"},
     {"session.disable_aot_function_inlining", false, kNoMeaning, "",
@@ -57,29 +70,47 @@ const ConfigKey kKeys[] = {
     {"session.disable_quant_qdq", false, kRefused, "0",
      "whether QuantizeLinear and DequantizeLinear are fused into integer kernels is decided by the level"},
     {"session.dynamic_block_base", false, kNoMeaning, "", "work is divided by OpenMP"},
+    {"session.enable_cpu_mem_arena", false, kHonoured, "", "EnableCpuMemArena, DisableCpuMemArena"},
     {"session.enable_dq_matmulnbits_fusion", false, kRefused, "0", "would change the format of weights"},
+    {"session.enable_mem_pattern", false, kHonoured, "", "EnableMemPattern, DisableMemPattern"},
+    {"session.enable_profiling", false, kHonoured, "", "the prefix of the trace; empty: DisableProfiling"},
     {"session.enable_quant_qdq_cleanup", false, kRefused, "0", "removing pairs changes rounding"},
+    {"session.enable_saved_runtime_optimizations", false, kNoMeaning, "",
+     "of ORT's own format, which is refused"},
+    {"session.execution_mode", false, kHonoured, "",
+     "SetExecutionMode: `sequential`, `parallel`, or with `ort_` before it"},
     {"session.fail_on_suboptimal_compiled_model", false, kNoMeaning, "", "nothing is compiled"},
     {"session.force_spinning_stop", false, kNoMeaning, "", "threads wait as OpenMP is told to"},
+    {"session.graph_optimization_level", false, kHonoured, "",
+     "SetGraphOptimizationLevel: `disable_all`, `enable_basic`, `enable_extended`, `enable_layout`, "
+     "`enable_all`"},
     {"session.graph_optimizations_loop_level", false, kNoMeaning, "", "passes run until nothing changes"},
     {"session.inter_op.allow_spinning", false, kNoMeaning, "", "there are no threads between operators"},
     {"session.inter_op.spin_backoff_max", false, kNoMeaning, "", "there are no threads between operators"},
     {"session.inter_op.spin_duration_us", false, kNoMeaning, "", "there are no threads between operators"},
+    {"session.inter_op_num_threads", false, kHonoured, "", "SetInterOpNumThreads"},
     {"session.intra_op.allow_spinning", false, kNoMeaning, "",
      "threads wait as OpenMP is told to (OMP_WAIT_POLICY)"},
     {"session.intra_op.spin_backoff_max", false, kNoMeaning, "", "threads wait as OpenMP is told to"},
     {"session.intra_op.spin_duration_us", false, kNoMeaning, "", "threads wait as OpenMP is told to"},
+    {"session.intra_op_num_threads", false, kHonoured, "", "SetIntraOpNumThreads"},
     {"session.intra_op_thread_affinities", false, kNoMeaning, "",
      "threads run where OpenMP puts them (OMP_PLACES)"},
     {"session.layer_assignment_settings", false, kNoMeaning, "", "there is one provider"},
     {"session.load_model_format", false, kHonoured, "", "\"ONNX\"; \"ORT\" is refused"},
+    {"session.log_id", false, kHonoured, "", "SetLogId"},
+    {"session.log_severity_level", false, kHonoured, "", "SetLogSeverityLevel"},
+    {"session.log_verbosity_level", false, kHonoured, "", "SessionOptions::log_verbosity_level"},
+    {"session.max_shape_override", false, kNoMeaning, "", "`plan` tells what any shape needs"},
     {"session.model_external_initializers_file_folder_path", false, kHonoured, "",
      "where external data files are, instead of beside the model"},
+    {"session.name_based_layer_assignment", false, kNoMeaning, "", "there is one provider"},
     {"session.node_partition_config_file", false, kNoMeaning, "", "nodes run in one stream"},
     {"session.optimized_model_external_initializers_file_name", false, kRefused, "",
      "optimized models above 2 GiB get a file NAME.data, smaller ones are in one file"},
     {"session.optimized_model_external_initializers_min_size_in_bytes", false, kNoMeaning, "",
      "goes with the key before it"},
+    {"session.optimized_model_filepath", false, kHonoured, "", "SetOptimizedModelFilePath"},
     {"session.qdq_matmulnbits_accuracy_level", false, kNoMeaning, "",
      "goes with session.enable_dq_matmulnbits_fusion"},
     {"session.qdq_matmulnbits_block_size", false, kNoMeaning, "",
@@ -93,12 +124,14 @@ const ConfigKey kKeys[] = {
     {"session.set_denormal_as_zero", false, kHonoured, "",
      "\"1\": flush-to-zero and denormals-are-zero on every thread of a run, and as they were after it"},
     {"session.strict_shape_type_inference", false, kHonoured, "", "\"1\": SessionOptions::strict"},
+    {"session.use_deterministic_compute", false, kHonoured, "", "SetDeterministicCompute"},
     {"session.use_device_allocator_for_initializers", false, kNoMeaning, "", "weights are never in an arena"},
     {"session.use_env_allocators", false, kHonoured, "", "\"1\": the arena that is registered with the Env"},
     {"session.use_memory_mapped_ort_model", false, kNoMeaning, "", "ONNX files are mapped"},
     {"session.use_ort_model_bytes_directly", false, kNoMeaning, "", "bytes are always used where they are"},
     {"session.use_ort_model_bytes_for_initializers", false, kNoMeaning, "",
      "bytes are always used where they are"},
+    {"session.use_per_session_threads", false, kNoMeaning, "", "threads are those of OpenMP"},
     {"session.x64quantprecision", false, kNoMeaning, "", "integer products never saturate here"},
     {"disable_synchronize_execution_providers", true, kNoMeaning, "", "nothing is pending after a run"},
     {"external_device_graph_capture", true, kRefused, "0", "there is no device whose work could be recorded"},
@@ -110,13 +143,6 @@ const ConfigKey kKeys[] = {
     {"qnn.lora_config", true, kNoMeaning, "", "another provider's"},
     {"qnn.rpc_control_latency", true, kNoMeaning, "", "another provider's"},
 };
-
-bool parse_flag(const std::string& key, const std::string& value) {
-  if (value == "1") return true;
-  if (value != "0")
-    fail(ErrorCode::kInvalidArgument, "config entry '{}': expected 0 or 1, found '{}'", key, value);
-  return false;
-}
 
 void expect_onnx(const std::string& key, const std::string& value) {
   if (value == "ORT")
@@ -185,11 +211,13 @@ const ConfigKey* find_config_key(std::string_view key, bool of_run) {
 SessionOptions& SessionOptions::AddConfigEntry(const std::string& key, const std::string& value) {
   check_entry(key, value, false);
   if (key == "session.disable_prepacking") prepack = !parse_flag(key, value);
+  if (key == "plimsoll.disable_winograd") winograd = !parse_flag(key, value);
   if (key == "session.use_env_allocators") use_env_allocators = parse_flag(key, value);
   if (key == "session.set_denormal_as_zero") denormal_as_zero = parse_flag(key, value);
   if (key == "session.strict_shape_type_inference") strict = parse_flag(key, value);
   if (key == "session.model_external_initializers_file_folder_path") external_data_folder = value;
   if (key == "session.load_model_format" || key == "session.save_model_format") expect_onnx(key, value);
+  set_option_of_key(*this, key, value);
   config_entries[key] = value;
   return *this;
 }

@@ -68,6 +68,7 @@ PrepareOptions prepare_options(const SessionOptions& options) {
   result.refuse_mismatch = options.compiled_mismatch == CompiledMismatch::kRefuse;
   result.overridden = options.overridden_initializers;
   result.pack = options.prepack;
+  result.winograd = options.winograd;
   result.thorough = options.execution_order == ExecutionOrder::kMemoryEfficient;
   result.external_folder = options.external_data_folder;
   result.load = load_options(options);
@@ -126,7 +127,8 @@ ModelInfo describe_model(Graph& graph) {
   for (const OpsetImport& import : graph.opsets)
     info.opsets[import.domain.empty() ? "ai.onnx" : std::string(import.domain)] = import.version;
   info.inputs = describe_inputs(graph);
-  for (const Edge* edge : graph.outputs) info.outputs.push_back(describe_edge(*edge));
+  for (const Edge* edge : graph.outputs.span().first(graph.visible_outputs()))
+    info.outputs.push_back(describe_edge(*edge));
   for (const NameValue& entry : graph.metadata) info.metadata[std::string(entry.name)] = entry.value;
   std::set<std::string> missing;
   // The model, then every local function that is called, once each.
@@ -194,6 +196,8 @@ std::string step_name(const Step& step) {
   switch (step.kind) {
     case StepKind::kCopy:
       return fmt::format("copy of {} to output {}", node, step.output);
+    case StepKind::kStore:
+      return fmt::format("store of {}", node);
     case StepKind::kDrop:
       return fmt::format("drop of {}", node);
     default:
@@ -217,6 +221,13 @@ Plan describe_plan(const PreparedModel& model, const ShapePlan& shape) {
   plan.accounts = need.accounts;
   plan.buffers = shape.buffers();
   for (const Step& step : shape.program().steps) plan.steps.push_back(step_name(step));
+  const Recomputation again = shape.recomputation();
+  for (const auto& [node, times] : again.nodes)
+    plan.recomputed.push_back({std::string(node->name), std::string(node->op_type), times});
+  plan.extra_operations = again.extra_operations;
+  plan.operations = again.operations;
+  plan.extra_time = again.extra_time;
+  plan.saved_bytes = again.saved_bytes;
   plan.prepare_ms = shape.prepare_ms();
   return plan;
 }

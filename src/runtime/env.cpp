@@ -1,6 +1,6 @@
 #include "plimsoll/env.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <hwy/highway.h>
 
 #include <algorithm>

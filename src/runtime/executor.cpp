@@ -62,7 +62,7 @@ void Executor::run(Frame& frame, std::byte* arena, std::span<const TensorView> i
   size_t next_dead = 0;
   for (size_t s = 0; s < program.steps.size(); ++s) {
     const Step& step = program.steps[s];
-    check_stop();
+    if (s <= program.first_change) check_stop();  // a state is changed as a whole or not at all
     switch (step.kind) {
       case StepKind::kRun:
         run_step(frame, step, arena);
@@ -71,6 +71,12 @@ void Executor::run(Frame& frame, std::byte* arena, std::span<const TensorView> i
         const TensorView& value = frame.values[step.inputs[0]];
         if (const int64_t bytes = value.bytes(); bytes > 0)
           std::memmove(outputs[step.output].data, value.data, static_cast<size_t>(bytes));
+        break;
+      }
+      case StepKind::kStore: {
+        const TensorView& value = frame.values[step.inputs[0]];
+        if (const int64_t bytes = value.bytes(); bytes > 0)
+          std::memcpy(frame.values[step.outputs[0]].data, value.data, static_cast<size_t>(bytes));
         break;
       }
       case StepKind::kDrop:

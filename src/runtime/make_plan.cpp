@@ -5,19 +5,28 @@
 
 namespace plimsoll {
 
+bool known_at_opening(const PreparedModel& model) {
+  return model.graph().inputs.empty() || !complete_shapes(model.graph(), {}, true).empty();
+}
+
 Plan make_plan(const PreparedModel& model, const Shapes& shapes, Budget& budget, int64_t limit_bytes,
-               bool told_at_opening) {
+               bool told_at_opening, const PreparedModel* least) {
   const auto complete = complete_shapes(model.graph(), shapes, true);
   Plan plan;
   if (!complete.empty() || model.graph().inputs.empty()) {
-    const bool fixed = model.graph().inputs.empty() || !complete_shapes(model.graph(), {}, true).empty();
-    const bool after_load = !fixed && !told_at_opening;
+    const bool after_load = !known_at_opening(model) && !told_at_opening;
     const auto shape = plan_within<ShapePlan>(model, complete, budget, limit_bytes, after_load);
     plan = describe_plan(model, *shape);
     if (plan.minimum_limit_bytes > 0) {
-      ShapePlan smallest(model, complete, budget, Effort::kThorough);
-      smallest.assume_planned_after_load(after_load);
-      plan.minimum_limit_bytes = std::min(plan.peak_bytes, requirement(model, smallest).peak_bytes);
+      for (const PreparedModel* candidate : {&model, least}) {
+        if (candidate == nullptr) continue;
+        for (const Effort effort : {Effort::kThorough, Effort::kRecompute}) {
+          ShapePlan smallest(*candidate, complete, budget, effort);
+          smallest.assume_planned_after_load(after_load);
+          plan.minimum_limit_bytes =
+              std::min(plan.minimum_limit_bytes, requirement(*candidate, smallest).peak_bytes);
+        }
+      }
     }
   }
   const Formula formula = make_formula(model);

@@ -22,11 +22,22 @@ struct Model::Impl {
     if (!model->is_prepared()) model->prepare();
     return *model;
   }
+  // As a Session under a line that is too narrow for it has it; null if there is no other way.
+  const PreparedModel* least() {
+    if (!prepared().spends_memory()) return nullptr;
+    if (plain == nullptr) {
+      PrepareOptions less = model->options();
+      less.winograd = false;
+      plain = std::make_unique<PreparedModel>(path, less, budget);
+      plain->prepare();
+    }
+    return plain.get();
+  }
   std::shared_ptr<Env::Impl> env;
   std::string path;
   SessionOptions options;
   Budget budget;
-  std::unique_ptr<PreparedModel> model;
+  std::unique_ptr<PreparedModel> model, plain;
   ModelInfo info;
   ModelMetadata metadata;
 };
@@ -50,8 +61,23 @@ std::vector<std::string> Model::GetWarnings() const {
 }
 
 Plan Model::MakePlan(const Shapes& shapes, bool told_at_opening) const {
-  return make_plan(impl_->prepared(), shapes, impl_->budget, impl_->options.memory_limit_bytes,
-                   told_at_opening);
+  const PreparedModel& model = impl_->prepared();
+  const PreparedModel* least = impl_->least();
+  const int64_t limit = impl_->options.memory_limit_bytes;
+  const bool is_limited = limit > 0 || impl_->env->budget.limit_bytes() > 0;
+  const auto plan = [&](const PreparedModel& prepared) {
+    return make_plan(prepared, shapes, impl_->budget, limit, told_at_opening, least);
+  };
+  if (least == nullptr || !is_limited) return plan(model);
+  // What a Session does: see Session::Impl::prepare_model.
+  if (limit > 0 && (told_at_opening || known_at_opening(model))) {
+    try {
+      return plan(model);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBudgetExceeded) throw;
+    }
+  }
+  return plan(*least);
 }
 
 void Model::Save(const std::string& path, const SaveOptions& save) const {

@@ -18,8 +18,9 @@ Session::Impl::Impl(Impl& base, const SessionOptions& session_options)
       budget("overriding", session_options.memory_limit_bytes, &base.budget),
       model(base.location_.read(prepare_options(session_options), budget)),
       arena(base.arena),
-      trace(base.trace) {
-  initialize({});
+      trace(base.trace),
+      location_(base.location_) {
+  initialize({}, {});
 }
 
 std::shared_ptr<Session::Impl> Session::Impl::overriding(std::span<const char* const> input_names) {

@@ -48,13 +48,17 @@ std::unique_ptr<PreparedModel> read_compiled(const std::string& path, PrepareOpt
 }  // namespace
 
 std::unique_ptr<PreparedModel> ModelLocation::read(const PrepareOptions& options, Budget& budget) const {
+  std::unique_ptr<PreparedModel> model;
   if (path.empty()) {
     if (CompiledFile::is_one(bytes))
       fail(ErrorCode::kInvalidArgument, "compiled model: expected the path of its file, found bytes");
-    return std::make_unique<PreparedModel>(bytes, options, budget);
+    model = std::make_unique<PreparedModel>(bytes, options, budget);
+  } else {
+    model = CompiledFile::is_one(path) ? read_compiled(path, options, budget)
+                                       : std::make_unique<PreparedModel>(path, options, budget);
   }
-  return CompiledFile::is_one(path) ? read_compiled(path, options, budget)
-                                    : std::make_unique<PreparedModel>(path, options, budget);
+  if (rewrite) rewrite(model->graph());
+  return model;
 }
 
 void save_optimized(const ModelLocation& location, PrepareOptions options, bool fused, Budget& budget,

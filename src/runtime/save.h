@@ -8,6 +8,8 @@ namespace plimsoll {
 struct ModelLocation {
   std::string path;
   std::span<const std::byte> bytes;  // where the path is empty
+  // Changes the graph as it was read, before anything else looks at it.
+  std::function<void(Graph&)> rewrite = nullptr;
 
   std::unique_ptr<PreparedModel> read(const PrepareOptions& options, Budget& budget) const;
 };

@@ -94,7 +94,7 @@ Plan Session::Prepare(const Shapes& shapes, const std::vector<std::string>& outp
     wanted->push_back(static_cast<uint32_t>(impl_->output_index(name)));
   std::sort(wanted->begin(), wanted->end());
   wanted->erase(std::unique(wanted->begin(), wanted->end()), wanted->end());
-  if (wanted->size() == impl_->outputs.size()) wanted.reset();
+  if (wanted->size() == impl_->model->graph().outputs.size()) wanted.reset();
   const auto plan = impl_->prepare(complete_shapes(impl_->model->graph(), shapes, false), wanted);
   return describe_plan(*impl_->model, *plan);
 }

@@ -20,18 +20,21 @@ uint64_t fresh_seed() {
 }  // namespace
 
 Session::Impl::Impl(const Env& environment, const ModelLocation& location,
-                    const SessionOptions& session_options, const ShapesForInputs& shapes)
+                    const SessionOptions& session_options, const ShapesForInputs& shapes,
+                    const Rewrite& rewrite)
     : env(environment.impl()),
       options(session_options),
       budget("session", session_options.memory_limit_bytes, &env->budget),
       location_(location) {
   if (options.enable_profiling) trace = std::make_shared<Trace>(options.profile_file_prefix, budget);
   const auto start = Trace::Clock::now();
-  model = location.read(prepare_options(session_options), budget);
+  PrepareOptions preparation = prepare_options(session_options);
+  preparation.rewrite = rewrite.graph;
+  model = location.read(preparation, budget);
   if (trace)
     trace->add_session_event(location.path.empty() ? "model_loading_array" : "model_loading_uri", start);
   const auto read = Trace::Clock::now();
-  initialize(shapes);
+  initialize(shapes, rewrite);
   if (trace) trace->add_session_event("session_initialization", read);
 }
 
@@ -63,26 +66,55 @@ std::vector<std::string> Session::Impl::warnings() const {
   return all;
 }
 
-void Session::Impl::initialize(const ShapesForInputs& shapes_for) {
+// Those of a training session stay side by side.
+std::vector<std::shared_ptr<CachedPlan>> Session::Impl::first_plans(const ShapesForInputs& shapes_for,
+                                                                    const Rewrite& rewrite) {
+  const Graph& graph = model->graph();
+  const Shapes given = rewrite.shapes ? rewrite.shapes(graph) : shapes_for ? shapes_for(inputs) : Shapes();
+  const auto shapes = complete_shapes(graph, given, !shapes_for);
+  if (shapes.empty() && !graph.inputs.empty()) return {};
+  const int64_t limit = options.memory_limit_bytes;
+  if (!rewrite.runs) return {plan_within<CachedPlan>(*model, shapes, budget, limit, false)};
+  return plan_together<CachedPlan>(*model, shapes, rewrite.runs(graph), budget, limit, rewrite.recompute);
+}
+
+// Under a line, weights take more memory for speed only where the first shape is known and fits beside them.
+std::vector<std::shared_ptr<CachedPlan>> Session::Impl::prepare_model(const ShapesForInputs& shapes_for,
+                                                                      const Rewrite& rewrite) {
+  model->prepare();
+  inputs = describe_inputs(model->graph());
+  overridable = describe_overridable(model->graph());
+  const bool is_limited = options.memory_limit_bytes > 0 || env->budget.limit_bytes() > 0;
+  if (!is_limited || !model->spends_memory()) return first_plans(shapes_for, rewrite);
+  if (options.memory_limit_bytes > 0) {
+    try {
+      if (auto plans = first_plans(shapes_for, rewrite); !plans.empty()) return plans;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBudgetExceeded) throw;
+    }
+  }
+  PrepareOptions plain = model->options();
+  plain.winograd = false;
+  model.reset();
+  model = location_.read(plain, budget);
+  model->prepare();
+  return first_plans(shapes_for, rewrite);
+}
+
+void Session::Impl::initialize(const ShapesForInputs& shapes_for, const Rewrite& rewrite) {
   random_seed_ = options.random_seed != 0 ? kernels::mix_bits(options.random_seed) : fresh_seed();
   metadata = describe_metadata(*model);
   choose_arena();
-  model->prepare();
-  const Graph& graph = model->graph();
-  inputs = describe_inputs(graph);
-  overridable = describe_overridable(graph);
-  for (const Edge* edge : graph.outputs) outputs.push_back(describe_edge(*edge));
   plans_.store(std::make_shared<const PlanTable>());
   // What cannot fit is refused before the first weight is touched.
-  const auto shapes = complete_shapes(graph, shapes_for ? shapes_for(inputs) : Shapes(), !shapes_for);
-  std::shared_ptr<CachedPlan> first;
-  if (!shapes.empty() || graph.inputs.empty()) {
-    first = plan_within<CachedPlan>(*model, shapes, budget, options.memory_limit_bytes, false);
-    remember(first);
-  }
+  const std::vector<std::shared_ptr<CachedPlan>> first = prepare_model(shapes_for, rewrite);
+  for (const std::shared_ptr<CachedPlan>& plan : first) remember(plan);
+  const Graph& graph = model->graph();
+  for (const Edge* edge : graph.outputs.span().first(graph.visible_outputs()))
+    outputs.push_back(describe_edge(*edge));
   model->load_weights();
   make_defaults();
-  if (first != nullptr) first->bind_weights(model->weights());
+  for (const std::shared_ptr<CachedPlan>& plan : first) plan->bind_weights(model->weights());
   for (int i = 0; i < options.max_concurrent_runs; ++i) {
     idle_.push_back(std::make_unique<RunSlot>());
     idle_.back()->index = static_cast<size_t>(i);
@@ -430,7 +462,7 @@ void Session::Impl::run(const RunOptions& run_options, const Io& io) {
   context.budget = &run_budget;
   context.poison = options.poison;
   const uint64_t runs_before = runs_.fetch_add(1, std::memory_order_relaxed);
-  context.random_seed = kernels::mix_bits(random_seed_ + runs_before);
+  context.random_seed = kernels::mix_bits(random_seed_ + io.counter.value_or(runs_before));
   context.run_number = runs_before + 1;
   Profile own_profile;
   if (profiling_) own_profile.entries.resize(model->graph().node_count());
@@ -490,7 +522,7 @@ void Session::Impl::run_some(const RunOptions& run_options, std::span<const Valu
     wanted.emplace(numbers.begin(), numbers.end());
     std::sort(wanted->begin(), wanted->end());
     wanted->erase(std::unique(wanted->begin(), wanted->end()), wanted->end());
-    if (wanted->size() == outputs.size()) wanted.reset();
+    if (wanted->size() == model->graph().outputs.size()) wanted.reset();
   }
   const auto place = [&](size_t number) {
     if (!wanted) return number;

@@ -55,8 +55,16 @@ class SharedCell {
 struct Session::Impl {
   using Wanted = ShapePlan::Wanted;
 
+  // Training: what is done to the graph, and what the runs of the first shapes will want, each of which is
+  // planned before the weights are loaded and kept.
+  struct Rewrite {
+    std::function<void(Graph&)> graph;
+    std::function<std::vector<Wanted>(const Graph&)> runs;
+    bool recompute = true;                       // nodes may run again where the limit is too small otherwise
+    std::function<Shapes(const Graph&)> shapes;  // instead of the caller's; may be left out
+  };
   Impl(const Env& env, const ModelLocation& location, const SessionOptions& options,
-       const ShapesForInputs& shapes);
+       const ShapesForInputs& shapes, const Rewrite& rewrite = {});
   ~Impl();
 
   // Values for the inputs and outputs of one run, in the graph's order. An output that is empty is
@@ -65,6 +73,7 @@ struct Session::Impl {
     std::span<const Value> inputs;
     std::span<Value> outputs;
     const Wanted* wanted = nullptr;
+    std::optional<uint64_t> counter = {};  // for random numbers, instead of the number of runs so far
   };
   void run(const RunOptions& options, const Io& io);
   // A run that wants some outputs, by number: `values` has one for each, empty if it is to be made.
@@ -99,7 +108,11 @@ struct Session::Impl {
   using PlanTable = std::vector<std::shared_ptr<CachedPlan>>;
   class Slot;
   Impl(Impl& base, const SessionOptions& options);
-  void initialize(const ShapesForInputs& shapes);
+  void initialize(const ShapesForInputs& shapes, const Rewrite& rewrite);
+  // Prepares the model and plans the shape that is known at opening: nothing if none is.
+  std::vector<std::shared_ptr<CachedPlan>> prepare_model(const ShapesForInputs& shapes,
+                                                         const Rewrite& rewrite);
+  std::vector<std::shared_ptr<CachedPlan>> first_plans(const ShapesForInputs& shapes, const Rewrite& rewrite);
   void choose_arena();
   std::shared_ptr<Impl> open_overriding(std::span<const char* const> names);
   void make_defaults();

@@ -335,7 +335,8 @@ class Reports(Case):
             ("bench", DIGITS, "--dim", "batch=1", "--seconds", "0.1", "--profile"): [
                 "load_ms", "first_ms", "min_ms", "median_ms", "p99_ms", "peak_rss_bytes", "accounts", "profile"],
             ("inspect", DIGITS): ["inputs", "outputs", "operators", "weight_bytes", "not_implemented"]}
-        accounts = ["weights", "packed", "planned", "dynamic", "scratch", "bound", "code", "session"]
+        accounts = ["weights", "packed", "planned", "dynamic", "scratch", "bound", "code", "session",
+                    "gradients", "optimizer"]
         for arguments, keys in promised.items():
             found = self.answer(*arguments)
             self.assertEqual([key for key in keys if key not in found], [], arguments)

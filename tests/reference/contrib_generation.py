@@ -162,14 +162,15 @@ def beam_loop(ids, logits_of, inputs, attrs, outputs, adjust=lambda scores, rows
     beams, returned, pad, eos = int(beams[0]), int(returned[0]), attrs["pad_token_id"], attrs["eos_token_id"]
     penalty = 1.0 if penalty is None else float(penalty[0])
     rows = np.repeat(ids, beams, 0)
-    totals = np.where(np.arange(len(rows)) % beams == 0, 0, -1e9)
+    totals = np.where(np.arange(len(rows)) % beams == 0, 0, -1e9).astype(np.float32)
     kept = [Kept(beams, penalty) for _ in ids]
     for step in range(int(most[0]) - ids.shape[1]):
         logits = logits_of(rows, step)
         scores = logits - logits.max(1, keepdims=True)
         scores = scores - np.log(np.exp(scores).sum(1, keepdims=True))
-        scores = adjust(process(scores, rows, attrs, step, minimum, *rest, beams=beams), rows) + totals[:, None]
-        parents, tokens, totals = np.zeros(len(rows), int), np.full(len(rows), pad), np.zeros(len(rows))
+        scores = adjust(process(scores, rows, attrs, step, minimum, *rest, beams=beams), rows)
+        scores = scores.astype(np.float32) + totals[:, None]  # as float32 has it: two forbidden words are minus infinity
+        parents, tokens, totals = np.zeros(len(rows), int), np.full(len(rows), pad), np.zeros(len(rows), np.float32)
         for b, group in enumerate(kept):
             parents[b * beams:(b + 1) * beams] = b * beams
             if group.done:

@@ -122,7 +122,7 @@ def quantize(x, scale, zero, to, precision, saturate=1):
     if precision == "int32":
         quotient = np.asarray(x, np.float64) / scale
     else:
-        quotient = rounded(rounded(x, precision) / np.asarray(scale, F32), precision)
+        quotient = rounded(rounded(x, precision) / rounded(scale, precision), precision)
     if to in RANGES:
         return np.clip(np.rint(quotient.astype(np.float64)) + zero, *RANGES[to]).astype("int8" if to in ("int4", "int2") else "uint8" if to in SMALL_INTEGERS else to)
     return encode(to, quotient.astype(np.float64) + zero, saturate=bool(saturate))

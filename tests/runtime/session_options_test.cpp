@@ -113,6 +113,32 @@ TEST(ConfigKeys, WhatTheySet) {
             ErrorCode::kInvalidArgument);
 }
 
+TEST(ConfigKeys, OptionsHaveKeysToo) {
+  SessionOptions options;
+  options.AddConfigEntry("session.enable_cpu_mem_arena", "0")
+      .AddConfigEntry("session.enable_mem_pattern", "0")
+      .AddConfigEntry("session.enable_profiling", "trace_")
+      .AddConfigEntry("session.execution_mode", "ort_parallel")
+      .AddConfigEntry("session.graph_optimization_level", "enable_basic")
+      .AddConfigEntry("session.intra_op_num_threads", "3")
+      .AddConfigEntry("session.log_severity_level", "2")
+      .AddConfigEntry("session.optimized_model_filepath", "optimized.onnx");
+  EXPECT_FALSE(options.keep_arena);
+  EXPECT_EQ(options.placer, Placer::kNaive);
+  EXPECT_TRUE(options.enable_profiling);
+  EXPECT_EQ(options.profile_file_prefix, "trace_");
+  EXPECT_EQ(options.execution_mode, ExecutionMode::kParallel);
+  EXPECT_EQ(options.optimization_level, GraphOptimizationLevel::kBasic);
+  EXPECT_EQ(options.intra_op_threads, 3);
+  EXPECT_EQ(options.log_severity_level, 2);
+  EXPECT_EQ(options.optimized_model_path, "optimized.onnx");
+  EXPECT_FALSE(options.AddConfigEntry("session.enable_profiling", "").enable_profiling);
+  for (const char* key : {"session.intra_op_num_threads", "session.graph_optimization_level",
+                          "session.execution_mode", "session.enable_mem_pattern"}) {
+    EXPECT_EQ(code_of([&] { options.AddConfigEntry(key, "3x"); }), ErrorCode::kInvalidArgument) << key;
+  }
+}
+
 TEST(ConfigKeys, UnknownOnesAreTold) {
   SessionOptions options;
   options.AddConfigEntry("session.no_such_thing", "1").AddConfigEntry("session.dynamic_block_base", "4");

@@ -65,6 +65,7 @@ void bind_env(pybind11::module_& module);
 void bind_io_binding(pybind11::module_& module);
 void bind_memory_report(pybind11::module_& module);
 void bind_plan(pybind11::module_& module);
+void bind_quantize(pybind11::module_& module);
 void bind_run_options(pybind11::module_& module);
 void bind_session(pybind11::module_& module);
 void bind_session_options(pybind11::module_& module);

@@ -13,5 +13,6 @@ PYBIND11_MODULE(_engine, module) {
   plimsoll::bindings::bind_session(module);
   plimsoll::bindings::bind_io_binding(module);
   plimsoll::bindings::bind_session_options(module);
+  plimsoll::bindings::bind_quantize(module);
   plimsoll::bindings::bind_env(module);
 }

@@ -1,0 +1,261 @@
+// Winograd's way, once per target: blocks of tiles are transformed, multiplied and transformed back.
+#if defined(PLIMSOLL_KERNELS_WINOGRAD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_KERNELS_WINOGRAD_INL_H_
+#undef PLIMSOLL_KERNELS_WINOGRAD_INL_H_
+#else
+#define PLIMSOLL_KERNELS_WINOGRAD_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "kernels/activation-inl.h"
+#include "kernels/conv_functions.h"
+#include "kernels/gemm_tile-inl.h"
+#include "kernels/parallel.h"
+#include "kernels/winograd_functions.h"
+#include "kernels/winograd_transform-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace {
+
+constexpr int64_t kPanel = kPanelOf<float>;
+
+// Panel by panel of output channels; in each, point by point, a matrix of input channels x panel as GEMM has
+// it.
+template <int kM>
+void pack_winograd(const ConvShape& s, const ConvWeights<>& w, float* packed) {
+  constexpr int kPoints = (kM + 2) * (kM + 2);
+  const FloatTag d;
+  for (int64_t panel = 0; panel < panel_count<float>(s.out_c); ++panel) {
+    const int64_t width = panel_width<float>(s.out_c, panel), first = panel * kPanel;
+    const int64_t cols = std::min(width, s.out_c - first), point_stride = s.in_c * width;
+    float* to = packed + first * kPoints * s.in_c;
+    for (int64_t in = 0; in < s.in_c; ++in, to += width) {
+      HWY_ALIGN float taps[9 * kPanel] = {};
+      for (int64_t o = 0; o < cols; ++o) {
+        for (int64_t tap = 0; tap < 9; ++tap)
+          taps[tap * kPanel + o] = scaled_weight(w, first + o, in, tap / 3, tap % 3);
+      }
+      for (int64_t col = 0; col < width; col += kFloatLanes) {
+        transform_weights<kM>(
+            [&](int i, int j) HWY_ATTR { return hn::Load(d, taps + (i * 3 + j) * kPanel + col); },
+            [&](int i, int j, FloatVec v)
+                HWY_ATTR { hn::StoreU(v, d, to + (i * (kM + 2) + j) * point_stride + col); });
+      }
+    }
+  }
+}
+
+// Where the square of input of a tile begins; what of it and of its output lies in the images.
+struct TileSquare {
+  int64_t row, column;            // of the first input pixel, may be outside
+  const float* origin = nullptr;  // its address, if all are inside
+  const float* image = nullptr;
+  float* out = nullptr;
+  int64_t out_rows = 0, out_columns = 0;
+};
+
+template <int kM>
+class Winograd {
+  static constexpr int kSide = kM + 2, kPoints = kSide * kSide;
+
+ public:
+  explicit Winograd(const WinogradJob& job)
+      : s_(job.shape), p_(job.plan), job_(job), row_stride_(s_.in_w * s_.in_c) {}
+
+  // Tiles [first, last) of the block that begins with tile `block`, to their place in `input`.
+  void transform(int64_t block, int64_t first, int64_t last, const float* zeros, float* input) const {
+    for (int64_t t = first; t < last; ++t) {
+      const TileSquare square = square_of(t);
+      float* to = input + (t - block) * p_.row;
+      if (square.origin != nullptr) {
+        transform_inner(square.origin, to);
+      } else {
+        transform_edge(square, zeros, to);
+      }
+    }
+  }
+
+  // One panel of output channels of `tiles` tiles.
+  void multiply(int64_t panel, int64_t tiles, const float* input, float* product) const {
+    const int64_t width = panel_width<float>(s_.out_c, panel);
+    const int64_t most = width == kPanel ? kMaxRows : kMaxVectorRows;
+    const TileFunction<float>* functions =
+        width == kPanel ? kPanelTiles<float>.data() : kVectorTiles<float>.data();
+    const int64_t parts = ceil_div(tiles, most);
+    Tile<float> t;
+    t.a_stride = p_.row;
+    t.k = s_.in_c;
+    t.cols = t.c_stride = width;
+    t.b = job_.packed + panel * kPanel * kPoints * s_.in_c;
+    for (int64_t point = 0; point < kPoints; ++point, t.b += s_.in_c * width) {
+      // Each part fetches its share of the next point's matrix.
+      const float* next = t.b + s_.in_c * width;
+      for (int64_t part = 0, row = 0; part < parts; ++part) {
+        const int64_t rows = tiles / parts + (part < tiles % parts ? 1 : 0);
+        t.a = input + point * p_.plane + row * p_.row;
+        t.c = product + point * p_.product_plane + row * width;
+        t.prefetch = next + part * s_.in_c * 4;
+        functions[rows - 1](t);
+        row += rows;
+      }
+    }
+  }
+
+  // The products of one panel, from tile `first` on, become pixels.
+  void finish(int64_t panel, int64_t first, int64_t tiles, const float* product) const {
+    const int64_t width = panel_width<float>(s_.out_c, panel);
+    for (int64_t t = 0; t < tiles; ++t) {
+      const TileSquare square = square_of(first + t);
+      for (int64_t col = 0; col < width; col += kFloatLanes) {
+        const int64_t channel = panel * kPanel + col;
+        HWY_ALIGN float sums[kM * kM * kFloatLanes];
+        back(product + t * width + col, sums);
+        store(square, channel, sums);
+      }
+    }
+  }
+
+ private:
+  TileSquare square_of(int64_t tile) const {
+    const int64_t image = tile / (p_.tiles_h * p_.tiles_w), within = tile % (p_.tiles_h * p_.tiles_w);
+    const int64_t out_row = within / p_.tiles_w * kM, out_column = within % p_.tiles_w * kM;
+    TileSquare q;
+    q.row = out_row - s_.pad_top, q.column = out_column - s_.pad_left;
+    q.image = job_.x + image * s_.in_h * row_stride_;
+    if (q.row >= 0 && q.column >= 0 && q.row + kSide <= s_.in_h && q.column + kSide <= s_.in_w)
+      q.origin = q.image + q.row * row_stride_ + q.column * s_.in_c;
+    q.out =
+        job_.y + image * s_.out_image_stride + out_row * s_.out_row_stride + out_column * s_.out_pixel_stride;
+    q.out_rows = std::min<int64_t>(kM, s_.out_h - out_row);
+    q.out_columns = std::min<int64_t>(kM, s_.out_w - out_column);
+    return q;
+  }
+
+  void transform_inner(const float* origin, float* to) const {
+    const FloatTag d;
+    const int64_t row = row_stride_, pixel = s_.in_c, plane = p_.plane;
+    const auto transform = [&](int64_t c, const auto& lanes) HWY_ATTR {
+      transform_input<kM>([&](int i, int j) HWY_ATTR { return lanes.load(origin + i * row + j * pixel + c); },
+                          [&](int i, int j, FloatVec v)
+                              HWY_ATTR { hn::Store(v, d, to + (i * kSide + j) * plane + c); });
+    };
+    int64_t c = 0;
+    for (; c + kFloatLanes <= s_.in_c; c += kFloatLanes) transform(c, AllLanes<float>());
+    if (c < s_.in_c) transform(c, Lanes<float>(s_.in_c - c));
+  }
+
+  // Pixels outside the image are zeros.
+  void transform_edge(const TileSquare& q, const float* zeros, float* to) const {
+    const FloatTag d;
+    const float* at[kPoints];
+    for (int64_t i = 0; i < kPoints; ++i) {
+      const int64_t row = q.row + i / kSide, column = q.column + i % kSide;
+      const bool inside = row >= 0 && row < s_.in_h && column >= 0 && column < s_.in_w;
+      at[i] = inside ? q.image + row * row_stride_ + column * s_.in_c : zeros;
+    }
+    const int64_t plane = p_.plane;
+    const auto transform = [&](int64_t c, const auto& lanes) HWY_ATTR {
+      transform_input<kM>([&](int i, int j) HWY_ATTR { return lanes.load(at[i * kSide + j] + c); },
+                          [&](int i, int j, FloatVec v)
+                              HWY_ATTR { hn::Store(v, d, to + (i * kSide + j) * plane + c); });
+    };
+    int64_t c = 0;
+    for (; c + kFloatLanes <= s_.in_c; c += kFloatLanes) transform(c, AllLanes<float>());
+    if (c < s_.in_c) transform(c, Lanes<float>(s_.in_c - c));
+  }
+
+  void back(const float* product, float* sums) const {
+    const FloatTag d;
+    const int64_t plane = p_.product_plane;
+    transform_output<kM>(
+        [&](int i, int j) HWY_ATTR { return hn::Load(d, product + (i * kSide + j) * plane); },
+        [&](int i, int j, FloatVec v) HWY_ATTR { hn::Store(v, d, sums + (i * kM + j) * kFloatLanes); });
+  }
+
+  void store(const TileSquare& q, int64_t channel, const float* sums) const {
+    const int64_t count = s_.out_c - channel;
+    if (count >= kFloatLanes) return store_pixels(q, channel, sums, AllLanes<float>());
+    store_pixels(q, channel, sums, Lanes<float>(count));
+  }
+
+  template <class Some>
+  void store_pixels(const TileSquare& q, int64_t channel, const float* sums, const Some& lanes) const {
+    const FloatTag d;
+    const ConvEpilogue<>& e = job_.epilogue;
+    const FloatVec bias = e.bias == nullptr ? hn::Zero(d) : lanes.load(e.bias + channel);
+    const float* addend = e.addend == nullptr ? nullptr : e.addend + (q.out - job_.y);
+    with_activation(d, e.activation, [&](auto activation) HWY_ATTR {
+      for (int64_t i = 0; i < q.out_rows; ++i) {
+        for (int64_t j = 0; j < q.out_columns; ++j) {
+          const int64_t at = i * s_.out_row_stride + j * s_.out_pixel_stride + channel;
+          FloatVec y = hn::Add(hn::Load(d, sums + (i * kM + j) * kFloatLanes), bias);
+          if (addend != nullptr) y = hn::Add(y, lanes.load(addend + at));
+          lanes.store(activation(y), q.out + at);
+        }
+      }
+    });
+  }
+
+  const ConvShape& s_;
+  const WinogradPlan& p_;
+  const WinogradJob& job_;
+  const int64_t row_stride_;
+};
+
+template <int kM>
+void run_winograd(const WinogradJob& job, float* scratch) {
+  const WinogradPlan& p = job.plan;
+  const Winograd<kM> work(job);
+  float* zeros = scratch;
+  std::fill(zeros, zeros + p.zero_floats, 0.0f);
+  float* inputs = scratch + p.zero_floats;
+  const auto first_of = [&](int64_t block) { return p.tiles * block / p.blocks; };
+  if (!p.shares_block) {
+    const int64_t workers = std::min<int64_t>(job.threads, p.blocks);
+    float* products = inputs + workers * p.input_floats;
+    parallel_for(job.threads, workers, [&](int64_t worker) {
+      float *input = inputs + worker * p.input_floats, *product = products + worker * p.product_floats;
+      for (int64_t b = p.blocks * worker / workers; b < p.blocks * (worker + 1) / workers; ++b) {
+        const int64_t first = first_of(b), last = first_of(b + 1);
+        work.transform(first, first, last, zeros, input);
+        for (int64_t panel = 0; panel < p.panels; ++panel) {
+          work.multiply(panel, last - first, input, product);
+          work.finish(panel, first, last - first, product);
+        }
+      }
+    });
+    return;
+  }
+  float* products = inputs + p.input_floats;
+  for (int64_t b = 0; b < p.blocks; ++b) {
+    const int64_t first = first_of(b), last = first_of(b + 1), threads = job.threads;
+    parallel_for(job.threads, threads, [&](int64_t part) {
+      work.transform(first, first + (last - first) * part / threads,
+                     first + (last - first) * (part + 1) / threads, zeros, inputs);
+    });
+    parallel_for(job.threads, threads, [&](int64_t part) {
+      float* product = products + part * p.product_floats;
+      for (int64_t panel = p.panels * part / threads; panel < p.panels * (part + 1) / threads; ++panel) {
+        work.multiply(panel, last - first, inputs, product);
+        work.finish(panel, first, last - first, product);
+      }
+    });
+  }
+}
+
+const WinogradFunctions* winograd_table() {
+  static constexpr WinogradFunctions kTable = {
+      {kFloatLanes, kMaxRows}, &pack_winograd<2>, &pack_winograd<4>, &run_winograd<2>, &run_winograd<4>};
+  return &kTable;
+}
+
+}  // namespace
+}  // namespace plimsoll::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,66 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/winograd.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/winograd-inl.h"
+
+#if HWY_ONCE
+namespace plimsoll::kernels {
+namespace {
+
+HWY_EXPORT(winograd_table);
+
+const WinogradFunctions& functions() {
+  return *HWY_DYNAMIC_DISPATCH(winograd_table)();
+}
+
+size_t whole_lines(int64_t floats) {
+  return static_cast<size_t>(round_up(checked_mul(floats, sizeof(float)), kConvAlignment));
+}
+
+}  // namespace
+
+bool winograd_applies(const ConvShape& s) {
+  return s.groups == 1 && s.kernel_h == 3 && s.kernel_w == 3 && s.stride_h == 1 && s.stride_w == 1 &&
+         s.dilation_h == 1 && s.dilation_w == 1;
+}
+
+size_t winograd_packed_bytes(const ConvShape& shape, WinogradForm form) {
+  const WinogradVectors& v = functions().vectors;
+  return whole_lines(winograd_weight_floats(shape, plan_channels(shape, form, v), v.lanes));
+}
+
+void winograd_pack(const ConvShape& shape, WinogradForm form, const ConvWeights<>& weights, void* packed) {
+  const auto& f = functions();
+  (form == WinogradForm::kTwo ? f.pack_two : f.pack_four)(shape, weights, static_cast<float*>(packed));
+}
+
+size_t winograd_scratch_bytes(const ConvShape& shape, WinogradForm form, int threads) {
+  const WinogradPlan plan = plan_winograd(shape, form, functions().vectors, threads);
+  return plan.tiles == 0 ? 0 : whole_lines(winograd_scratch_floats(plan, threads));
+}
+
+size_t winograd_most_scratch_bytes(const ConvShape& shape, WinogradForm form, int threads) {
+  const WinogradVectors& v = functions().vectors;
+  WinogradPlan plan = plan_channels(shape, form, v);
+  set_block(plan, v, most_block_tiles(shape, plan, v));
+  plan.blocks = threads;
+  return whole_lines(winograd_scratch_floats(plan, threads));
+}
+
+void winograd(const ConvShape& shape, WinogradForm form, const float* x, const void* packed, float* y,
+              const ConvEpilogue<>& epilogue, void* scratch, int threads) {
+  ConvShape s = shape;
+  if (s.out_pixel_stride == 0) s.out_pixel_stride = s.out_c;
+  if (s.out_row_stride == 0) s.out_row_stride = s.out_w * s.out_pixel_stride;
+  if (s.out_image_stride == 0) s.out_image_stride = s.out_h * s.out_row_stride;
+  const auto& f = functions();
+  const WinogradPlan plan = plan_winograd(s, form, f.vectors, threads);
+  if (plan.tiles == 0 || s.out_c == 0) return;
+  (form == WinogradForm::kTwo ? f.run_two : f.run_four)(
+      {s, plan, x, static_cast<const float*>(packed), y, epilogue, threads}, static_cast<float*>(scratch));
+}
+
+}  // namespace plimsoll::kernels
+#endif  // HWY_ONCE

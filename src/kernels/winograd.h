@@ -1,0 +1,29 @@
+// Convolution with a 3x3 kernel, stride 1, by Winograd's F(m x m, 3 x 3): a tile of m x m output pixels takes
+// (m + 2)^2 multiplications for each pair of channels instead of 9 m^2. On channels-last tensors of float,
+// weights transformed and packed ahead; the contract of conv.h otherwise.
+//
+// Numerics: an element of F(4 x 4) is off by some 1e-6 of the root of the sum of its terms' squares, ten
+// times what summing them rounds off; F(2 x 2) by less. An infinity or a NaN reaches the whole tile. Results
+// depend neither on threads nor on blocks.
+#pragma once
+
+#include "kernels/conv.h"
+
+namespace plimsoll::kernels {
+
+enum class WinogradForm : uint8_t { kNone = 0, kTwo = 2, kFour = 4 };  // the m of F(m x m, 3 x 3)
+
+// Kernel, stride, dilation and groups allow it.
+bool winograd_applies(const ConvShape& shape);
+
+size_t winograd_packed_bytes(const ConvShape& shape, WinogradForm form);
+void winograd_pack(const ConvShape& shape, WinogradForm form, const ConvWeights<>& weights, void* packed);
+
+// For a concrete shape and all threads; and for every size of image.
+size_t winograd_scratch_bytes(const ConvShape& shape, WinogradForm form, int threads);
+size_t winograd_most_scratch_bytes(const ConvShape& shape, WinogradForm form, int threads);
+
+void winograd(const ConvShape& shape, WinogradForm form, const float* x, const void* packed, float* y,
+              const ConvEpilogue<>& epilogue, void* scratch, int threads);
+
+}  // namespace plimsoll::kernels

@@ -1,0 +1,192 @@
+// Which 3x3 convolutions are computed by Winograd's way, and in which form: by the time that a form saves for
+// each byte that its weights take more, as long as the model's memory grows by a small part only. Decided on
+// the shapes that are known at load, a size for those that are not: the format of weights cannot wait.
+#include <algorithm>
+#include <vector>
+
+#include "kernels/conv_few.h"
+#include "kernels/winograd.h"
+#include "ops/conv_common.h"
+#include "optimize/editor.h"
+#include "optimize/match.h"
+#include "optimize/rewrites.h"
+
+namespace plimsoll {
+namespace {
+
+using kernels::ConvShape;
+using kernels::WinogradForm;
+
+// Times count multiply-adds of the direct kernel. Measured on Zen 4, with AVX-512 and with AVX2: a transform
+// of one element costs as much as eight, a byte of weights that comes from memory as three.
+constexpr double kTransform = 8, kWeightByte = 3;
+constexpr int64_t kLeastSaved = 500'000;   // 10 us: less is not worth another rounding
+constexpr double kLeastSavedShare = 0.25;  // of the direct time
+constexpr double kFewChannels = 2.5;       // times as long, where the kernel for few channels works
+constexpr double kMemoryShare = 0.22;      // of weights and the largest step, for all of them together
+constexpr int64_t kUnknownSize = 512;      // of an image that the model leaves open
+
+// Sizes of images that the model leaves open are taken for kUnknownSize, batches and the like for 1.
+class Sizes {
+ public:
+  explicit Sizes(const Graph& root) {
+    for (const Edge* input : root.inputs) {
+      if (rank_of(input) != 4) continue;
+      for (const Dim dim : input->facts.type.dims.subspan(2)) {
+        if (!dim.is_constant()) images_.push_back(dim);
+      }
+    }
+  }
+  int64_t of(Dim dim) const {
+    if (dim.is_constant()) return dim.value();
+    try {
+      return std::max<int64_t>(1, dim.evaluate([&](std::string_view name) { return of_symbol(name); }));
+    } catch (const Error&) {  // a size that no image has
+      return 1;
+    }
+  }
+
+ private:
+  int64_t of_symbol(std::string_view name) const {
+    const auto is_it = [&](Dim image) { return image.to_string() == name; };
+    return std::any_of(images_.begin(), images_.end(), is_it) ? kUnknownSize : 1;
+  }
+  std::vector<Dim> images_;
+};
+
+struct Form {
+  WinogradForm form = WinogradForm::kNone;
+  double saved = 0;
+  int64_t bytes = 0;  // more than the direct form's
+};
+
+// One step of a convolution to a form that saves more and takes more.
+struct Step {
+  Node* node;
+  WinogradForm form;
+  double saved;
+  int64_t bytes;
+  double gain() const { return saved / static_cast<double>(std::max<int64_t>(bytes, 1)); }
+};
+
+// Of a node that could be computed so; out_h is 0 otherwise.
+ConvShape shape_of(const Node& node, const Sizes& sizes) {
+  ConvShape s;
+  s.out_h = 0;
+  const bool is_conv = is_op(&node, "Conv", kPlimsollDomain) || is_op(&node, "FusedConv", kPlimsollDomain);
+  if (!is_conv || attribute_or(node, "channels_last", int64_t{0}) == 0) return s;
+  const Edge *x = node.input(kConvX), *w = node.input(kConvW);
+  const Facts &image = x->facts, &kernel = w->facts;
+  if (w->data == nullptr || kernel.type.type != ElementType::kFloat || rank_of(x) != 4 || rank_of(w) != 4)
+    return s;
+  const auto& a = *static_cast<const ConvAttrs*>(node.attrs);
+  s.groups = a.groups;
+  s.kernel_h = kernel.type.dims[2].value(), s.kernel_w = kernel.type.dims[3].value();
+  s.stride_h = a.window.stride(0), s.stride_w = a.window.stride(1);
+  s.dilation_h = a.window.dilation(0), s.dilation_w = a.window.dilation(1);
+  if (!kernels::winograd_applies(s)) return s;
+  s.out_c = kernel.type.dims[0].value(), s.in_c = kernel.type.dims[1].value();
+  const std::span<const Dim> y = node.outputs[0]->facts.type.dims;
+  s.batch = sizes.of(image.type.dims[0]);
+  s.out_h = sizes.of(y[1]), s.out_w = sizes.of(y[2]);
+  return s;
+}
+
+double direct_time(const ConvShape& s) {
+  const auto bytes = static_cast<double>(kernels::conv_packed_bytes(s));
+  const double slowness = kernels::is_few_channel_conv(s) ? kFewChannels : 1;
+  return static_cast<double>(s.batch * s.out_h * s.out_w) * bytes / sizeof(float) * slowness +
+         bytes * kWeightByte;
+}
+
+Form form_of(const ConvShape& s, WinogradForm form) {
+  const auto m = static_cast<int64_t>(form);
+  const auto bytes = static_cast<int64_t>(kernels::winograd_packed_bytes(s, form));
+  const int64_t tiles = s.batch * ceil_div(s.out_h, m) * ceil_div(s.out_w, m);
+  // A product of few rows leaves the processor waiting.
+  const auto rows = static_cast<double>(std::max<int64_t>(tiles, 8));
+  const double time = rows * static_cast<double>(bytes) / sizeof(float) +
+                      static_cast<double>(tiles * (m + 2) * (m + 2) * (s.in_c + s.out_c)) * kTransform +
+                      static_cast<double>(bytes) * kWeightByte;
+  const double direct = direct_time(s);
+  Form result{form, direct - time, bytes - static_cast<int64_t>(kernels::conv_packed_bytes(s))};
+  const bool is_worth_it =
+      result.saved >= static_cast<double>(kLeastSaved) && result.saved >= kLeastSavedShare * direct;
+  return is_worth_it ? result : Form{};
+}
+
+// The smaller form first, where each of its bytes saves more than those of the larger one do.
+void add_steps(Node& node, const ConvShape& s, std::vector<Step>& steps) {
+  const Form two = form_of(s, WinogradForm::kTwo), four = form_of(s, WinogradForm::kFour);
+  const Step whole{&node, four.form, four.saved, four.bytes};
+  const Step small{&node, two.form, two.saved, two.bytes};
+  const Step rest{&node, four.form, four.saved - two.saved, four.bytes - two.bytes};
+  const bool has_two = two.form != WinogradForm::kNone, has_four = four.form != WinogradForm::kNone;
+  if (has_two && !(has_four && whole.gain() >= small.gain())) {
+    steps.push_back(small);
+    if (has_four && rest.saved > 0) steps.push_back(rest);
+  } else if (has_four) {
+    steps.push_back(whole);
+  }
+}
+
+int64_t bytes_of(const Edge* edge, const Sizes& sizes) {
+  if (edge == nullptr || edge->data != nullptr || rank_of(edge) < 0) return 0;
+  int64_t bits = element_bits(edge->facts.type.type);
+  for (const Dim dim : edge->facts.type.dims) bits = checked_mul(bits, sizes.of(dim));
+  return bits / 8;
+}
+
+// About what the model takes: its weights, and its largest step.
+int64_t memory_of(Editor& editor, const Sizes& sizes) {
+  int64_t weights = 0, most = 0;
+  for (const Edge* edge : editor.root().initializers)
+    weights += static_cast<int64_t>(edge->data->bytes.size());
+  for (Graph* graph : editor.graphs()) {
+    for (const Node* node : graph->nodes) {
+      int64_t step = 0;
+      for (const Edge* edge : node->inputs) step += bytes_of(edge, sizes);
+      for (const Edge* edge : node->outputs) step += bytes_of(edge, sizes);
+      most = std::max(most, step);
+    }
+  }
+  return weights + most;
+}
+
+void set_form(Node& node, WinogradForm form, Editor& editor) {
+  AttributeList attributes(editor.arena(), node);
+  attributes.set("winograd", static_cast<int64_t>(form));
+  const std::vector<Edge*> inputs(node.inputs.begin(), node.inputs.end());
+  editor.become(node, node.domain, node.op_type, inputs, attributes.list());
+}
+
+}  // namespace
+
+bool use_winograd(Graph& root, const OptimizeOptions& options) {
+  if (!options.winograd) return false;
+  Editor editor(root);
+  const Sizes sizes(root);
+  std::vector<Step> steps;
+  for (Graph* graph : editor.graphs()) {
+    for (Node* node : editor.nodes(*graph)) {
+      const ConvShape s = shape_of(*node, sizes);
+      if (s.out_h > 0) add_steps(*node, s, steps);
+    }
+  }
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const Step& a, const Step& b) { return a.gain() > b.gain(); });
+  auto left = static_cast<int64_t>(kMemoryShare * static_cast<double>(memory_of(editor, sizes)));
+  for (const Step& step : steps) {
+    // The second step of a convolution stands behind its first, and stays out if that one did.
+    const bool is_second = step.form == WinogradForm::kFour && step.node->attribute("winograd") == nullptr &&
+                           std::any_of(steps.begin(), steps.end(), [&](const Step& other) {
+                             return other.node == step.node && other.form == WinogradForm::kTwo;
+                           });
+    if (step.bytes > left || is_second) continue;
+    left -= step.bytes;
+    set_form(*step.node, step.form, editor);
+  }
+  return editor.finish();
+}
+
+}  // namespace plimsoll

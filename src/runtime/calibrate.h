@@ -1,0 +1,21 @@
+// Runs a model on samples and finds the ranges of its values.
+#pragma once
+
+#include "plimsoll/quantize.h"
+#include "quantize/static.h"
+
+namespace plimsoll {
+
+struct Calibrated {
+  Statistics statistics;
+  int64_t samples = 0;
+  int64_t told_bytes = 0, peak_bytes = 0;  // told for the first sample, before it ran
+};
+
+// Of the values that `names` names. Inside the limit of the options; what cannot fit is refused before
+// anything runs. Throws kInvalidArgument if there are no samples, or one does not fit the model, or a value
+// is not finite.
+Calibrated calibrate(const Env& env, const std::string& model, const std::vector<std::string>& names,
+                     const QuantizeOptions& options);
+
+}  // namespace plimsoll

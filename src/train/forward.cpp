@@ -1,0 +1,192 @@
+#include "train/forward.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace plimsoll {
+
+ForwardPart forward_part(const Graph& graph, std::span<Edge* const> outputs) {
+  ForwardPart part{std::vector<bool>(graph.node_count(), false),
+                   std::vector<bool>(graph.edge_count(), false)};
+  std::vector<bool> needed(graph.edge_count(), false);
+  for (const Edge* edge : outputs) needed[edge->id] = true;
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
+    const Node& node = *graph.nodes[n];
+    const auto is_needed = [&](const Edge* edge) { return edge != nullptr && needed[edge->id]; };
+    if (std::none_of(node.outputs.begin(), node.outputs.end(), is_needed)) continue;
+    part.nodes[node.id] = true;
+    for (const Edge* edge : node.inputs) {
+      if (edge != nullptr) needed[edge->id] = true;
+    }
+  }
+  for (const Node* node : graph.nodes) {
+    if (part.nodes[node->id]) continue;
+    for (const Edge* edge : node->inputs) {
+      if (edge != nullptr && edge->producer != nullptr && part.nodes[edge->producer->id])
+        part.stashed[edge->id] = true;
+    }
+  }
+  return part;
+}
+
+namespace {
+
+constexpr std::array<std::string_view, 5> kAttention = {"Softmax", "BiasSoftmax", "Attention",
+                                                        "MultiHeadAttention", "FusedAttention"};
+constexpr std::array<std::string_view, 5> kNorms = {"LayerNormalization", "SimplifiedLayerNormalization",
+                                                    "RMSNormalization", "SkipLayerNormalization",
+                                                    "BiasLayerNormalization"};
+
+template <size_t N>
+bool is_one_of(const Node& node, const std::array<std::string_view, N>& names) {
+  return std::find(names.begin(), names.end(), node.op_type) != names.end();
+}
+
+bool is_data(const Edge* edge) {
+  return edge != nullptr && edge->data == nullptr && edge->facts.type.ranked && edge->facts.type.rank() > 0;
+}
+
+class LayerFinder {
+ public:
+  LayerFinder(const Graph& graph, const ForwardPart& forward)
+      : graph_(graph), forward_(forward), place_(graph.node_count(), 0) {
+    for (size_t n = 0; n < graph.nodes.size(); ++n) place_[graph.nodes[n]->id] = n;
+  }
+
+  Layers run() {
+    Layers layers{std::vector<int>(graph_.node_count(), kNoLayer), {}, nullptr};
+    const Edge* last_sum = nullptr;
+    for (const Node* node : graph_.nodes) {
+      const Edge* around = residual(*node);
+      if (around == nullptr) continue;
+      if (goes_through_attention(around, *node)) {
+        if (std::find(layers.begins.begin(), layers.begins.end(), around) == layers.begins.end())
+          layers.begins.push_back(around);
+        last_sum = node->outputs[0];
+        layers.end = nullptr;
+      } else if (last_sum != nullptr && layers.end == nullptr) {
+        layers.end = node->outputs[0];
+      }
+    }
+    if (layers.begins.empty()) return layers;
+    if (layers.end == nullptr) layers.end = last_sum;
+    // With the norm last, it belongs to the layer.
+    const bool norm_first = read_by_norm_alone(layers.begins[0]);
+    if (!norm_first) {
+      if (const Node* norm = only_reader(layers.end); norm != nullptr && is_one_of(*norm, kNorms))
+        layers.end = norm->outputs[0];
+    }
+    number(layers);
+    return layers;
+  }
+
+ private:
+  // What a sum adds to something that was computed from it; null if it is no such sum.
+  const Edge* residual(const Node& node) const {
+    if (!forward_.nodes[node.id] || node.op_type != "Add" || node.inputs.size() != 2) return nullptr;
+    const Edge *a = node.inputs[0], *b = node.inputs[1];
+    if (!is_data(a) || !is_data(b) || a->facts.type.rank() != b->facts.type.rank() ||
+        !std::equal(a->facts.type.dims.begin(), a->facts.type.dims.end(), b->facts.type.dims.begin()))
+      return nullptr;
+    if (depends(b, a)) return a;
+    if (depends(a, b)) return b;
+    return nullptr;
+  }
+
+  // Marks what lies between `from` and `to`, `to` excluded; whether there is a way.
+  bool depends(const Edge* to, const Edge* from) const {
+    return between(from, to, [](const Node&) { return true; });
+  }
+  bool goes_through_attention(const Edge* from, const Node& sum) const {
+    const Edge* to = sum.inputs[0] == from ? sum.inputs[1] : sum.inputs[0];
+    return between(from, to, [](const Node& node) { return is_one_of(node, kAttention); });
+  }
+
+  // Whether some way from one edge to another goes through a node that `wanted` accepts.
+  template <typename Wanted>
+  bool between(const Edge* from, const Edge* to, const Wanted& wanted) const {
+    if (to->producer == nullptr) return false;
+    const size_t first = from->producer == nullptr ? 0 : place_[from->producer->id] + 1;
+    const size_t last = place_[to->producer->id];
+    if (last < first) return false;
+    // Two facts of each node of the range: whether it is behind `from`, and whether so through a wanted one.
+    std::vector<uint8_t> state(last - first + 1, 0);
+    for (size_t n = first; n <= last; ++n) {
+      const Node& node = *graph_.nodes[n];
+      uint8_t here = 0;
+      for (const Edge* edge : node.inputs) {
+        if (edge == nullptr) continue;
+        if (edge == from) here |= 1;
+        if (edge->producer == nullptr || edge->producer->graph != &graph_) continue;
+        const size_t place = place_[edge->producer->id];
+        if (place >= first && place < n) here |= state[place - first];
+      }
+      if ((here & 1) != 0 && wanted(node)) here |= 2;
+      state[n - first] = here;
+    }
+    return (state.back() & 2) != 0;
+  }
+
+  const Node* only_reader(const Edge* edge) const {
+    const Node* reader = nullptr;
+    for (const Node* node : graph_.nodes) {
+      if (!forward_.nodes[node->id]) continue;
+      if (std::find(node->inputs.begin(), node->inputs.end(), edge) == node->inputs.end()) continue;
+      if (reader != nullptr) return nullptr;
+      reader = node;
+    }
+    return reader;
+  }
+
+  // Besides the sum.
+  bool read_by_norm_alone(const Edge* edge) const {
+    size_t norms = 0, others = 0;
+    for (const Node* node : graph_.nodes) {
+      if (!forward_.nodes[node->id]) continue;
+      if (std::find(node->inputs.begin(), node->inputs.end(), edge) == node->inputs.end()) continue;
+      if (node->op_type == "Add") continue;
+      ++(is_one_of(*node, kNorms) || node->op_type == "ReduceMean" || node->op_type == "Sub" ? norms
+                                                                                             : others);
+    }
+    return norms > 0 && others == 0;
+  }
+
+  // A node is in the last layer whose beginning it depends on, unless it depends on the end of all.
+  void number(Layers& layers) const {
+    std::vector<int> layer(graph_.edge_count(), kNoLayer);
+    const int behind = static_cast<int>(layers.begins.size());
+    const auto mark = [&](const Edge* edge) {
+      for (size_t i = 0; i < layers.begins.size(); ++i) {
+        if (layers.begins[i] == edge) layer[edge->id] = std::max(layer[edge->id], static_cast<int>(i));
+      }
+      if (edge == layers.end) layer[edge->id] = behind;
+    };
+    for (const Edge* edge : graph_.inputs) mark(edge);
+    for (const Node* node : graph_.nodes) {
+      if (!forward_.nodes[node->id]) continue;
+      int here = kNoLayer;
+      for (const Edge* edge : node->inputs) {
+        if (edge != nullptr) here = std::max(here, layer[edge->id]);
+      }
+      layers.of_node[node->id] = here == behind ? kNoLayer : here;
+      for (const Edge* edge : node->outputs) {
+        if (edge == nullptr) continue;
+        layer[edge->id] = here;
+        mark(edge);
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const ForwardPart& forward_;
+  std::vector<size_t> place_;  // by node id
+};
+
+}  // namespace
+
+Layers find_layers(const Graph& graph, const ForwardPart& forward) {
+  return LayerFinder(graph, forward).run();
+}
+
+}  // namespace plimsoll

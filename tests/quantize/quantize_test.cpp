@@ -1,0 +1,246 @@
+#include "plimsoll/quantize.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <random>
+
+#include "plimsoll/session.h"
+#include "support/model_builder.h"
+
+namespace plimsoll {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / fmt::format("plimsoll-quantize-{}", ::getpid())) {
+    fs::remove_all(path_);
+    fs::create_directories(path_);
+  }
+  ~Folder() { fs::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::string write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(*this / name, std::ios::binary) << bytes;
+    return *this / name;
+  }
+  size_t files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(path_), {})); }
+
+ private:
+  fs::path path_;
+};
+
+std::vector<float> normal(size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> next;
+  std::vector<float> values(count);
+  for (float& value : values) value = next(random);
+  return values;
+}
+
+// relu(x W1) W2, as MatMul and as Gemm with a bias.
+std::string two_layers(const std::vector<float>& first, int opset = 17) {
+  ModelBuilder model(opset);
+  Edge* x = model.input("x", ElementType::kFloat, {"batch", "64"});
+  Edge* h = model.node("MatMul", {x, model.constant("W1", {64, 96}, first)})[0];
+  Edge* r = model.node("Relu", {h})[0];
+  Edge* y = model.node(
+      "Gemm",
+      {r, model.constant("W2", {32, 96}, normal(32 * 96, 2)), model.constant("b", {32}, normal(32, 3))}, 1,
+      {ModelBuilder::integer("transB", 1)})[0];
+  model.output(y);
+  return model.bytes();
+}
+
+std::vector<float> run(const std::string& path) {
+  const Env env;
+  Session session(env, path);
+  Value x = Value::CreateTensor(ElementType::kFloat, {5, 64});
+  const std::vector<float> values = normal(5 * 64, 9);
+  std::copy(values.begin(), values.end(), x.GetTensorMutableData<float>());
+  const Value y = session.Run({}, {"x"}, {x}, {session.GetOutputNames()[0]})[0];
+  const auto* data = y.GetTensorData<float>();
+  return {data, data + y.GetElementCount()};
+}
+
+double signal_to_noise(const std::vector<float>& expected, const std::vector<float>& found) {
+  double signal = 0, noise = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    signal += double{expected[i]} * expected[i];
+    noise += std::pow(double{expected[i]} - found[i], 2);
+  }
+  return 10 * std::log10(signal / noise);
+}
+
+ErrorCode code_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ErrorCode{};
+}
+
+struct Case {
+  const char* name;
+  QuantizeOptions options;
+  double least_decibels;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  const auto add = [&](const char* name, double decibels, const std::function<void(QuantizeOptions&)>& set) {
+    QuantizeOptions options;
+    set(options);
+    list.push_back({name, options, decibels});
+  };
+  add("dynamic", 30, [](QuantizeOptions&) {});
+  add("per channel", 32, [](QuantizeOptions& o) { o.per_channel = true; });
+  add("reduced", 26, [](QuantizeOptions& o) { o.reduce_range = true; });
+  add("unsigned", 30, [](QuantizeOptions& o) { o.weight_type = ElementType::kUint8; });
+  for (const auto& [bits, decibels] : {std::pair(8, 40.0), std::pair(4, 17.0), std::pair(2, 3.0)}) {
+    add("blocks", decibels, [&, b = bits](QuantizeOptions& o) {
+      o.mode = QuantizeMode::kNBits, o.format = QuantizeFormat::kQOperator, o.bits = b, o.block_size = 16;
+    });
+    add("symmetric blocks", decibels - 2, [&, b = bits](QuantizeOptions& o) {
+      o.mode = QuantizeMode::kNBits, o.format = QuantizeFormat::kQOperator, o.bits = b, o.block_size = 32;
+      o.symmetric = true;
+    });
+  }
+  add("hqq", 17, [](QuantizeOptions& o) {
+    o.mode = QuantizeMode::kNBits, o.format = QuantizeFormat::kQOperator, o.block_size = 16, o.hqq = true;
+  });
+  add("fp16", 60, [](QuantizeOptions& o) { o.mode = QuantizeMode::kFloat16, o.keep_io_types = true; });
+  add("bf16", 40, [](QuantizeOptions& o) { o.mode = QuantizeMode::kBFloat16, o.keep_io_types = true; });
+  return list;
+}
+
+TEST(Quantize, EveryModeStaysNear) {
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", two_layers(normal(64 * 96, 1)));
+  const std::vector<float> expected = run(path);
+  for (const Case& c : cases()) {
+    const std::string out = folder / "small.onnx";
+    const QuantizeReport report = Quantize(Env(), path, out, c.options);
+    EXPECT_GE(report.quantized.size(), 2u) << c.name;
+    EXPECT_GT(signal_to_noise(expected, run(out)), c.least_decibels) << c.name;
+    EXPECT_EQ(report.output_bytes, static_cast<int64_t>(fs::file_size(out)));
+    EXPECT_EQ(folder.files(), 2u);
+  }
+}
+
+TEST(Quantize, ExcludedNodesStay) {
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", two_layers(normal(64 * 96, 1)));
+  QuantizeOptions options;
+  options.excluded_nodes = {"MatMul1"};
+  EXPECT_EQ(Quantize(Env(), path, folder / "a.onnx", options).quantized.size(), 1u);
+  options.excluded_nodes = {"nobody"};
+  EXPECT_EQ(code_of([&] { Quantize(Env(), path, folder / "b.onnx", options); }), ErrorCode::kInvalidArgument);
+  options = {};
+  options.nodes = {"Gemm5"};
+  const QuantizeReport report = Quantize(Env(), path, folder / "c.onnx", options);
+  ASSERT_EQ(report.quantized.size(), 1u);
+  EXPECT_EQ(report.quantized[0].node, "Gemm5_MatMul");
+}
+
+TEST(Quantize, ZerosQuantizeToZeros) {
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", two_layers(std::vector<float>(64 * 96, 0.0f)));
+  Quantize(Env(), path, folder / "a.onnx", {});
+  const std::vector<float> expected = run(path), found = run(folder / "a.onnx");
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-6);
+}
+
+TEST(Quantize, WhatIsNotFiniteIsRefused) {
+  const Folder folder;
+  std::vector<float> weights = normal(64 * 96, 1);
+  weights[77] = std::numeric_limits<float>::infinity();
+  const std::string path = folder.write("model.onnx", two_layers(weights));
+  try {
+    Quantize(Env(), path, folder / "a.onnx", {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("'W1'"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("77"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(folder.files(), 1u);
+}
+
+TEST(Quantize, WhatIsQuantizedIsRefused) {
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", two_layers(normal(64 * 96, 1)));
+  Quantize(Env(), path, folder / "a.onnx", {});
+  EXPECT_EQ(code_of([&] { Quantize(Env(), folder / "a.onnx", folder / "b.onnx", {}); }),
+            ErrorCode::kInvalidArgument);
+}
+
+TEST(Quantize, OldOpsetsAreRefused) {
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", two_layers(normal(64 * 96, 1), 10));
+  EXPECT_EQ(code_of([&] { Quantize(Env(), path, folder / "a.onnx", {}); }), ErrorCode::kInvalidArgument);
+}
+
+// The limit that the Error names is enough, and one byte less is not.
+TEST(Quantize, TooSmallALimitNamesTheSmallest) {
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", two_layers(normal(64 * 96, 1)));
+  QuantizeOptions options;
+  options.memory_limit_bytes = 4096;
+  std::string message;
+  try {
+    Quantize(Env(), path, folder / "a.onnx", options);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBudgetExceeded);
+    message = error.what();
+  }
+  ASSERT_NE(message.rfind(' '), std::string::npos);
+  EXPECT_EQ(folder.files(), 1u);
+  options.memory_limit_bytes = std::stoll(message.substr(message.rfind(' ')));
+  EXPECT_LE(Quantize(Env(), path, folder / "a.onnx", options).peak_bytes, options.memory_limit_bytes);
+  --options.memory_limit_bytes;
+  EXPECT_EQ(code_of([&] { Quantize(Env(), path, folder / "a.onnx", options); }), ErrorCode::kBudgetExceeded);
+}
+
+// A file that may not grow is what a full disk looks like.
+TEST(Quantize, AFullDiskLeavesNothing) {
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", two_layers(normal(64 * 96, 1)));
+  rlimit before;
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  for (rlim_t most : {rlim_t{100}, rlim_t{8192}}) {
+    const rlimit small = {most, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    const ErrorCode code = code_of([&] { Quantize(Env(), path, folder / "a.onnx", {}); });
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    EXPECT_EQ(code, ErrorCode::kIo);
+    EXPECT_EQ(folder.files(), 1u);
+  }
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(code_of([&] { Quantize(Env(), path, folder / "none/a.onnx", {}); }), ErrorCode::kIo);
+}
+
+// Weights pass through a file: of a model of many weights hardly more is held than of one of few.
+TEST(Quantize, MemoryDoesNotGrowWithTheWeights) {
+  const Folder folder;
+  const auto peak = [&](int64_t width) {
+    ModelBuilder model;
+    Edge* x = model.input("x", ElementType::kFloat, {"1", std::to_string(width)});
+    model.output(model.node(
+        "MatMul", {x, model.constant("W", {width, width},
+                                     std::vector<float>(static_cast<size_t>(width * width), 0.5f))})[0]);
+    const std::string path = folder.write("model.onnx", model.bytes());
+    return Quantize(Env(), path, folder / "a.onnx", {}).peak_bytes;
+  };
+  EXPECT_LT(peak(1500), peak(64) + (1 << 20));
+}
+
+}  // namespace
+}  // namespace plimsoll

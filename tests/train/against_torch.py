@@ -1,0 +1,196 @@
+#!/usr/bin/python3
+"""against_torch.py: `plimsoll train` and PyTorch side by side, from the same weights over the same data in the same order.
+
+    tests/train/against_torch.py build/plimsoll [--steps 200] [mlp] [gpt] [resnet18] [lstm]
+
+Each model is exported from PyTorch, trained by both, and the losses of every step are compared: within 1e-5 (relative)
+in the first steps, where no difference of rounding has grown yet, and within 1e-2 at the end.
+"""
+import argparse
+import csv
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+warnings.filterwarnings("ignore")
+FIRST_STEPS, FIRST_TOLERANCE, LAST_TOLERANCE = 5, 1e-5, 1e-2
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 10))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x, mask):
+        batch, time, width = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(batch, time, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        scores = q @ k.transpose(-2, -1) / (width // self.heads) ** 0.5
+        weights = torch.softmax(scores.masked_fill(mask, float("-inf")), dim=-1)
+        x = x + self.out((weights @ v).transpose(1, 2).reshape(batch, time, width))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class Gpt(nn.Module):
+    """A small GPT: `layers` blocks, tokens of `words`."""
+
+    def __init__(self, layers=2, width=64, heads=4, time=32, words=100):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(words, width), nn.Parameter(0.02 * torch.randn(1, time, width))
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
+        self.register_buffer("mask", torch.triu(torch.ones(time, time, dtype=torch.bool), 1))
+
+    def forward(self, tokens):
+        x = self.tokens(tokens) + self.places
+        for block in self.blocks:
+            x = block(x, self.mask)
+        return self.head(self.norm(x))
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(16, 32, num_layers=2, batch_first=True), nn.Linear(32, 10)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+def resnet18():
+    import torchvision
+    return torchvision.models.resnet18(num_classes=10)
+
+
+class Case:
+    """A model, its input's name, its data, and how both sides train it."""
+
+    def __init__(self, model, examples, labels, batch, optimizer, arguments, name="x"):
+        self.model, self.examples, self.labels, self.batch = model, examples, labels, batch
+        self.optimizer, self.arguments, self.name = optimizer, arguments, name
+
+
+def classes(count, of=10):
+    return torch.randint(0, of, (count,))
+
+
+def cases():
+    yield "mlp", lambda: Case(Mlp(), torch.randn(256, 20), classes(256), 32,
+                              lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, nesterov=True),
+                              ["--optimizer", "sgd", "--lr", "0.1", "--momentum", "0.9", "--nesterov"])
+    yield "gpt", lambda: Case(Gpt(), torch.randint(0, 100, (64, 32)), torch.randint(0, 100, (64, 32)), 8,
+                              lambda p: torch.optim.AdamW(p, 1e-3),
+                              ["--optimizer", "adamw", "--lr", "1e-3", "--clip-norm", "1"], "tokens")
+    yield "lstm", lambda: Case(Lstm(), torch.randn(128, 12, 16), classes(128), 16,
+                               lambda p: torch.optim.Adam(p, 2e-3), ["--optimizer", "adam", "--lr", "2e-3"])
+    yield "resnet18", lambda: Case(resnet18(), torch.randn(16, 3, 64, 64), classes(16), 4,
+                                   lambda p: torch.optim.SGD(p, 0.01, momentum=0.9),
+                                   ["--optimizer", "sgd", "--lr", "0.01", "--momentum", "0.9"])
+
+
+def export(case, path):
+    # Dropout is 0 everywhere; batch normalization must not be folded away.
+    buffer = io.BytesIO()
+    torch.onnx.export(case.model, case.examples[:case.batch], buffer, input_names=[case.name], output_names=["y"],
+                      opset_version=14, do_constant_folding=False, training=torch.onnx.TrainingMode.PRESERVE,
+                      dynamic_axes={case.name: {0: "batch"}, "y": {0: "batch"}} if case.name == "x" else None)
+    pathlib.Path(path).write_bytes(buffer.getvalue())
+
+
+def train_torch(case, steps):
+    case.model.train()
+    optimizer = case.optimizer(case.model.parameters())
+    losses, per_epoch = [], len(case.examples) // case.batch
+    for step in range(steps):
+        at = step % per_epoch * case.batch
+        x, y = case.examples[at:at + case.batch], case.labels[at:at + case.batch]
+        scores = case.model(x)
+        loss = F.cross_entropy(scores.reshape(-1, scores.shape[-1]), y.reshape(-1))
+        optimizer.zero_grad()
+        loss.backward()
+        if "--clip-norm" in case.arguments:
+            most = float(case.arguments[case.arguments.index("--clip-norm") + 1])
+            nn.utils.clip_grad_norm_(case.model.parameters(), most)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def train_plimsoll(command, case, model, folder, steps):
+    np.save(f"{folder}/{case.name}.npy", case.examples.numpy())
+    np.save(f"{folder}/labels.npy", case.labels.numpy())
+    per_epoch = len(case.examples) // case.batch
+    log = f"{folder}/log.csv"
+    result = subprocess.run(
+        [command, "train", model, "--data", folder, "--batch", str(case.batch), "--no-shuffle", "--threads", "1",
+         "--epochs", str(-(-steps // per_epoch)), "--max-steps", str(steps), "--log", log, "--json", *case.arguments],
+        capture_output=True, text=True)
+    if result.returncode != 0:
+        return None, result.stderr.strip()
+    with open(log) as rows:
+        return [float(row["loss"]) for row in csv.DictReader(rows)], json.loads(result.stdout)
+
+
+def compare(name, ours, theirs):
+    differences = [abs(a - b) / max(abs(b), 1e-6) for a, b in zip(ours, theirs)]
+    first = max(differences[:FIRST_STEPS])
+    # The last steps' mean: single losses of a training that has nearly learned its data are near 0.
+    tail = max(1, len(ours) // 20)
+    end_ours, end_theirs = np.mean(ours[-tail:]), np.mean(theirs[-tail:])
+    last = abs(end_ours - end_theirs) / max(abs(end_theirs), 1e-6)
+    good = first <= FIRST_TOLERANCE and last <= LAST_TOLERANCE and len(ours) == len(theirs)
+    print(f"{'ok  ' if good else 'FAIL'} {name}: {len(ours)} steps, loss {ours[0]:.5f} to {end_ours:.5f} "
+          f"(torch {theirs[0]:.5f} to {end_theirs:.5f}), first steps within {first:.1e}, the end within {last:.1e}")
+    return good
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("command")
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--steps", type=int, default=200)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    good = True
+    for name, make in cases():
+        if arguments.models and name not in arguments.models:
+            continue
+        torch.manual_seed(7)
+        case = make()
+        with tempfile.TemporaryDirectory() as folder:
+            model = f"{folder}/model.onnx"
+            export(case, model)
+            ours, report = train_plimsoll(arguments.command, case, model, folder, arguments.steps)
+            if ours is None:
+                print(f"FAIL {name}: {report}")
+                good = False
+                continue
+            good &= compare(name, ours, train_torch(case, arguments.steps))
+            if report["predicted_bytes"] != report["measured_bytes"]:
+                print(f"FAIL {name}: told {report['predicted_bytes']}, measured {report['measured_bytes']}")
+                good = False
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
