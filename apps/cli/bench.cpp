@@ -118,7 +118,7 @@ int bench(const BenchOptions& options) {
   if (options.profile) {
     session.EnableProfiling(true);
     const size_t runs = repeat(session, binding, options.seconds).size();
-    const Profile profile(session.GetProfile(), runs, Env::MeasurePeaks(), plan.threads);
+    const Profile profile(session.GetProfile(), runs, MeasurePeaks(), plan.threads);
     report["profile"] = profile.json();
     profile_text = profile.text();
   }

@@ -17,7 +17,7 @@ double per_second(double amount, double ms) {
 
 }  // namespace
 
-Profile::Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs, const Env::Peaks& peaks,
+Profile::Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs, const Peaks& peaks,
                  int threads)
     : peaks_{peaks.gflops * threads, peaks.gigabytes_per_second} {
   struct Sum {

@@ -1,7 +1,7 @@
 // Where the time of a run goes.
 #pragma once
 
-#include <plimsoll/env.h>
+#include <plimsoll/peaks.h>
 #include <plimsoll/session.h>
 
 #include <string>
@@ -14,8 +14,7 @@ namespace plimsoll::cli {
 class Profile {
  public:
   // `entries` are sums over `runs` runs.
-  Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs, const Env::Peaks& peaks,
-          int threads);
+  Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs, const Peaks& peaks, int threads);
 
   // All operators and the worst nodes, per run. Worst is what loses the most time against the roof: the time
   // that its arithmetic, or its bytes if that is longer, would take at the peak of the threads it has.
@@ -38,7 +37,7 @@ class Profile {
   void hold_against_roof(Row& row) const;
 
   std::vector<Row> operators_, nodes_;
-  Env::Peaks peaks_;  // of all threads together; memory is shared by them
+  Peaks peaks_;  // of all threads together; memory is shared by them
 };
 
 }  // namespace plimsoll::cli

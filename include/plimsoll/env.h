@@ -54,13 +54,6 @@ class Env {
   std::optional<Allocator> GetSharedAllocator(const MemoryInfo& info) const;
   // The instruction set in use: "sse4", "avx2", "avx512", "neon" or "scalar".
   static std::string GetInstructionSet();
-  // What one core can do at most, measured with these instructions for some hundred milliseconds, with 64 MiB
-  // of memory of its own: the roof that a profile is held against.
-  struct Peaks {
-    double gflops = 0;                // fused multiply-adds of float in registers, 2 operations each
-    double gigabytes_per_second = 0;  // read from memory
-  };
-  static Peaks MeasurePeaks();
 
   struct Impl;
   const std::shared_ptr<Impl>& impl() const { return impl_; }

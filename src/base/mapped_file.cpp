@@ -85,11 +85,4 @@ void MappedFile::drop(size_t offset, size_t size) const noexcept {
   if (begin < end && end <= size_) ::madvise(data_ + begin, end - begin, MADV_DONTNEED);
 }
 
-void MappedFile::populate(size_t offset, size_t size) const noexcept {
-#ifndef MADV_POPULATE_READ
-  constexpr int MADV_POPULATE_READ = 22;  // Linux 5.14; an older one refuses it, and faults come one by one
-#endif
-  if (access_ == Access::kMap && data_ != nullptr) ::madvise(data_ + offset, size, MADV_POPULATE_READ);
-}
-
 }  // namespace plimsoll

@@ -29,8 +29,6 @@ class MappedFile {
   // Drops the whole pages inside [offset, offset + size) from this process; reading them again
   // reads the file. With Access::kRead the pages would be lost, so the call does nothing.
   void drop(size_t offset, size_t size) const noexcept;
-  // Maps the pages of [offset, offset + size), page-aligned, at once instead of one fault after the other.
-  void populate(size_t offset, size_t size) const noexcept;
 
  private:
   std::string path_;

@@ -4,11 +4,8 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/fail.h"
-#include "kernels/peak.h"
-#include "memory/mapping.h"
 #include "plimsoll/session_options.h"
 #include "runtime/allocator_impl.h"
 #include "runtime/env_impl.h"
@@ -132,14 +129,6 @@ std::optional<Allocator> Env::GetSharedAllocator(const MemoryInfo& info) const {
 
 MemoryReport Env::GetMemoryReport() const {
   return impl_->budget.report();
-}
-
-Env::Peaks Env::MeasurePeaks() {
-  constexpr int64_t kBytes = 64 << 20;
-  const Mapping memory(kBytes);
-  std::memset(memory.data(), 1, kBytes);  // pages of zeros would all be one page
-  const auto* floats = reinterpret_cast<const float*>(memory.data());
-  return {kernels::fma_peak(), kernels::read_peak({floats, kBytes / sizeof(float)})};
 }
 
 std::string Env::GetInstructionSet() {
