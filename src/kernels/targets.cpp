@@ -14,7 +14,7 @@ namespace {
 int64_t detected_targets() {
 #if HWY_ARCH_X86
   __builtin_cpu_init();
-  int64_t targets = HWY_SSE2;
+  int64_t targets = 0;
   const auto add = [&](bool has, int64_t target) {
     if (has) targets |= target;
     return has;
