@@ -5,7 +5,7 @@
 # shellcheck shell=bash disable=SC2034
 
 QUICK_STAGES=(build models goldens unit_tests mutations tools_tests
-  cli_tests train_tests train_torch_tests optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts corpus_few
+  cli_tests compile_tests train_tests train_torch_tests optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts corpus_few
   python_tests backend_suite
   conformance references bad_input random_graphs sklearn golden_verify
   include_rule clang_format install wheel)
@@ -89,6 +89,12 @@ tools_tests() {
 cli_tests() {
   need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
   /usr/bin/python3 tests/cli/test_cli.py
+}
+
+# What `plimsoll compile` writes.
+compile_tests() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  /usr/bin/python3 tests/cli/test_compile.py
 }
 
 # The command trains: told and kept, resumed to the bit, killed, refused.

@@ -20,6 +20,7 @@ struct BenchOptions {
   EngineOptions engine;
   double seconds = 2;
   bool profile = false;
+  std::string trace;
   bool json = false;
 };
 
@@ -102,6 +103,7 @@ int bench(const BenchOptions& options) {
   const Stopwatch load;
   SessionOptions session_options = options.engine.session_options();
   session_options.overridden_initializers = inputs.named();
+  if (!options.trace.empty()) session_options.EnableProfiling(options.trace);
   Session session(env, options.model, session_options);
   timings.load_ms = load.elapsed_ms();
   const Plan plan = session.Prepare(inputs.complete_shapes(session.GetInputs()));
@@ -116,16 +118,19 @@ int bench(const BenchOptions& options) {
   if (options.profile) {
     session.EnableProfiling(true);
     const size_t runs = repeat(session, binding, options.seconds).size();
-    const Profile profile(session.GetProfile(), runs);
+    const Profile profile(session.GetProfile(), runs, MeasurePeaks(), plan.threads);
     report["profile"] = profile.json();
     profile_text = profile.text();
   }
+  const std::string trace = session.EndProfiling();
+  if (!trace.empty()) report["trace"] = trace;
   if (options.json) {
     JsonOutput().finish(report);
   } else {
     print_warnings(session.GetWarnings());
     print_bench(report);
     print(profile_text);
+    if (!trace.empty()) print(fmt::format("trace: {}\n", trace));
   }
   return 0;
 }
@@ -141,7 +146,10 @@ Command bench_command(Arguments parent) {
   add_limit_option(arguments, options->engine);
   arguments.add_option("--seconds", options->seconds, "how long to repeat the run (2), at least five times")
       .range(0.0, 86400.0);
-  arguments.add_flag("--profile", options->profile, "time by operator and by node");
+  arguments.add_flag("--profile", options->profile,
+                     "time by operator and by node, and its share of the measured peak, the worst first");
+  arguments.add_option("--trace", options->trace, "write a Chrome trace of the runs to PREFIX_DATE_TIME.json")
+      .check(check_not_empty);
   add_engine_options(arguments, options->engine);
   add_json_option(arguments, options->json);
   arguments.footer("Example: plimsoll bench model.onnx --shape x=1,3,224,224 --threads 1 --profile");

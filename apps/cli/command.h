@@ -28,6 +28,7 @@ Command run_command(Arguments parent);
 Command verify_command(Arguments parent);
 Command bench_command(Arguments parent);
 Command optimize_command(Arguments parent);
+Command compile_command(Arguments parent);
 Command quantize_command(Arguments parent);
 Command operators_command(Arguments parent);
 Command place_command(Arguments parent);

@@ -57,11 +57,11 @@ int dispatch(int argc, char** argv) {
   all.footer(
       "Example: plimsoll run model.onnx --shape x=1,3,224,224 --limit 64MiB\n"
       "Help on one command: plimsoll COMMAND --help");
-  const Command commands[] = {inspect_command(all),     plan_command(all),       run_command(all),
-                              verify_command(all),      bench_command(all),      optimize_command(all),
-                              quantize_command(all),    operators_command(all),  place_command(all),
-                              watch_command(all, rest), exec_command(all, rest), lab_command(all),
-                              train_command(all)};
+  const Command commands[] = {inspect_command(all), plan_command(all),        run_command(all),
+                              verify_command(all),  bench_command(all),       optimize_command(all),
+                              compile_command(all), quantize_command(all),    operators_command(all),
+                              place_command(all),   watch_command(all, rest), exec_command(all, rest),
+                              lab_command(all),     train_command(all)};
   std::string message;
   const CommandLine::Outcome outcome = line.parse(argc, argv, message);
   if (outcome == CommandLine::Outcome::kAnswered) return 0;

@@ -101,6 +101,7 @@ SessionOptions EngineOptions::session_options() const {
   options.check_passes = check_passes;
   options.max_concurrent_runs = concurrent;
   options.poison = poison;
+  if (mismatch == "refuse") options.compiled_mismatch = CompiledMismatch::kRefuse;
   options.strict = strict;
   options.winograd = !no_winograd;
   options.custom_ops_libraries = custom_ops;
@@ -130,6 +131,10 @@ void add_engine_options(Arguments arguments, EngineOptions& options) {
   arguments.add_flag("--no-winograd", options.no_winograd, "3x3 convolutions by their definition");
   arguments.add_option("--concurrent", options.concurrent, "runs at once that memory is planned for")
       .range(1, 1024);
+  arguments
+      .add_option("--mismatch", options.mismatch,
+                  "a compiled file for another build or instruction set: pack its original again, or refuse")
+      .one_of({"pack", "refuse"});
   add_strict_option(arguments, options.strict);
   add_custom_ops_option(arguments, options.custom_ops);
 }
@@ -165,7 +170,7 @@ void add_json_option(Arguments arguments, bool& json) {
 }
 
 void add_model_option(Arguments arguments, std::string& path) {
-  arguments.add_option("MODEL", path, "an ONNX file").required();
+  arguments.add_option("MODEL", path, "an ONNX file, or a compiled one").required();
 }
 
 }  // namespace plimsoll::cli

@@ -29,7 +29,7 @@ std::string check_not_empty(const std::string& text);
 // How the engine is set up.
 struct EngineOptions {
   int threads = 0;
-  std::string limit, level = "all", placer = "greedy", isa;
+  std::string limit, level = "all", placer = "greedy", isa, mismatch = "pack";
   int stop_after = -1;
   bool check_passes = false;
   int concurrent = 1;

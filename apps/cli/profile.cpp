@@ -17,7 +17,9 @@ double per_second(double amount, double ms) {
 
 }  // namespace
 
-Profile::Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs) {
+Profile::Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs, const Peaks& peaks,
+                 int threads)
+    : peaks_{peaks.gflops * threads, peaks.gigabytes_per_second} {
   struct Sum {
     double ms = 0, operations = 0, bytes = 0;
     int64_t count = 0;
@@ -42,29 +44,40 @@ Profile::Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs)
                       entry.count / static_cast<int64_t>(n),
                       per_second(static_cast<double>(entry.operations), entry.total_ms),
                       per_second(static_cast<double>(entry.bytes), entry.total_ms)});
+  for (Row& row : operators_) hold_against_roof(row);
+  for (Row& row : nodes_) hold_against_roof(row);
   operators_ = sorted(std::move(operators_));
   nodes_ = sorted(std::move(nodes_));
 }
 
+void Profile::hold_against_roof(Row& row) const {
+  if (peaks_.gflops <= 0 || peaks_.gigabytes_per_second <= 0) return;
+  row.of_peak = std::max(row.gflops / peaks_.gflops, row.gigabytes / peaks_.gigabytes_per_second);
+}
+
 std::vector<Profile::Row> Profile::sorted(std::vector<Row> rows) {
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.ms > b.ms; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.lost_ms() > b.lost_ms(); });
   return rows;
 }
 
 std::string Profile::text() const {
   const auto rate = [](double value) { return value > 0 ? fmt::format("{:.1f}", value) : "-"; };
-  std::string text = fmt::format("\n  {:<32}{:>8}{:>10}{:>9}{:>10}{:>8}\n", "operator", "count", "ms",
-                                 "share", "GFLOP/s", "GB/s");
+  const auto columns = [&](const Row& row) {
+    return fmt::format("{:>10.3f}{:>8.1f}%{:>10}{:>8}{:>8.0f}%", row.ms, 100 * row.share, rate(row.gflops),
+                       rate(row.gigabytes), 100 * row.of_peak);
+  };
+  const std::string headings =
+      fmt::format("{:>10}{:>9}{:>10}{:>8}{:>9}", "ms", "share", "GFLOP/s", "GB/s", "of peak");
+  std::string text = fmt::format(
+      "\npeak measured: {:.0f} GFLOP/s in registers, {:.1f} GB/s from memory; what loses the most first\n",
+      peaks_.gflops, peaks_.gigabytes_per_second);
+  text += fmt::format("\n  {:<32}{:>8}{}\n", "operator", "count", headings);
   for (const Row& row : operators_)
-    text += fmt::format("  {:<32}{:>8}{:>10.3f}{:>8.1f}%{:>10}{:>8}\n", row.name, row.count, row.ms,
-                        100 * row.share, rate(row.gflops), rate(row.gigabytes));
-  text +=
-      fmt::format("\n  {:<24}{:>10}{:>9}{:>10}{:>8}  node\n", "operator", "ms", "share", "GFLOP/s", "GB/s");
-  for (size_t i = 0; i < std::min(kTopNodes, nodes_.size()); ++i) {
-    const Row& row = nodes_[i];
-    text += fmt::format("  {:<24}{:>10.3f}{:>8.1f}%{:>10}{:>8}  {}\n", row.op, row.ms, 100 * row.share,
-                        rate(row.gflops), rate(row.gigabytes), row.name);
-  }
+    text += fmt::format("  {:<32}{:>8}{}\n", row.name, row.count, columns(row));
+  text += fmt::format("\n  {:<24}{}  node\n", "operator", headings);
+  for (size_t i = 0; i < std::min(kTopNodes, nodes_.size()); ++i)
+    text += fmt::format("  {:<24}{}  {}\n", nodes_[i].op, columns(nodes_[i]), nodes_[i].name);
   return text;
 }
 
@@ -74,12 +87,16 @@ Json Profile::json() const {
         {"name", row.name}, {"op", row.op}, {"count", row.count}, {"ms", row.ms}, {"share", row.share}};
     if (row.gflops > 0) json["gflops"] = row.gflops;
     if (row.gigabytes > 0) json["gigabytes_per_second"] = row.gigabytes;
+    if (row.of_peak > 0) json["of_peak"] = row.of_peak;
     return json;
   };
   Json operators = Json::array(), nodes = Json::array();
   for (const Row& row : operators_) operators.push_back(to_json(row));
   for (const Row& row : nodes_) nodes.push_back(to_json(row));
-  return {{"operators", operators}, {"nodes", nodes}};
+  return {{"operators", operators},
+          {"nodes", nodes},
+          {"peak_gflops", peaks_.gflops},
+          {"peak_gigabytes_per_second", peaks_.gigabytes_per_second}};
 }
 
 }  // namespace plimsoll::cli

@@ -1,6 +1,7 @@
 // Where the time of a run goes.
 #pragma once
 
+#include <plimsoll/peaks.h>
 #include <plimsoll/session.h>
 
 #include <string>
@@ -13,9 +14,10 @@ namespace plimsoll::cli {
 class Profile {
  public:
   // `entries` are sums over `runs` runs.
-  Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs);
+  Profile(const std::vector<Session::ProfileEntry>& entries, size_t runs, const Peaks& peaks, int threads);
 
-  // All operators and the nodes that take the most, per run.
+  // All operators and the worst nodes, per run. Worst is what loses the most time against the roof: the time
+  // that its arithmetic, or its bytes if that is longer, would take at the peak of the threads it has.
   std::string text() const;
   Json json() const;
 
@@ -27,10 +29,15 @@ class Profile {
     int64_t count = 0;
     double gflops = 0;     // per second; 0: not known
     double gigabytes = 0;  // likewise; of its inputs and outputs
+    double of_peak = 0;    // the time at the roof over its time; above 1 where caches hold what it reads
+    double lost_ms() const { return ms * (1 - of_peak); }
   };
   static std::vector<Row> sorted(std::vector<Row> rows);
 
+  void hold_against_roof(Row& row) const;
+
   std::vector<Row> operators_, nodes_;
+  Peaks peaks_;  // of all threads together; memory is shared by them
 };
 
 }  // namespace plimsoll::cli

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "kernels/gemm.h"
-#include "micro/fma_peak.h"
+#include "kernels/peak.h"
 
 namespace {
 using plimsoll::kernels::GemmEpilogue;
@@ -55,14 +55,14 @@ double thread_seconds() {
 template <typename F>
 void measure(benchmark::State& state, GemmShape s, F&& call) {
   static double peak = 0;  // of the whole run: the clock wanders between two steps
-  peak = std::max(peak, plimsoll::bench::fma_peak());
+  peak = std::max(peak, plimsoll::kernels::fma_peak());
   double best = 1e9;
   for (auto _ : state) {
     const double start = thread_seconds();
     call();
     best = std::min(best, thread_seconds() - start);
   }
-  peak = std::max(peak, plimsoll::bench::fma_peak());
+  peak = std::max(peak, plimsoll::kernels::fma_peak());
   const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.k) * static_cast<double>(s.n);
   state.counters["GFLOPs"] = flops / best * 1e-9;
   state.counters["peak"] = peak;

@@ -78,9 +78,20 @@ struct SaveOptions {
   bool fused = false;
 };
 
+struct CompileOptions {
+  std::vector<Shapes> shapes;  // placed with more patience than a session has; what the model fixes is too
+};
+
+struct CompiledInfo {
+  int64_t file_bytes = 0, weights_bytes = 0, packed_bytes = 0, nodes = 0;
+  std::vector<int64_t> peak_bytes;  // that a session is told, one per shapes
+  int threads = 0;
+  std::string instruction_set;
+};
+
 class Model {
  public:
-  // Reads and checks the file. Throws kIo, kInvalidModel.
+  // Reads and checks the file, which may be a compiled one. Throws kIo, kInvalidModel.
   Model(const Env& env, const std::string& path, const SessionOptions& options = {});
   Model(Model&&) noexcept;
   Model& operator=(Model&&) noexcept;
@@ -101,6 +112,10 @@ class Model {
   // Writes the model after optimization, in ONNX's own operators and the opset it came with. Local functions
   // are inlined.
   void Save(const std::string& path, const SaveOptions& options = {}) const;
+  // Writes a compiled file for this machine's instructions and the threads of the options: the optimized
+  // graph, placements and packed weights, which every Session that opens it uses where they lie. Throws
+  // kBudgetExceeded if the shapes do not keep to the options' limit, kIo.
+  CompiledInfo Compile(const std::string& path, const CompileOptions& options = {}) const;
 
  private:
   struct Impl;

@@ -21,6 +21,11 @@ namespace plimsoll {
 enum class GraphOptimizationLevel { kDisableAll, kBasic, kExtended, kAll };
 enum class Placer { kGreedy, kNaive };
 enum class BusyPolicy { kWait, kError };
+// What becomes of a compiled file whose weights were packed by another build or for other instructions.
+enum class CompiledMismatch {
+  kPackAgain,  // the model that it was made from is opened instead, if it is where it was and as it was
+  kRefuse,     // kInvalidModel
+};
 enum class ExecutionMode { kSequential = 0, kParallel = 1 };
 enum class ExecutionOrder { kDefault = 0, kPriorityBased = 1, kMemoryEfficient = 2 };
 
@@ -45,6 +50,7 @@ struct SessionOptions {
   bool check_passes = false;  // prove the model anew after every pass, for tests: an Error names the pass
   bool keep_arena = true;     // false: planned memory goes back to the operating system after every run
   bool read_model_into_memory = false;  // instead of mapping it: immune to truncation of the file
+  CompiledMismatch compiled_mismatch = CompiledMismatch::kPackAgain;
   // Refuse what ONNX forbids and other runtimes let pass (kInvalidModel); otherwise GetWarnings() tells it.
   bool strict = false;
   // Inputs that are also initializers, to be planned as inputs: runs that do not give them take the

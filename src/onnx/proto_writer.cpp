@@ -10,8 +10,7 @@ namespace plimsoll::onnx {
 namespace {
 
 constexpr size_t kExternalFrom = 1024;  // smaller tensors stay in the model
-constexpr uint64_t kExternalAlignment = 4096;
-constexpr int kIdentityOpset = 13;  // for a model that imports no ai.onnx
+constexpr int kIdentityOpset = 13;      // for a model that imports no ai.onnx
 
 protozero::data_view view(std::string_view text) {
   return {text.data(), text.size()};
@@ -177,7 +176,7 @@ Rope ProtoWriter::write_graph(const Graph& graph) {
     out.message(graph_field::kOutput, write_value(graph.outputs[i], output_name(graph, i, nodes)));
   out.append(nodes);
   for (const Edge* edge : graph.initializers)
-    out.message(graph_field::kInitializer, write_initializer(*edge->data, names_[edge]));
+    out.message(graph_field::kInitializer, write_initializer(*edge, names_[edge]));
   return out;
 }
 
@@ -203,18 +202,28 @@ Rope ProtoWriter::write_value(const Edge* edge, std::string_view name) {
   return out;
 }
 
-Rope ProtoWriter::write_initializer(const TensorData& tensor, std::string_view name) {
+bool ProtoWriter::is_external(const Edge& edge) const {
+  const TensorData& tensor = *edge.data;
   if (external_ == nullptr || tensor.bytes.size() < kExternalFrom || tensor.type == ElementType::kString)
-    return write_tensor(tensor, name);
+    return false;
+  return !external_->only_root || (edge.graph == &root_ && tensor.type != ElementType::kBool);
+}
+
+Rope ProtoWriter::write_initializer(const Edge& edge, std::string_view name) {
+  const TensorData& tensor = *edge.data;
+  if (!is_external(edge)) return write_tensor(tensor, name);
+  const bool absent = external_->is_absent && external_->is_absent(edge);
   Rope& file = external_->bytes;
-  file.zeros((kExternalAlignment - file.size() % kExternalAlignment) % kExternalAlignment);
+  if (!absent) file.zeros((external_->alignment - file.size() % external_->alignment) % external_->alignment);
+  if (external_->written) external_->written(name, edge, file.size(), absent);
   Rope out;
   add_header(out, tensor, name);
-  out.message(tensor_field::kExternalData, write_entry("location", external_->location));
-  out.message(tensor_field::kExternalData, write_entry("offset", std::to_string(file.size())));
+  const std::string& location = absent ? external_->absent_location : external_->location;
+  out.message(tensor_field::kExternalData, write_entry("location", location));
+  out.message(tensor_field::kExternalData, write_entry("offset", std::to_string(absent ? 0 : file.size())));
   out.message(tensor_field::kExternalData, write_entry("length", std::to_string(tensor.bytes.size())));
   add_integer(out, tensor_field::kDataLocation, 1);
-  file.append(tensor.bytes);
+  if (!absent) file.append(tensor.bytes);
   return out;
 }
 

@@ -1,6 +1,8 @@
 // Tensors, types, attributes, nodes, graphs -> protobuf.
 #pragma once
 
+#include <functional>
+
 #include "onnx/edge_names.h"
 #include "onnx/rope.h"
 
@@ -9,10 +11,18 @@ namespace plimsoll::onnx {
 Rope write_tensor(const TensorData& tensor, std::string_view name);
 Rope write_type(const TypeInfo& type);
 
-// Where initializers go that are too many for one file.
+// Where initializers go that are not in the model itself.
 struct ExternalTensors {
   std::string location;
   Rope bytes;
+  uint64_t alignment = 4096;
+  // Of the root only, and no bools, whose bytes are looked at while they are read.
+  bool only_root = false;
+  // Those of which only type and shape are written, with this location, and none of the bytes.
+  std::function<bool(const Edge&)> is_absent;
+  std::string absent_location;
+  std::function<void(std::string_view name, const Edge&, uint64_t offset, bool is_absent)>
+      written;  // told of each
 };
 
 class ProtoWriter {
@@ -24,7 +34,8 @@ class ProtoWriter {
 
  private:
   Rope write_graph(const Graph& graph);
-  Rope write_initializer(const TensorData& tensor, std::string_view name);
+  Rope write_initializer(const Edge& edge, std::string_view name);
+  bool is_external(const Edge& edge) const;
   Rope write_node(const Node& node);
   Rope write_attribute(const Attribute& attribute);
   Rope write_function(const Function& function);

@@ -1,5 +1,6 @@
 #include "onnx/writer.h"
 
+#include <algorithm>
 #include <new>
 #include <optional>
 
@@ -57,6 +58,26 @@ std::string write_model_bytes(const Graph& root, const WriteOptions& options) {
   const onnx::Rope model = onnx::ProtoWriter(root, nullptr).write_model();
   check_size(model, options, "model");
   return joined(model);
+}
+
+SplitModel write_split_model(const Graph& root, const SplitOptions& options) {
+  SplitModel split;
+  onnx::ExternalTensors apart;
+  apart.location = options.location;
+  apart.alignment = options.alignment;
+  apart.only_root = true;
+  apart.absent_location = options.absent_location;
+  apart.is_absent = [&](const Edge& edge) { return options.is_absent && options.is_absent(edge); };
+  apart.written = [&](std::string_view name, const Edge& edge, uint64_t offset, bool is_absent) {
+    split.tensors.push_back({std::string(name), &edge, static_cast<int64_t>(offset), is_absent});
+    if (is_absent)
+      split.largest_absent = std::max(split.largest_absent, static_cast<int64_t>(edge.data->bytes.size()));
+  };
+  const onnx::Rope model = onnx::ProtoWriter(root, &apart).write_model();
+  check_size(model, {}, "model without its initializers");
+  split.model = joined(model);
+  split.bytes = static_cast<int64_t>(apart.bytes.size());
+  return split;
 }
 
 std::string write_tensor(const TensorData& tensor, std::string_view name) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "graph/graph.h"
 
@@ -23,5 +25,25 @@ void write_model(const Graph& root, const std::string& path, const WriteOptions&
 
 // The same in memory, all in one. Throws kInvalidArgument above options.max_file_bytes.
 std::string write_model_bytes(const Graph& root, const WriteOptions& options = {});
+
+// A model without the bytes of the root's large initializers, for somebody who keeps them elsewhere.
+struct SplitModel {
+  struct Tensor {
+    std::string name;  // in `model`
+    const Edge* edge = nullptr;
+    int64_t offset = 0;  // in the location; those that are absent have none
+    bool is_absent = false;
+  };
+  std::string model;
+  std::vector<Tensor> tensors;  // by rising offset
+  int64_t bytes = 0;            // of all that are not absent, as they lie
+  int64_t largest_absent = 0;
+};
+struct SplitOptions {
+  std::string location, absent_location;
+  uint64_t alignment = 64;
+  std::function<bool(const Edge&)> is_absent;  // those of which only type and shape are written
+};
+SplitModel write_split_model(const Graph& root, const SplitOptions& options);
 
 }  // namespace plimsoll

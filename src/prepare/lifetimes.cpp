@@ -37,19 +37,39 @@ void NestedMemory::Delete::operator()(Lifetimes* lifetimes) const {
   memory->deallocate(lifetimes, sizeof(Lifetimes), alignof(Lifetimes));
 }
 
-plan::Placement place(const plan::Problem& problem, bool naive) {
-  if (naive) return *plan::place_naive(problem);
+namespace {
+
+// The search costs milliseconds for each shape: what it could save has to be worth them.
+plan::Placement place_well(const plan::Problem& problem, int64_t work) {
   plan::Placement greedy = *plan::place_greedy(problem);
-  // The search costs milliseconds for each shape: what it could save has to be worth them.
   constexpr int64_t kLeastGain = 64 << 10, kLeastShare = 50;  // bytes; one part in so many
-  constexpr int64_t kWork = 1'000'000;                        // about ten milliseconds
   constexpr size_t kMostBuffers = 500;                        // its tables are quadratic: 2 MB
   if (problem.buffers.size() > kMostBuffers || greedy.peak.empty()) return greedy;
   const int64_t gain = greedy.peak[0] - plan::lower_bound(problem, 0).bytes;
   if (gain < kLeastGain || gain * kLeastShare < greedy.peak[0]) return greedy;
   plan::SearchOptions options;
-  options.work = kWork;
+  options.work = work;
   return *plan::place_search(problem, options).placement;
+}
+
+constexpr int64_t kQuickWork = 400'000;     // about four milliseconds
+constexpr int64_t kLongWork = 100'000'000;  // about a second
+
+}  // namespace
+
+plan::Placement place(const plan::Problem& problem, bool naive) {
+  return naive ? *plan::place_naive(problem) : place_well(problem, kQuickWork);
+}
+
+plan::Placement place(const plan::Problem& problem, const LifetimeOptions& options) {
+  if (options.naive) return place(problem, true);
+  if (options.known != nullptr) {
+    if (auto known = options.known->find(problem)) return *std::move(known);
+  }
+  if (options.solved == nullptr) return place(problem, false);
+  plan::Placement placement = place_well(problem, kLongWork);
+  options.solved->add(problem, placement);
+  return placement;
 }
 
 plan::Problem Lifetimes::problem() const {

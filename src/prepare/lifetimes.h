@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "plan/placement.h"
+#include "plan/solved.h"
 #include "prepare/schedule.h"
 #include "prepare/value_facts.h"
 
@@ -103,6 +103,9 @@ struct LifetimeOptions {
   bool pieces = true;                 // the inputs of a Concat may be written straight into its output
   const PackPolicy* packs = nullptr;  // null: no weight is packed
   WantedOutputs wanted;               // of the root
+  // Placements known before, and where to put those that are worth a long search; null: none.
+  const plan::SolvedPlacements* known = nullptr;
+  plan::SolvedPlacements* solved = nullptr;
   UpdatedStates updated;              // likewise: the last of the outputs are their next values
 };
 
@@ -112,5 +115,6 @@ Lifetimes analyze(const Graph& root, FactsTable& facts, Schedule schedule, const
 
 // Offsets by the placer of our choice. Never fails: capacity is unlimited.
 plan::Placement place(const plan::Problem& problem, bool naive);
+plan::Placement place(const plan::Problem& problem, const LifetimeOptions& options);
 
 }  // namespace plimsoll

@@ -152,6 +152,21 @@ void check_external(const Graph& graph, const LoadOptions::Tensors& given) {
 
 }  // namespace
 
+namespace {
+
+// Nodes that rewriting made may be of another version than the model imports: each says its own.
+void restore_versions(Graph& root) {
+  root.for_each_graph([](Graph& graph) {
+    for (Node* node : graph.nodes) {
+      if (node->attributes.empty() || node->attributes.back().name != kOpsetAttribute) continue;
+      node->opset = static_cast<int>(node->attributes.back().i);
+      node->attributes = node->attributes.first(node->attributes.size() - 1);
+    }
+  });
+}
+
+}  // namespace
+
 void PreparedModel::read(const std::string* path, std::span<const std::byte> bytes) {
   if (options_.custom_ops != nullptr) graph_.custom_ops = options_.custom_ops->ops();
   LoadOptions load = options_.load;
@@ -160,6 +175,10 @@ void PreparedModel::read(const std::string* path, std::span<const std::byte> byt
   load.admit = [this](int64_t size) { source_charge_.grow(size); };
   load.strict = options_.strict;
   load.graph_description = &graph_description_;
+  if (const CompiledParts* compiled = options_.compiled.get()) {
+    load.external_files = {{kCompiledWeights, compiled->weights}, {kAbsentWeights, compiled->absent}};
+    source_charge_.grow(round_up(static_cast<int64_t>(compiled->weights.size()), page_bytes()));
+  }
   if (!options_.external_folder.empty()) source_.set_folder(options_.external_folder);
   if (path != nullptr) {
     read_model(*path, graph_, source_, load);
@@ -167,9 +186,23 @@ void PreparedModel::read(const std::string* path, std::span<const std::byte> byt
     read_model(bytes, graph_, load, options_.external_folder.empty() ? nullptr : &source_);
   }
   check_external(graph_, load.external_initializers);
+  if (options_.compiled != nullptr || options_.is_final) restore_versions(graph_);
+}
+
+// What was lowered and optimized before it was written.
+void PreparedModel::prepare_compiled() {
+  settle_inputs();
+  open_element_sizes(graph_);
+  resolve(graph_);
+  infer_as_declared(graph_);
+  weights_ = std::make_unique<Weights>(graph_, options_.threads, options_.pack);
+  if (const CompiledParts* compiled = options_.compiled.get())
+    weights_->adopt(compiled->packed, compiled->layout);
+  prepare_peak_ = budget_.report()[Account::kSession].peak_bytes;
 }
 
 void PreparedModel::prepare() {
+  if (options_.compiled != nullptr || options_.is_final) return prepare_compiled();
   settle_inputs();
   open_element_sizes(graph_);
   inline_functions(graph_);

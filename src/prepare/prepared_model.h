@@ -8,6 +8,7 @@
 #include "graph/infer.h"
 #include "onnx/reader.h"
 #include "plan/placement.h"
+#include "prepare/compiled_parts.h"
 #include "prepare/custom_ops.h"
 #include "prepare/weights.h"
 #include "train/memory_config.h"
@@ -36,6 +37,12 @@ struct PrepareOptions {
   // the others are constants.
   std::vector<std::string> overridden;
   std::shared_ptr<const CustomOps> custom_ops;  // null: none
+  // Lowered, optimized and packed already: its graph is what is read. Null: a model as ONNX has it.
+  std::shared_ptr<const CompiledParts> compiled;
+  bool refuse_mismatch = false;  // a compiled file for another build or instruction set is an Error
+  // The graph is the one of a compiled file in the making: nothing is rewritten.
+  bool is_final = false;
+  std::shared_ptr<plan::SolvedPlacements> solved;  // where placements go that are worth keeping, or null
   // Training: what is done to the lowered and inferred graph before it is optimized.
   std::function<void(Graph&)> rewrite;
   // Of runs that change states: these clusters run again, whatever the limit is. None: as the limit needs.
@@ -56,6 +63,10 @@ class PreparedModel {
   void prepare();
   bool is_prepared() const { return weights_ != nullptr; }
   void load_weights();
+  // Before the first run: throws kInvalidModel if a compiled file's weights were altered.
+  void verify_weights() const {
+    if (options_.compiled != nullptr) options_.compiled->verify_weights(options_.threads);
+  }
 
   // Lets go of pages of its files that have been read (ModelSource).
   void drop_pages(std::span<const std::byte> range) const { source_.drop(range); }
@@ -85,6 +96,7 @@ class PreparedModel {
     int64_t offset;
   };
   void read(const std::string* path, std::span<const std::byte> bytes);
+  void prepare_compiled();
   void settle_inputs();
   void load_defaults();
 

@@ -74,7 +74,7 @@ class Proposals {
   }
   void place(Proposal& proposal) const {
     const plan::Problem problem = proposal.lifetimes.problem();
-    proposal.placement = plimsoll::place(problem, options_.naive);
+    proposal.placement = plimsoll::place(problem, options_);
     if (!check_) return;
     check_placement(problem, proposal.placement);
     check_bodies(proposal.lifetimes);

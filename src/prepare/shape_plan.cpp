@@ -111,6 +111,8 @@ LifetimeOptions lifetime_options(const PreparedModel& model) {
   options.naive = model.options().naive;
   options.reuse = !options.naive;
   options.packs = &model.weights();
+  if (model.options().compiled != nullptr) options.known = &model.options().compiled->placements;
+  options.solved = model.options().solved.get();
   return options;
 }
 

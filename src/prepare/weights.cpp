@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "base/checked.h"
+#include "base/checksum.h"
 #include "graph/infer.h"
 
 namespace plimsoll {
@@ -160,13 +161,22 @@ const Weights::Owned& Weights::owned(Account account) const {
 void Weights::load(Budget& budget, const Drop& drop) {
   mapped_charge_ = Charge(budget, Account::kWeights, mapped_bytes_);
   for (Owned& owned : owned_) owned.arena = Arena(budget, owned.account, owned.bytes);
-  packed_arena_ = Arena(budget, Account::kPacked, packed_bytes_);
+  if (adopted_ != nullptr) {
+    adopted_charge_ = Charge(budget, Account::kPacked, packed_bytes_);
+  } else {
+    packed_arena_ = Arena(budget, Account::kPacked, packed_bytes_);
+  }
   const Charge passing(budget, Account::kWeights, largest_raw_);
   for (const Edge* edge : copied_) {
     const std::span<const std::byte> raw = edge->data->bytes;
     if (!raw.empty()) std::memcpy(this->raw(*edge), raw.data(), raw.size());
     if (edge->data->in_file) drop(raw);
   }
+  if (adopted_ == nullptr) pack_all(drop);
+  loaded_ = true;
+}
+
+void Weights::pack_all(const Drop& drop) {
   Budget planning("planning", 0);
   Choices choices(planning);
   for (const Packed& item : packed_) {
@@ -180,7 +190,45 @@ void Weights::load(Budget& budget, const Drop& drop) {
                               packed_arena_.data() + item.offset));
     if (edge.data->in_file) drop(edge.data->bytes);
   }
-  loaded_ = true;
+}
+
+void Weights::adopt(std::span<const std::byte> packed, uint64_t expected) {
+  if (static_cast<int64_t>(packed.size()) != packed_bytes_ || layout() != expected)
+    fail(ErrorCode::kInvalidModel,
+         "compiled file: expected {} bytes of packed weights, laid out as this build does with {} threads, "
+         "found "
+         "{}; compile it again with these settings",
+         packed_bytes_, threads_, packed.size());
+  largest_raw_ = 0;
+  // Nobody writes to what is packed.
+  adopted_ = const_cast<std::byte*>(packed.data());
+}
+
+uint64_t Weights::layout() const {
+  uint64_t sum = packed_.size();
+  for (const Packed& item : packed_) {
+    const int64_t place[] = {item.node->id, static_cast<int64_t>(item.input), item.offset, item.bytes};
+    sum = checksum(std::as_bytes(std::span(place)), sum);
+    sum = checksum(std::as_bytes(std::span(item.format.numbers)), sum);
+    sum = checksum(std::as_bytes(std::span(item.format.kind)), sum);
+  }
+  return sum;
+}
+
+std::vector<const Edge*> Weights::raw_constants(Graph& root, const Weights& weights) {
+  std::vector<const Edge*> found;
+  root.for_each_graph([&](Graph& graph) {
+    for (const Node* node : graph.nodes) {
+      for (size_t i = 0; i < node->inputs.size(); ++i) {
+        const Edge* edge = node->inputs[i];
+        if (edge != nullptr && edge->data != nullptr && !weights.is_packed(*node, i)) found.push_back(edge);
+      }
+    }
+    for (const Edge* edge : graph.outputs) {
+      if (edge->data != nullptr) found.push_back(edge);
+    }
+  });
+  return found;
 }
 
 std::byte* Weights::raw(const Edge& edge) const {

@@ -28,6 +28,14 @@ class Weights : public PackPolicy {
   // Takes the memory and fills it. `drop` forgets pages of the mapped file.
   void load(Budget& budget, const Drop& drop);
 
+  // What was packed before, in these bytes, which outlive it, takes the place of packing. Throws
+  // kInvalidModel if it was packed for another layout.
+  void adopt(std::span<const std::byte> packed, uint64_t layout);
+  // A checksum over which tensor is packed how and where.
+  uint64_t layout() const;
+  // The constants that runs read as they are.
+  static std::vector<const Edge*> raw_constants(Graph& root, const Weights& weights);
+
   // A format other than the one named at load is a bug of the operator: throws std::logic_error.
   bool pack(const Node& node, size_t input, const PackFormat& format, int64_t bytes) const override;
 
@@ -38,7 +46,7 @@ class Weights : public PackPolicy {
   }
   bool is_loaded() const { return loaded_; }
   // Valid after load.
-  std::byte* packed_base() const { return packed_arena_.data(); }
+  std::byte* packed_base() const { return adopted_ != nullptr ? adopted_ : packed_arena_.data(); }
   std::byte* raw(const Edge& edge) const;
 
   int64_t packed_bytes() const { return packed_bytes_; }  // of the arena, whole pages
@@ -68,6 +76,7 @@ class Weights : public PackPolicy {
   static uint64_t key(const Node& node, size_t input) { return (uint64_t{node.id} << 32) | input; }
   bool request(const Node& node, size_t input, const PackFormat& format, int64_t bytes);
   void collect_raw(Graph& root, TransientMemory& transient);
+  void pack_all(const Drop& drop);
   void own(const Edge& edge);
   const Owned& owned(Account account) const;
 
@@ -84,7 +93,8 @@ class Weights : public PackPolicy {
   int64_t packed_bytes_ = 0, mapped_bytes_ = 0, largest_raw_ = 0, tables_bytes_ = 0;
   std::array<Owned, 3> owned_ = {Owned{Account::kWeights}, {Account::kGradients}, {Account::kOptimizer}};
   Arena packed_arena_;
-  Charge mapped_charge_;
+  Charge mapped_charge_, adopted_charge_;
+  std::byte* adopted_ = nullptr;
   bool loaded_ = false;
 };
 

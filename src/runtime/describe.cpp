@@ -65,6 +65,7 @@ PrepareOptions prepare_options(const SessionOptions& options) {
   result.check_plans = options.poison;
   result.read_into_memory = options.read_model_into_memory;
   result.strict = options.strict;
+  result.refuse_mismatch = options.compiled_mismatch == CompiledMismatch::kRefuse;
   result.overridden = options.overridden_initializers;
   result.pack = options.prepack;
   result.winograd = options.winograd;

@@ -1,5 +1,7 @@
 #include "plimsoll/model.h"
 
+#include "compiled/compile.h"
+#include "compiled/compiled_file.h"
 #include "runtime/describe.h"
 #include "runtime/env_impl.h"
 #include "runtime/make_plan.h"
@@ -12,7 +14,7 @@ struct Model::Impl {
         path(model_path),
         options(session_options),
         budget("model", 0, &env->budget) {
-    model = std::make_unique<PreparedModel>(path, prepare_options(options), budget);
+    model = ModelLocation{path, {}}.read(prepare_options(options), budget);
     info = describe_model(model->graph());  // as it is in the file, before anything is rewritten
     metadata = describe_metadata(*model);
   }
@@ -82,6 +84,27 @@ void Model::Save(const std::string& path, const SaveOptions& save) const {
   Budget saving("saving", 0, &impl_->env->budget);
   save_optimized({impl_->path, {}}, prepare_options(impl_->options), save.fused, saving, path,
                  &impl_->model->graph());
+}
+
+CompiledInfo Model::Compile(const std::string& path, const CompileOptions& compile) const {
+  if (CompiledFile::is_one(impl_->path))
+    fail(ErrorCode::kInvalidArgument, "file '{}': expected an ONNX model, found a compiled one", impl_->path);
+  Budget compiling("compiling", 0, &impl_->env->budget);
+  CompileSettings settings;
+  settings.model = impl_->path;
+  settings.options = prepare_options(impl_->options);
+  settings.instruction_set = Env::GetInstructionSet();
+  settings.limit_bytes = impl_->options.memory_limit_bytes;
+  settings.shapes = [&](const Graph& graph) {
+    std::vector<ConcreteShapes> all;
+    for (const Shapes& shapes : compile.shapes) all.push_back(complete_shapes(graph, shapes, false));
+    if (ConcreteShapes fixed = complete_shapes(graph, {}, true); all.empty() && !fixed.empty())
+      all.push_back(std::move(fixed));
+    return all;
+  };
+  const Compiled made = compile_model(settings, path, compiling);
+  return {made.file_bytes, made.weights_bytes,       made.packed_bytes,       made.nodes,
+          made.peak_bytes, settings.options.threads, settings.instruction_set};
 }
 
 }  // namespace plimsoll

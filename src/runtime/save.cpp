@@ -1,7 +1,9 @@
 #include "runtime/save.h"
 
+#include "compiled/compiled_file.h"
 #include "onnx/writer.h"
 #include "ops/registry.h"
+#include "plimsoll/env.h"
 
 namespace plimsoll {
 namespace {
@@ -26,11 +28,35 @@ void check_versions(Graph& root) {
   });
 }
 
+std::unique_ptr<PreparedModel> read_compiled(const std::string& path, PrepareOptions options,
+                                             Budget& budget) {
+  const auto access = options.read_into_memory ? MappedFile::Access::kRead : MappedFile::Access::kMap;
+  auto file = std::make_shared<CompiledFile>(path, access);
+  const std::string mismatch = file->mismatch(Env::GetInstructionSet());
+  if (mismatch.empty()) {
+    options.compiled = file;
+    return std::make_unique<PreparedModel>(file->graph, options, budget);
+  }
+  if (options.refuse_mismatch)
+    fail(ErrorCode::kInvalidModel, "compiled file '{}': {}; compile it again", path, mismatch);
+  auto model = std::make_unique<PreparedModel>(file->original(), options, budget);
+  model->graph().warn(
+      fmt::format("compiled file '{}' is {}: its original was opened and packed instead", path, mismatch));
+  return model;
+}
+
 }  // namespace
 
 std::unique_ptr<PreparedModel> ModelLocation::read(const PrepareOptions& options, Budget& budget) const {
-  auto model = path.empty() ? std::make_unique<PreparedModel>(bytes, options, budget)
-                            : std::make_unique<PreparedModel>(path, options, budget);
+  std::unique_ptr<PreparedModel> model;
+  if (path.empty()) {
+    if (CompiledFile::is_one(bytes))
+      fail(ErrorCode::kInvalidArgument, "compiled model: expected the path of its file, found bytes");
+    model = std::make_unique<PreparedModel>(bytes, options, budget);
+  } else {
+    model = CompiledFile::is_one(path) ? read_compiled(path, options, budget)
+                                       : std::make_unique<PreparedModel>(path, options, budget);
+  }
   if (rewrite) rewrite(model->graph());
   return model;
 }

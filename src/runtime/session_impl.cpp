@@ -420,6 +420,7 @@ void Session::Impl::finish_outputs(const ShapePlan& plan, const Frame& frame, st
 
 void Session::Impl::run(const RunOptions& run_options, const Io& io) {
   check_inputs(io.inputs);
+  model->verify_weights();
   static const Wanted all;
   const auto start = Trace::Clock::now();
   const std::shared_ptr<ShapePlan> plan = plan_for(io.inputs, io.wanted != nullptr ? *io.wanted : all);

@@ -1,15 +1,15 @@
-#include "micro/fma_peak.h"
+#include "kernels/peak.h"
 
 #include <algorithm>
 #include <chrono>
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "micro/fma_peak.cpp"
+#define HWY_TARGET_INCLUDE "kernels/peak.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace plimsoll::bench::HWY_NAMESPACE {
+namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int kChains = 12;
@@ -32,12 +32,29 @@ double run_chains(float* sink) {
   return 1.0 * kChains * kSteps * static_cast<double>(hn::Lanes(d));
 }
 
-}  // namespace plimsoll::bench::HWY_NAMESPACE
+// Eight sums, so that none waits for another.
+float add_up(const float* data, size_t count) {
+  const hn::ScalableTag<float> d;
+  constexpr size_t kSums = 8;
+  const size_t lanes = hn::Lanes(d);
+  hn::Vec<decltype(d)> sums[kSums];
+  for (auto& sum : sums) sum = hn::Zero(d);
+  for (size_t i = 0; i + kSums * lanes <= count; i += kSums * lanes) {
+    HWY_UNROLL(8)
+    for (size_t k = 0; k < kSums; ++k) sums[k] = hn::Add(sums[k], hn::LoadU(d, data + i + k * lanes));
+  }
+  auto all = sums[0];
+  for (size_t k = 1; k < kSums; ++k) all = hn::Add(all, sums[k]);
+  return hn::GetLane(hn::SumOfLanes(d, all));
+}
+
+}  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace plimsoll::bench {
+namespace plimsoll::kernels {
 HWY_EXPORT(run_chains);
+HWY_EXPORT(add_up);
 
 double fma_peak() {
   using Clock = std::chrono::steady_clock;
@@ -52,5 +69,19 @@ double fma_peak() {
   return best;
 }
 
-}  // namespace plimsoll::bench
+double read_peak(std::span<const float> data) {
+  using Clock = std::chrono::steady_clock;
+  double best = 0;
+  volatile float sink = 0;
+  for (int i = 0; i < 5; ++i) {
+    const auto start = Clock::now();
+    sink = HWY_DYNAMIC_DISPATCH(add_up)(data.data(), data.size());
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    best = std::max(best, 1e-9 * static_cast<double>(data.size_bytes()) / seconds);
+  }
+  (void)sink;
+  return best;
+}
+
+}  // namespace plimsoll::kernels
 #endif  // HWY_ONCE

@@ -1,0 +1,54 @@
+#include "compiled/file_writer.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/fail.h"
+
+namespace plimsoll {
+
+FileWriter::FileWriter(const std::string& path, size_t size)
+    : path_(path),
+      partial_(fmt::format("{}.{}.partial", path, ::getpid())),
+      file_(::open(partial_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)),
+      size_(size) {
+  if (!file_) fail_with("made", errno);
+  // Otherwise a full disk would show as a signal when a page is written.
+  if (const int error = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(size)); error != 0) {
+    ::unlink(partial_.c_str());
+    fail_with("written", error);
+  }
+  void* mapping = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+  if (mapping == MAP_FAILED) {
+    const int error = errno;
+    ::unlink(partial_.c_str());
+    fail_with("mapped", error);
+  }
+  data_ = static_cast<std::byte*>(mapping);
+}
+
+FileWriter::~FileWriter() {
+  ::munmap(data_, size_);
+  if (!partial_.empty()) ::unlink(partial_.c_str());
+}
+
+void FileWriter::fail_with(const char* action, int error) const {
+  fail(ErrorCode::kIo, "file '{}': cannot be {}: {}", path_, action, std::strerror(error));
+}
+
+void FileWriter::put(size_t offset, std::span<const std::byte> bytes) {
+  if (!bytes.empty()) std::memcpy(data_ + offset, bytes.data(), bytes.size());
+}
+
+void FileWriter::commit() {
+  if (::msync(data_, size_, MS_SYNC) != 0 || ::fsync(file_.get()) != 0) fail_with("written", errno);
+  if (std::rename(partial_.c_str(), path_.c_str()) != 0) fail_with("renamed", errno);
+  partial_.clear();
+}
+
+}  // namespace plimsoll
