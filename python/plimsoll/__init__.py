@@ -70,7 +70,7 @@ _HOME = {  # of each public name
     "torch_export": ["TorchSession", "from_torch"],
     "values": ["OrtDevice", "OrtValue", "OrtValueVector", "copy_tensors"],
 }
-_MODULES = ["backend", "capi", "observe", "torch_doctor"]
+_MODULES = ["backend", "capi", "observe", "quantization", "torch_doctor"]
 __all__ = sorted([*_MODULES, *(name for names in _HOME.values() for name in names)])
 
 

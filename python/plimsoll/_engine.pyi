@@ -37,6 +37,9 @@ class MemoryReport:
     @property
     def accounts(self) -> Dict[str, Dict[str, int]]: ...
 
+# quantize.cpp
+def quantize(input: str, output: str, options: Dict[str, Any], reader: Any) -> Dict[str, Any]: ...
+
 # plan.cpp
 class Plan:
     @property

@@ -83,7 +83,7 @@ def test_the_same_modules_not_copies(tmp_path):
     assert done.stdout == "True True True\nplimsoll.capi\n", done.stderr
 
 
-@pytest.mark.parametrize("name", ["quantization", "training", "training.ortmodule", "transformers", "nonsense"])
+@pytest.mark.parametrize("name", ["training", "training.ortmodule", "transformers", "nonsense"])
 def test_what_is_not_here_is_refused_by_name(tmp_path, name):
     done = run(script(tmp_path, f"try:\n    import onnxruntime.{name}\nexcept ImportError as error:\n    print(error)\n"))
     assert re.match(rf"onnxruntime\.{name.partition('.')[0]} is not part of Plimsoll", done.stdout), done.stdout + done.stderr
@@ -163,8 +163,6 @@ def expectation(source):
     """What a snippet is to do here: (exceptions, pattern), or None if it is to run."""
     if "onnxruntime.training" in source or "ORTModule" in source:
         return (ImportError, NameError), r"onnxruntime.training is not part of Plimsoll|'ORTModule' is not defined"
-    if "quantize_dynamic" in source:
-        return (ImportError, NameError), r"onnxruntime.quantization is not part of Plimsoll|'quantize_dynamic' is not defined"
     if "device='cuda" in source:
         return (AssertionError, RuntimeError), r"CUDA|cuda"  # torch's own, before we are asked
     if "append_execution_provider('CUDA" in source:

@@ -225,8 +225,9 @@ bool StaticRewriter::adjust_for_bias(const Edge& bias, float input_scale,
   return changed;
 }
 
-bool StaticRewriter::is_range_only(const Node& node) {
-  if (node.op_type == "Relu") return true;
+bool StaticRewriter::is_range_only(const Node& node) const {
+  const ValueStatistics* y = statistics_of(node.outputs[0]);
+  if (node.op_type == "Relu") return y != nullptr && y->range.low >= 0;
   if (node.op_type != "Clip") return false;
   if (const Attribute* low = node.attribute("min"); low != nullptr) return low->f <= 0;
   const Edge* low = node.input(1);

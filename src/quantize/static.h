@@ -76,7 +76,7 @@ class StaticRewriter : public Rewriter {
   bool is_input(const Edge* value) const { return inputs_.count(value) > 0; }
   // An activation that only keeps its output from what the range of it has not: Relu, and Clip from 0 or
   // less.
-  static bool is_range_only(const Node& node);
+  bool is_range_only(const Node& node) const;
 
   const StaticOptions& options_;
 

@@ -19,18 +19,7 @@ class Pass {
  public:
   Pass(const Env& env, const std::string& model, const QuantizeOptions& options, const std::string& stage,
        const std::function<void(Graph&)>& rewrite)
-      : options_(options), stage_(stage) {
-    SessionOptions session;
-    session.memory_limit_bytes = options.memory_limit_bytes;
-    session.intra_op_threads = options.threads;
-    session.optimization_level = GraphOptimizationLevel::kBasic;
-    const auto observed = [rewrite](Graph& graph) {
-      inline_functions(graph);
-      rewrite(graph);
-    };
-    session_ =
-        std::make_unique<Session::Impl>(env, ModelLocation{model, {}, observed}, session, ShapesForInputs());
-  }
+      : env_(env), model_(model), options_(options), stage_(stage), rewrite_(rewrite) {}
 
   // Calls f(observations, number of the sample).
   template <typename F>
@@ -46,9 +35,37 @@ class Pass {
     return count;
   }
   int64_t told_bytes() const { return told_; }
-  int64_t peak_bytes() const { return session_->budget.report().peak_bytes; }
+  int64_t peak_bytes() const { return session_ ? session_->budget.report().peak_bytes : 0; }
 
  private:
+  // The shapes of the first sample are told at once, so that what cannot fit is refused with the limit that
+  // would do.
+  void open(const std::map<std::string, Value>& sample) {
+    SessionOptions session;
+    session.memory_limit_bytes = options_.memory_limit_bytes;
+    session.intra_op_threads = options_.threads;
+    session.optimization_level = GraphOptimizationLevel::kBasic;
+    const auto observed = [this](Graph& graph) {
+      inline_functions(graph);
+      rewrite_(graph);
+    };
+    const auto shapes = [&](const std::vector<ValueInfo>& inputs) {
+      Shapes known;
+      for (const auto& [name, value] : sample) {
+        const auto is_it = [&given = name](const ValueInfo& input) { return input.name == given; };
+        if (std::none_of(inputs.begin(), inputs.end(), is_it))
+          fail(ErrorCode::kInvalidArgument, "there is no input '{}'", name);
+      }
+      for (const ValueInfo& input : inputs) {
+        const auto value = sample.find(input.name);
+        if (value != sample.end() && value->second && value->second.IsTensor())
+          known[input.name] = value->second.GetShape();
+      }
+      return known;
+    };
+    session_ = std::make_unique<Session::Impl>(env_, ModelLocation{model_, {}, observed}, session, shapes);
+  }
+
   bool next(std::map<std::string, Value>& sample, int64_t number) const {
     try {
       return options_.calibration->Next(sample);
@@ -58,8 +75,10 @@ class Pass {
   }
 
   Value run(const std::map<std::string, Value>& sample, int64_t number) {
-    std::vector<Value> inputs(session_->inputs.size()), outputs(1);
+    std::vector<Value> inputs, outputs(1);
     try {
+      if (session_ == nullptr) open(sample);
+      inputs.resize(session_->inputs.size());
       for (const auto& [name, value] : sample) inputs[session_->input_index(name)] = value;
       session_->fill_defaults(inputs);
       for (size_t i = 0; i < inputs.size(); ++i) {
@@ -85,8 +104,11 @@ class Pass {
     told_ = make_plan(*session_->model, shapes, planning, options_.memory_limit_bytes, false).peak_bytes;
   }
 
+  const Env& env_;
+  std::string model_;
   const QuantizeOptions& options_;
   std::string stage_;
+  std::function<void(Graph&)> rewrite_;
   std::unique_ptr<Session::Impl> session_;
   int64_t told_ = 0;
 };
@@ -184,10 +206,7 @@ class Calibration {
       found.range = entropy_range(histograms_[i], range, kEntropyNumbers);
     if (options_.method == CalibrationMethod::kPercentile)
       found.range = percentile_range(histograms_[i], range, options_.percentile);
-    if (options_.method == CalibrationMethod::kDistribution) {
-      found.range = {histograms_[i].low, histograms_[i].high};
-      found.deviation = deviation(histograms_[i]);
-    }
+    if (options_.method == CalibrationMethod::kDistribution) found.deviation = deviation(histograms_[i]);
     if (options_.symmetric_calibration && options_.method == CalibrationMethod::kMinMax) {
       found.range.high = std::max(std::fabs(found.range.low), std::fabs(found.range.high));
       found.range.low = -found.range.high;

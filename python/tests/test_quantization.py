@@ -1,0 +1,158 @@
+"""plimsoll.quantization: ONNX Runtime's entry points."""
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="no python3-onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+import plimsoll  # noqa: E402
+from plimsoll import quantization as q  # noqa: E402
+from plimsoll.quantization import matmul_nbits_quantizer as nbits  # noqa: E402
+
+
+@pytest.fixture
+def model(tmp_path):
+    rng = np.random.default_rng(0)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["h"], name="first"), helper.make_node("Relu", ["h"], ["r"], name="relu"),
+         helper.make_node("MatMul", ["r", "v"], ["y"], name="second")], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 32])],
+        [numpy_helper.from_array(rng.standard_normal((64, 96)).astype(np.float32), "w"),
+         numpy_helper.from_array(rng.standard_normal((96, 32)).astype(np.float32), "v")])
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), str(path))
+    return path
+
+
+class Reader(q.CalibrationDataReader):
+    def __init__(self, count, change=None):
+        self.count, self.at, self.change = count, 0, change
+
+    def get_next(self):
+        if self.at == self.count:
+            return None
+        self.at += 1
+        sample = {"x": np.random.default_rng(self.at).standard_normal((4, 64)).astype(np.float32)}
+        return self.change(sample) if self.change else sample
+
+
+def answer(path):
+    x = np.random.default_rng(99).standard_normal((8, 64)).astype(np.float32)
+    return plimsoll.InferenceSession(str(path)).run(None, {"x": x})[0]
+
+
+def decibels(expected, found):
+    return 10 * np.log10((expected ** 2).sum() / ((expected - found) ** 2).sum())
+
+
+def test_dynamic(model, tmp_path):
+    report = q.quantize_dynamic(model, tmp_path / "out.onnx", per_channel=True)
+    assert [became for _, _, became in report.quantized] == ["MatMulInteger"] * 2
+    assert decibels(answer(model), answer(tmp_path / "out.onnx")) > 32
+    q.quantize_dynamic(onnx.load(str(model)), str(tmp_path / "proto.onnx"), per_channel=True)
+    assert (tmp_path / "proto.onnx").read_bytes() == (tmp_path / "out.onnx").read_bytes()
+
+
+@pytest.mark.parametrize("method", list(q.CalibrationMethod))
+@pytest.mark.parametrize("format", list(q.QuantFormat))
+def test_static(model, tmp_path, method, format):
+    report = q.quantize_static(model, tmp_path / "out.onnx", Reader(8), format, calibrate_method=method,
+                               activation_type=q.QuantType.QUInt8, per_channel=True)
+    assert report.samples == 8 and report.calibration_peak_bytes <= report.calibration_told_bytes
+    assert set(report.ranges) == {"x", "h", "r", "y"}
+    assert decibels(answer(model), answer(tmp_path / "out.onnx")) > 20
+
+
+def test_the_names_of_qdq(model, tmp_path):
+    q.quantize_static(model, tmp_path / "out.onnx", Reader(2))
+    made = onnx.load(str(tmp_path / "out.onnx"))
+    outputs = {name for node in made.graph.node for name in node.output}
+    assert {"x_QuantizeLinear_Output", "x_DequantizeLinear_Output", "w_DequantizeLinear_Output", "y_QuantizeLinear_Input"} <= outputs
+    assert {"w_quantized", "w_scale", "w_zero_point", "x_scale", "x_zero_point"} <= {i.name for i in made.graph.initializer}
+    assert "Relu" not in {node.op_type for node in made.graph.node}  # the range of what follows stands for it
+
+
+def test_memory_is_the_same_for_more_samples(model, tmp_path):
+    peaks = [q.quantize_static(model, tmp_path / "out.onnx", Reader(count)).peak_bytes for count in (10, 500)]
+    assert peaks[0] == peaks[1]
+
+
+def test_a_cache_of_ranges(model, tmp_path):
+    q.quantize_static(model, tmp_path / "a.onnx", Reader(3), calibration_cache_path=tmp_path / "ranges.json")
+    q.quantize_static(model, tmp_path / "b.onnx", None, calibration_cache_path=tmp_path / "ranges.json")
+    assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+    with pytest.raises(ValueError, match="MinMax"):
+        q.quantize_static(model, tmp_path / "b.onnx", None, calibrate_method=q.CalibrationMethod.Entropy,
+                          calibration_cache_path=tmp_path / "ranges.json")
+
+
+def test_configurations(model, tmp_path):
+    q.quantize(model, tmp_path / "a.onnx", q.DynamicQuantConfig(per_channel=True))
+    q.quantize(model, tmp_path / "b.onnx", q.get_qdq_config(model, Reader(2), nodes_to_exclude=lambda _, node: node.name == "first"))
+    nodes = [node for node in onnx.load(str(tmp_path / "b.onnx")).graph.node if node.name == "first"]
+    assert list(nodes[0].input) == ["x", "w"]
+    with pytest.raises(TypeError):
+        q.quantize(model, tmp_path / "c.onnx", q.QuantConfig())
+
+
+@pytest.mark.parametrize("config", [None, nbits.HQQWeightOnlyQuantConfig(block_size=16), nbits.RTNWeightOnlyQuantConfig()])
+def test_blocks_of_bits(model, tmp_path, config):
+    quantizer = nbits.MatMulNBitsQuantizer(str(model), block_size=16, bits=4, algo_config=config)
+    quantizer.process()
+    quantizer.model.save_model_to_file(tmp_path / "out.onnx")
+    assert [became for _, _, became in quantizer.report.quantized] == ["MatMulNBits"] * 2
+    assert decibels(answer(model), answer(tmp_path / "out.onnx")) > 14
+    with pytest.raises(NotImplementedError, match="GPTQ"):
+        nbits.GPTQWeightOnlyQuantConfig()
+
+
+def test_halves(model, tmp_path):
+    q.convert_float_to_float16(model, tmp_path / "out.onnx", keep_io_types=True)
+    assert decibels(answer(model), answer(tmp_path / "out.onnx")) > 50
+
+
+def test_calibrator(model):
+    calibrator = q.create_calibrator(model, ["MatMul"])
+    with pytest.raises(ValueError):
+        calibrator.compute_data()
+    calibrator.collect_data(Reader(2))
+    first = calibrator.compute_data()["x"].range_value
+    calibrator.collect_data(Reader(9))
+    second = calibrator.compute_data()["x"].range_value
+    assert second[0] <= first[0] and second[1] >= first[1]
+    with pytest.raises(ValueError, match="nonsense"):
+        q.create_calibrator(model, extra_options={"nonsense": 1})
+
+
+def raising(sample):
+    raise KeyError("mine")
+
+
+@pytest.mark.parametrize("change, error, words", [
+    (raising, KeyError, "mine"),
+    (lambda sample: [sample], TypeError, "dict"),
+    (lambda sample: {"x": sample["x"] * np.nan}, ValueError, "NaN"),
+    (lambda sample: {"x": sample["x"][:, :3]}, ValueError, "sample 0"),
+    (lambda sample: {"z": sample["x"]}, ValueError, "'z'"),
+    (lambda sample: None, ValueError, "at least one sample"),
+])
+def test_bad_readers(model, tmp_path, change, error, words):
+    with pytest.raises(error, match=words):
+        q.quantize_static(model, tmp_path / "out.onnx", Reader(3, change))
+    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_bad_options(model, tmp_path):
+    out = tmp_path / "out.onnx"
+    with pytest.raises(ValueError, match="Nonsense"):
+        q.quantize_dynamic(model, out, extra_options={"Nonsense": True})
+    with pytest.raises(NotImplementedError, match="SmoothQuant"):
+        q.quantize_static(model, out, Reader(2), extra_options={"SmoothQuant": True})
+    with pytest.raises(ValueError, match="signed"):
+        q.quantize_static(model, out, Reader(2), weight_type=q.QuantType.QUInt8)
+    with pytest.raises(plimsoll.BudgetExceeded, match="smallest that would do"):
+        q.quantize_dynamic(model, out, memory_limit=4096)
+    q.quantize_dynamic(model, out)
+    with pytest.raises(ValueError, match="quantized"):
+        q.quantize_dynamic(out, tmp_path / "again.onnx")
