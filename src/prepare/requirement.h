@@ -51,13 +51,22 @@ std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
   };
   if (fits(Effort::kQuick, 0) || fits(Effort::kThorough, 0)) return plan;
   if (model.spends_memory()) refuse(*plan, least, limit_bytes);
+  // The search for what to run again takes room too: where there is none, the plan without it is the answer.
+  const auto fits_again = [&](int64_t most_bytes) {
+    try {
+      return fits(Effort::kRecompute, most_bytes);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBudgetExceeded) throw;
+      return fits(Effort::kThorough, 0);
+    }
+  };
   // A plan with more turns is larger itself: a second try leaves room for it. The last is the smallest of
   // all.
   for (int tries = 0; tries < 2; ++tries) {
     const int64_t most_bytes = planned_bytes_within(model, *plan, needed, limit_bytes);
-    if (most_bytes > 0 && fits(Effort::kRecompute, most_bytes)) return plan;
+    if (most_bytes > 0 && fits_again(most_bytes)) return plan;
   }
-  if (fits(Effort::kRecompute, 0)) return plan;
+  if (fits_again(0)) return plan;
   refuse(*plan, least, limit_bytes);
 }
 
