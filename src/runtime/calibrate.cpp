@@ -101,7 +101,7 @@ class Pass {
       shapes[session_->inputs[i].name] = inputs[i].GetShape();
     }
     Budget planning("planning", 0);
-    told_ = make_plan(*session_->model, shapes, planning, options_.memory_limit_bytes, false).peak_bytes;
+    told_ = make_plan(*session_->model, shapes, planning, options_.memory_limit_bytes, true).peak_bytes;
   }
 
   const Env& env_;
