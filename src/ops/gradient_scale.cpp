@@ -3,6 +3,7 @@
 // Outputs: the scale, and the norm before it is clipped.
 #include <algorithm>
 
+#include "ops/training_common.h"
 #include "ops/update_common.h"
 
 namespace plimsoll {
@@ -20,7 +21,11 @@ const void* attrs(AttrContext& c) {
 }
 
 void infer(InferContext& c) {
-  if (c.has_input(0)) c.expect_type(0, types(ElementType::kFloat));
+  if (c.has_input(0)) {
+    c.expect_type(0, types(ElementType::kFloat));
+    expect_one(c, 0);
+  }
+  if (!c.has_output(0)) c.reject("output 0 is missing");
   for (size_t i = 1; i < c.input_count(); ++i) c.expect_type(i, kUpdateTypes);
   for (size_t i = 0; i < c.output_count(); ++i) c.set_output(i, ElementType::kFloat, std::vector<Dim>{});
 }

@@ -7,14 +7,14 @@ namespace {
 
 constexpr TypeSet kTrained = types(ElementType::kFloat, ElementType::kDouble);
 
+}  // namespace
+
 void expect_one(const InferContext& c, size_t i) {
   if (!c.ranked(i)) return;
   const Dim count = product(c.dims(i));
   if (count.is_constant() && count.value() != 1)
     c.reject("input {}: expected one number, found shape {}", i, to_string(c.dims(i)));
 }
-
-}  // namespace
 
 void infer_training(InferContext& c, size_t states) {
   const size_t parts = 2 + states, given = c.input_count() - 2;

@@ -12,6 +12,8 @@ namespace plimsoll {
 inline constexpr std::string_view kTrainingDomain = "ai.onnx.preview.training";
 inline constexpr size_t kMaxTrainingStates = 2;
 
+// Throws if input i is known not to be one element, of whichever rank.
+void expect_one(const InferContext& c, size_t i);
 void infer_training(InferContext& c, size_t states);
 void alias_training(AliasContext& c, size_t states);
 double learning_rate(const RunContext& c);

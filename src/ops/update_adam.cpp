@@ -4,13 +4,15 @@
 namespace plimsoll {
 namespace {
 
+enum DecayMode : int64_t { kInGradient = 0, kFirst = 1, kLast = 2 };
+
 struct Attrs {
   float clip = 0;
   float weight_decay = 0;
   float beta1 = 0.9f;
   float beta2 = 0.999f;
   float epsilon = 1e-8f;
-  int64_t decay_mode = 0;
+  int64_t decay_mode = kInGradient;
 };
 
 const void* attrs(AttrContext& c) {
@@ -20,11 +22,12 @@ const void* attrs(AttrContext& c) {
   a->beta1 = c.real("beta1", 0.9f);
   a->beta2 = c.real("beta2", 0.999f);
   a->epsilon = c.real("epsilon", 1e-8f);
-  a->decay_mode = c.integer("decay_mode", 0);
+  a->decay_mode = c.integer("decay_mode", kInGradient);
+  if (a->decay_mode < kInGradient || a->decay_mode > kLast)
+    c.reject("attribute 'decay_mode': expected {} to {}, found {}", int64_t{kInGradient}, int64_t{kLast},
+             a->decay_mode);
   return a;
 }
-
-enum DecayMode : int64_t { kInGradient = 0, kFirst = 1, kLast = 2 };
 
 void run(const RunContext& c) {
   if (!begin_update(c)) return;

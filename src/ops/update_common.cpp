@@ -4,25 +4,52 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "ops/elementwise.h"
+#include "ops/training_common.h"
+
 namespace plimsoll {
+namespace {
+
+// run reads and writes as many elements of the gradient and of the states as the parameter has.
+void expect_like_parameter(const InferContext& c, size_t i) {
+  c.expect_type(i, kUpdateTypes);
+  c.expect_same_type(kParameter, i);
+  if (!c.ranked(i) || !c.ranked(kParameter)) return;
+  const auto may_be_equal = [](Dim a, Dim b) { return a == b || !a.is_constant() || !b.is_constant(); };
+  if (!std::ranges::equal(c.dims(kParameter), c.dims(i), may_be_equal))
+    c.reject("input {}: expected the parameter's shape {}, found {}", i, to_string(c.dims(kParameter)),
+             to_string(c.dims(i)));
+}
+
+}  // namespace
 
 void infer_update(InferContext& c) {
   c.expect_type(kParameter, kUpdateTypes);
-  c.expect_same_type(kParameter, kGradientOf);
-  c.expect_type(kRate, types(ElementType::kFloat));
+  expect_like_parameter(c, kGradientOf);
   c.expect_type(kStep, types(ElementType::kInt64));
-  for (size_t i : {kScale, kGuard}) {
-    if (c.has_input(i)) c.expect_type(i, types(ElementType::kFloat));
+  expect_one(c, kStep);
+  for (size_t i : {kRate, kScale, kGuard}) {
+    if (i != kRate && !c.has_input(i)) continue;
+    c.expect_type(i, types(ElementType::kFloat));
+    expect_one(c, i);
   }
-  if (c.ranked(kGradientOf) && !std::ranges::equal(c.dims(kParameter), c.dims(kGradientOf)))
-    c.reject("its gradient has shape {}, it has {}", to_string(c.input(kGradientOf).type),
-             to_string(c.input(kParameter).type));
-  c.set_output(0, c.type(kParameter), c.dims(kParameter));
-  for (size_t i = kFirstState; i < c.input_count(); ++i) {
-    if (!c.has_input(i)) continue;
-    c.expect_same_type(kParameter, i);
-    if (c.has_output(1 + i - kFirstState)) c.set_output(1 + i - kFirstState, c.type(i), c.dims(i));
+  if (!c.has_output(0)) c.reject("output 0 is missing");
+  set_output_like(c, 0, c.type(kParameter), kParameter);
+  const size_t states = std::max(c.input_count() - kFirstState, c.output_count() - 1);
+  for (size_t s = 0; s < states; ++s) {
+    const size_t input = kFirstState + s, output = 1 + s;
+    if (c.has_input(input) != c.has_output(output))
+      c.reject("input {} is the old state and output {} the new one: one of them is missing", input, output);
+    if (!c.has_input(input)) continue;
+    expect_like_parameter(c, input);
+    set_output_like(c, output, c.type(input), input);
   }
+}
+
+void expect_state_for_momentum(const AttrContext& c, float momentum, size_t state) {
+  const std::span<Edge* const> inputs = c.node().inputs;
+  if (momentum != 0 && (inputs.size() <= state || inputs[state] == nullptr))
+    c.reject("attribute 'momentum' is {}, but input {}, which would keep it, is missing", momentum, state);
 }
 
 void alias_update(AliasContext& c) {

@@ -18,6 +18,8 @@ inline constexpr uint32_t kOptionalUpdateInputs = 1u << kScale | 1u << kGuard;
 inline constexpr TypeSet kUpdateTypes = types(ElementType::kFloat, ElementType::kDouble);
 
 void infer_update(InferContext& c);
+// Throws if there is momentum, but no input `state` for it.
+void expect_state_for_momentum(const AttrContext& c, float momentum, size_t state);
 void alias_update(AliasContext& c);
 // `clip`: gradients are held within +-clip.
 kernels::GradientChange gradient_change(const RunContext& c, double clip, double decay);

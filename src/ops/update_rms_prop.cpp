@@ -18,6 +18,7 @@ const void* attrs(AttrContext& c) {
   a->weight_decay = c.real("weight_decay", 0);
   a->alpha = c.real("alpha", 0.99f);
   a->momentum = c.real("momentum", 0);
+  expect_state_for_momentum(c, a->momentum, kFirstState + 2);
   a->epsilon = c.real("epsilon", 1e-8f);
   return a;
 }

@@ -17,6 +17,7 @@ const void* attrs(AttrContext& c) {
   a->clip = c.real("clip", 0);
   a->weight_decay = c.real("weight_decay", 0);
   a->momentum = c.real("momentum", 0);
+  expect_state_for_momentum(c, a->momentum, kFirstState);
   a->dampening = c.real("dampening", 0);
   a->nesterov = c.integer("nesterov", 0) != 0;
   return a;

@@ -64,6 +64,11 @@ class OpCase {
     output_count_ = count;
     return *this;
   }
+  // One of the outputs is not asked for.
+  OpCase& without_output(size_t i) {
+    unwanted_.push_back(i);
+    return *this;
+  }
   OpCase& threads(int count) {
     threads_ = count;
     return *this;
@@ -71,6 +76,7 @@ class OpCase {
   OpCase& run() {
     std::vector<Edge*> out;
     for (size_t i = 0; i < output_count_; ++i) out.push_back(graph_.add_edge("output" + std::to_string(i)));
+    for (size_t i : unwanted_) out.at(i) = nullptr;
     node_ = graph_.add_node(domain_, op_, "node", edges_, out, attributes_);
     resolve(*node_, arena_);
     results_ = invoke(*node_, views_, arena_, dims_, threads_);
@@ -123,6 +129,7 @@ class OpCase {
   std::vector<Edge*> edges_;
   std::vector<Attribute> attributes_;
   size_t output_count_ = 1;
+  std::vector<size_t> unwanted_;
   int threads_ = 1;
   Node* node_ = nullptr;
   std::vector<TensorView> results_;
