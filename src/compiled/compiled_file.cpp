@@ -1,13 +1,16 @@
 #include "compiled/compiled_file.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
+#include <iterator>
 
 #include "base/checked.h"
 #include "base/checksum.h"
+#include "base/descriptor.h"
 #include "base/fail.h"
 #include "compiled/build_id.h"
 #include "kernels/parallel.h"
@@ -39,8 +42,10 @@ std::string text_of(const std::array<char, N>& field) {
 
 bool CompiledFile::is_one(const std::string& path) {
   std::array<char, compiled::kMagic.size()> start{};
-  std::ifstream file(path, std::ios::binary);
-  return file.read(start.data(), start.size()) && start == compiled::kMagic;
+  // Without waiting, as a pipe would make us, and without taking anything out of it.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return file && ::pread(file.get(), start.data(), start.size(), 0) == std::ssize(start) &&
+         start == compiled::kMagic;
 }
 
 bool CompiledFile::is_one(std::span<const std::byte> bytes) {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 
+#include "memory/mapping.h"
 #include "prepare/shape_plan.h"
 
 namespace plimsoll {
@@ -28,6 +29,26 @@ int64_t lower_bound_bytes(const PreparedModel& model, const ShapePlan& shape);
 // does not fit.
 int64_t planned_bytes_within(const PreparedModel& model, const ShapePlan& plan, int64_t needed_bytes,
                              int64_t limit_bytes);
+
+// The smallest arena, then those that are larger by no more than the tables of its plan: fewer turns need
+// smaller ones, so that one of them may need less in all. Calls look(most_bytes) for each, with 0 for the
+// smallest, until it has what it wants; true if it has.
+struct SmallArena {
+  bool wanted = false;
+  int64_t planned_bytes = 0, memory_bytes = 0;
+};
+template <typename Look>
+bool for_each_small_arena(Look look) {
+  SmallArena found = look(0);
+  const int64_t smallest = found.planned_bytes;
+  int64_t most_bytes = smallest + found.memory_bytes;
+  while (!found.wanted && most_bytes > smallest) {
+    found = look(most_bytes);
+    if (found.planned_bytes > most_bytes) break;  // there was no room to look
+    most_bytes = found.planned_bytes - page_bytes();
+  }
+  return found.wanted;
+}
 
 // A plan that fits the limit (0: none): the quick one if it does, else the smallest that runs every node
 // once, else the fastest that runs some again (not of a model that can do with less memory otherwise, see
@@ -60,13 +81,16 @@ std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
       return fits(Effort::kThorough, 0);
     }
   };
-  // A plan with more turns is larger itself: a second try leaves room for it. The last is the smallest of
-  // all.
+  // A plan with more turns is larger itself: a second try leaves room for it.
   for (int tries = 0; tries < 2; ++tries) {
     const int64_t most_bytes = planned_bytes_within(model, *plan, needed, limit_bytes);
     if (most_bytes > 0 && fits_again(most_bytes)) return plan;
   }
-  if (fits_again(0)) return plan;
+  const bool fitted = for_each_small_arena([&](int64_t most_bytes) {
+    const bool fits_now = fits_again(most_bytes);
+    return SmallArena{fits_now, plan->planned_bytes(), plan->memory_bytes()};
+  });
+  if (fitted) return plan;
   refuse(*plan, least, limit_bytes);
 }
 

@@ -18,14 +18,19 @@ Plan make_plan(const PreparedModel& model, const Shapes& shapes, Budget& budget,
     const auto shape = plan_within<ShapePlan>(model, complete, budget, limit_bytes, after_load);
     plan = describe_plan(model, *shape);
     if (plan.minimum_limit_bytes > 0) {
+      const auto meet = [&](const PreparedModel& candidate, Effort effort, int64_t most_bytes) {
+        ShapePlan smallest(candidate, complete, budget, effort, {}, most_bytes);
+        smallest.assume_planned_after_load(after_load);
+        plan.minimum_limit_bytes =
+            std::min(plan.minimum_limit_bytes, requirement(candidate, smallest).peak_bytes);
+        return SmallArena{false, smallest.planned_bytes(), smallest.memory_bytes()};
+      };
       for (const PreparedModel* candidate : {&model, least}) {
         if (candidate == nullptr) continue;
-        for (const Effort effort : {Effort::kThorough, Effort::kRecompute}) {
-          ShapePlan smallest(*candidate, complete, budget, effort);
-          smallest.assume_planned_after_load(after_load);
-          plan.minimum_limit_bytes =
-              std::min(plan.minimum_limit_bytes, requirement(*candidate, smallest).peak_bytes);
-        }
+        meet(*candidate, Effort::kThorough, 0);
+        if (candidate->spends_memory()) continue;  // it gives that up first, see plan_within
+        for_each_small_arena(
+            [&](int64_t most_bytes) { return meet(*candidate, Effort::kRecompute, most_bytes); });
       }
     }
   }
