@@ -8,7 +8,8 @@ struct Peaks {
   double gigabytes_per_second = 0;  // read from memory
 };
 
-// With the instructions in use (Env::GetInstructionSet), in some hundred milliseconds, with 64 MiB of its own.
+// With the instructions in use (Env::GetInstructionSet), in some hundred milliseconds, with 64 MiB of its
+// own.
 Peaks MeasurePeaks();
 
 }  // namespace plimsoll

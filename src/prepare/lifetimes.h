@@ -106,7 +106,7 @@ struct LifetimeOptions {
   // Placements known before, and where to put those that are worth a long search; null: none.
   const plan::SolvedPlacements* known = nullptr;
   plan::SolvedPlacements* solved = nullptr;
-  UpdatedStates updated;              // likewise: the last of the outputs are their next values
+  UpdatedStates updated;  // likewise: the last of the outputs are their next values
 };
 
 // Of the root of a model, whose outputs are memory of the caller.
