@@ -1,7 +1,6 @@
 #include "plimsoll/model.h"
 
 #include "compiled/compile.h"
-#include "compiled/compiled_file.h"
 #include "runtime/describe.h"
 #include "runtime/env_impl.h"
 #include "runtime/make_plan.h"
@@ -87,8 +86,7 @@ void Model::Save(const std::string& path, const SaveOptions& save) const {
 }
 
 CompiledInfo Model::Compile(const std::string& path, const CompileOptions& compile) const {
-  if (CompiledFile::is_one(impl_->path))
-    fail(ErrorCode::kInvalidArgument, "file '{}': expected an ONNX model, found a compiled one", impl_->path);
+  expect_onnx_file(impl_->path);
   Budget compiling("compiling", 0, &impl_->env->budget);
   CompileSettings settings;
   settings.model = impl_->path;

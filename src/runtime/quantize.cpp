@@ -12,6 +12,7 @@
 #include "runtime/calibrate.h"
 #include "runtime/describe.h"
 #include "runtime/env_impl.h"
+#include "runtime/save.h"
 
 namespace plimsoll {
 namespace {
@@ -236,6 +237,7 @@ QuantizeReport quantize_statically(const Env& env, const std::string& input, con
 
 QuantizeReport Quantize(const Env& env, const std::string& input, const std::string& output,
                         const QuantizeOptions& options) {
+  expect_onnx_file(input);
   if (options.mode == QuantizeMode::kStatic) return quantize_statically(env, input, output, options);
   Budget budget("quantizing", options.memory_limit_bytes, &env.impl()->budget);
   try {

@@ -47,6 +47,11 @@ std::unique_ptr<PreparedModel> read_compiled(const std::string& path, PrepareOpt
 
 }  // namespace
 
+void expect_onnx_file(const std::string& path) {
+  if (CompiledFile::is_one(path))
+    fail(ErrorCode::kInvalidArgument, "file '{}': expected an ONNX model, found a compiled one", path);
+}
+
 std::unique_ptr<PreparedModel> ModelLocation::read(const PrepareOptions& options, Budget& budget) const {
   std::unique_ptr<PreparedModel> model;
   if (path.empty()) {
@@ -54,6 +59,7 @@ std::unique_ptr<PreparedModel> ModelLocation::read(const PrepareOptions& options
       fail(ErrorCode::kInvalidArgument, "compiled model: expected the path of its file, found bytes");
     model = std::make_unique<PreparedModel>(bytes, options, budget);
   } else {
+    if (options.rewrite || options.keep_opset) expect_onnx_file(path);
     model = CompiledFile::is_one(path) ? read_compiled(path, options, budget)
                                        : std::make_unique<PreparedModel>(path, options, budget);
   }

@@ -14,6 +14,10 @@ struct ModelLocation {
   std::unique_ptr<PreparedModel> read(const PrepareOptions& options, Budget& budget) const;
 };
 
+// Throws kInvalidArgument for a compiled file: what is written anew, trained or made smaller is an ONNX
+// model.
+void expect_onnx_file(const std::string& path);
+
 // Writes the model after optimization to `path`; with `fused`, with our own operators too. What was odd about
 // it goes to `warnings`.
 void save_optimized(const ModelLocation& model, PrepareOptions options, bool fused, Budget& budget,

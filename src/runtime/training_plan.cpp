@@ -113,7 +113,8 @@ Plan TrainingSession::MakePlan(const Env& env, const std::string& model_path,
   PrepareOptions preparation = prepare_options(training.session);
   preparation.rewrite = rewrite.graph;
   preparation.memory_config = rewrite.memory_config;
-  PreparedModel model(model_path, preparation, budget);
+  const std::unique_ptr<PreparedModel> read = ModelLocation{model_path, {}}.read(preparation, budget);
+  PreparedModel& model = *read;
   model.prepare();
   const auto shapes = complete_shapes(model.graph(), rewrite.shapes(model.graph()), false);
   const auto runs = training_runs(training, built);

@@ -88,8 +88,16 @@ class Compiling(Case):
         self.assertEqual(sorted(p.name for p in self.room.iterdir()), ["a.plim", "b.plim"])
         self.command("run", self.room / "b.plim", *ONE, "--limit", peak)
 
-    def test_what_is_compiled_is_not_compiled_again(self):
-        self.assertIn("found a compiled one", self.command("compile", self.compiled(), self.room / "x", code=INVALID_ARGUMENT))
+    def test_what_is_compiled_is_only_run(self):
+        path, data = self.compiled(), self.room / "data"
+        data.mkdir()
+        np.save(data / "image.npy", np.zeros((4, 1, 8, 8), np.float32))
+        np.save(data / "labels.npy", np.zeros(4, np.int64))
+        for command in (("compile", path, self.room / "x"), ("optimize", path, self.room / "x"),
+                        ("quantize", path, self.room / "x", "--mode", "dynamic"), ("train", path, "--data", data),
+                        ("train", path, "--data", data, "--plan")):
+            with self.subTest(command[0]):
+                self.assertIn("found a compiled one", self.command(*command, code=INVALID_ARGUMENT))
 
 
 class Altered(Case):
