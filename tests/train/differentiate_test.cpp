@@ -57,7 +57,9 @@ TEST(Differentiate, NamesNewNodesAfterTheirForwardOnesInTheVersionOfGradients) {
   bool found = false;
   for (size_t i = before; i < g.root().nodes.size(); ++i) {
     const Node* node = g.root().nodes[i];
-    if (node->domain.empty()) EXPECT_EQ(node->opset, kGradientOpset);
+    if (node->domain.empty()) {
+      EXPECT_EQ(node->opset, kGradientOpset);
+    }
     EXPECT_NE(node->op, nullptr);
     EXPECT_TRUE(node->outputs[0]->facts.type.ranked);
     found |= node->name.starts_with(relu + "_grad/");
