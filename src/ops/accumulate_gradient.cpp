@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/elementwise.h"
+#include "ops/movement.h"
 #include "ops/update_common.h"
 
 namespace plimsoll {
@@ -12,9 +14,11 @@ void infer(InferContext& c) {
   c.expect_type(0, kUpdateTypes);
   c.expect_same_type(0, 1);
   c.expect_type(2, kBoolType);
-  if (c.ranked(1) && !std::ranges::equal(c.dims(0), c.dims(1)))
-    c.reject("its gradient has shape {}, it has {}", to_string(c.input(1).type), to_string(c.input(0).type));
-  c.set_output(0, c.type(0), c.dims(0));
+  expect_same_dims(c, 0, 1);
+  const Dim flags = c.ranked(2) ? product(c.dims(2)) : Dim(1);
+  if (flags.is_constant() && flags.value() != 1)
+    c.reject("input 2: expected one element, found shape {}", to_string(c.dims(2)));
+  set_output_like(c, 0, c.type(0), 0);
 }
 
 void alias(AliasContext& c) {

@@ -6,6 +6,7 @@
 #include "ops/channels_last.h"
 #include "ops/elementwise.h"
 #include "ops/float_blocks.h"
+#include "ops/movement.h"
 
 namespace plimsoll {
 namespace {
@@ -28,7 +29,10 @@ const void* attrs(AttrContext& c) {
 void infer(InferContext& c) {
   c.expect_type(kX, kFloatTypes);
   c.expect_same_type(kX, kGradient);
-  c.expect_type(kScale, kFloatTypes);
+  expect_same_dims(c, kX, kGradient);
+  for (size_t i = kScale; i < c.input_count(); ++i) {
+    if (c.has_input(i)) c.expect_type(i, kFloatTypes);
+  }
   if (c.has_input(kMean) != c.has_input(kVariance)) c.reject("expected both a mean and a variance, or none");
   c.expect_rank(kX, 1, kAnyNumber);
   const Attrs& a = c.attrs<Attrs>();

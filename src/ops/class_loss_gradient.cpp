@@ -25,9 +25,20 @@ void infer(InferContext& c) {
   c.expect_type(kScores, kFloatTypes);
   c.expect_type(kTargets, kIndexTypes);
   c.expect_rank(kScores, 2, InferContext::kMaxRank);
-  if (c.ranked(kScores)) c.expect_rank(kTargets, c.rank(kScores) - 1, c.rank(kScores) - 1);
   if (c.has_input(kWeights)) c.expect_same_type(kScores, kWeights);
   c.expect_same_type(kScores, kGradient);
+  if (c.ranked(kScores)) {
+    std::vector<Dim> samples(c.dims(kScores).begin(), c.dims(kScores).end());
+    samples.erase(samples.begin() + 1);
+    expect_dims(c, kTargets, samples);
+    expect_dims(c, kWeights, {c.dims(kScores)[1]});
+    if (c.attrs<GradientAttrs>().reduction == LossReduction::kNone) expect_dims(c, kGradient, samples);
+  }
+  if (c.attrs<GradientAttrs>().reduction != LossReduction::kNone) {
+    const Dim losses = c.ranked(kGradient) ? product(c.dims(kGradient)) : Dim(1);
+    if (losses.is_constant() && losses.value() != 1)
+      c.reject("dLoss: expected one element, found shape {}", to_string(c.dims(kGradient)));
+  }
   set_output_like(c, 0, c.type(kScores), kScores);
 }
 
@@ -52,7 +63,7 @@ class LossGradient {
   }
 
  private:
-  // Of a target, which the loss has found to be a class or ignored.
+  // Of a target. The loss refuses one that is neither a class nor ignored; here it counts for nothing.
   W weight_of(int64_t target) const {
     if ((a_.ignores && target == a_.ignored) || target < 0 || target >= s_.classes) return 0;
     W weight = 1;

@@ -3,6 +3,7 @@
 #include "ops/conv_common.h"
 #include "ops/conv_transpose.h"
 #include "ops/layout.h"
+#include "ops/movement.h"
 
 namespace plimsoll {
 namespace {
@@ -14,6 +15,18 @@ const void* attrs(AttrContext& c) {
   if (a->groups < 1 || a->groups > INT32_MAX) c.reject("attribute 'group': found {}", a->groups);
   a->is_gradient = true;
   return a;
+}
+
+void check_taps(const InferContext& c, const WindowAttrs& window, std::span<const Dim> w) {
+  for (size_t i = 2; i < w.size(); ++i) {
+    if (!w[i].is_constant()) continue;
+    const int64_t taps = w[i].value();
+    if (taps < 1 || taps > INT32_MAX)
+      c.reject("weights of shape {}: expected at least one tap", to_string(w));
+    if (!window.kernel.empty() && taps != window.kernel[i - 2])
+      c.reject("attribute 'kernel_shape' says {} along dimension {}, the weights have shape {}",
+               window.kernel[i - 2], i - 2, to_string(w));
+  }
 }
 
 void infer(InferContext& c) {
@@ -31,11 +44,12 @@ void infer(InferContext& c) {
     c.reject("expected {} channels of dY, found {}", w[0].value(), dy[channel].value());
   if (w[0].is_constant() && w[0].value() % a.groups != 0)
     c.reject("{} channels do not divide into {} groups", w[0].value(), a.groups);
+  check_taps(c, a.window, w);
   const auto shape = c.values(2);
   if (shape && shape->size() != rank) c.reject("shape: expected {} sizes, found {}", rank, shape->size());
   std::vector<Dim> x(rank);
-  x[0] = dy[0];
-  x[channel] = w[1] * a.groups;
+  x[0] = shape ? unify(c, dy[0], (*shape)[0]) : dy[0];
+  x[channel] = shape ? unify(c, w[1] * a.groups, (*shape)[1]) : w[1] * a.groups;
   for (size_t i = 0; i + 2 < rank; ++i) {
     const size_t axis = spatial_axis(a.window, i);
     x[axis] = shape ? (*shape)[2 + i] : c.unknown("");

@@ -46,6 +46,9 @@ void infer(InferContext& c) {
   const size_t rank = c.rank(kX);
   check_window(c, a.window, rank);
   c.expect_rank(kGradient, rank, rank);
+  const Dim images = c.dims(kX)[0], gradients = c.dims(kGradient)[0];
+  if (images.is_constant() && gradients.is_constant() && !(images == gradients))
+    c.reject("expected {} images of dY, found {}", images.value(), gradients.value());
   const size_t channel = channel_axis(a.window, rank);
   const Dim in = c.dims(kX)[channel], out = c.dims(kGradient)[channel];
   if (!in.is_constant() || !out.is_constant()) c.reject("expected known numbers of channels");

@@ -30,6 +30,7 @@ const void* dropout_attrs(AttrContext& c) {
     a->stream = c.text("stream");
     a->trains = c.integer("trains", 0) != 0;
     a->ratio = double{c.real("ratio", 0.5f)};
+    if (a->trains) check_ratio(c.node(), a->ratio);
     a->seed = whole_seed(c);
     return a;
   }
@@ -79,7 +80,10 @@ void alias_dropout(AliasContext& c) {
 namespace {
 
 double ratio_of(const RunContext& c) {
-  if (!c.has_input(1)) return c.attrs<DropoutAttrs>().ratio;
+  if (!c.has_input(1)) {
+    check_ratio(*c.node, c.attrs<DropoutAttrs>().ratio);
+    return c.attrs<DropoutAttrs>().ratio;
+  }
   const TensorView& given = c.inputs[1];
   const double ratio =
       kFloat8Types.contains(given.type)

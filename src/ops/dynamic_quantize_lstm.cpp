@@ -5,6 +5,7 @@
 #include "kernels/int_gemm.h"
 #include "ops/dynamic_quantization.h"
 #include "ops/linear_quantization.h"
+#include "ops/movement.h"
 #include "ops/recurrent_run.h"
 
 namespace plimsoll {
@@ -28,15 +29,6 @@ const void* attrs(AttrContext& c) {
   const RecurrentAttrs* a = recurrent_attrs(c, kKind);
   if (a->batch_first) c.reject("attribute 'layout': expected 0, found 1");
   return a;
-}
-
-void expect_dims(const InferContext& c, size_t i, const std::vector<Dim>& expected) {
-  if (!c.has_input(i) || !c.ranked(i)) return;
-  const auto found = c.dims(i);
-  bool fits = found.size() == expected.size();
-  for (size_t d = 0; fits && d < expected.size(); ++d)
-    fits = !found[d].is_constant() || !expected[d].is_constant() || found[d] == expected[d];
-  if (!fits) c.reject("input {}: expected shape {}, found {}", i, to_string(expected), to_string(found));
 }
 
 // One value for each direction, or one for each of its columns.

@@ -7,6 +7,7 @@
 #include "kernels/parallel.h"
 #include "ops/elementwise.h"
 #include "ops/float_blocks.h"
+#include "ops/movement.h"
 #include "ops/row_norm_gradient.h"
 
 namespace plimsoll {
@@ -30,6 +31,7 @@ size_t first_axis(const RowNorm& a, size_t rank) {
 void infer(InferContext& c) {
   c.expect_type(kX, kFloatTypes);
   c.expect_same_type(kX, kGradient);
+  expect_same_dims(c, kX, kGradient);
   set_output_like(c, 0, c.type(kX), kX);
   if (!c.ranked(kX)) {
     for (size_t i = 1; i < 3; ++i) c.set_unranked_output(i, c.type(kX));

@@ -85,6 +85,22 @@ Dim unify(const NodeContext& c, Dim a, Dim b) {
   return a.depends_on_data() ? b : a;
 }
 
+void expect_dims(const InferContext& c, size_t i, const std::vector<Dim>& expected) {
+  if (!c.has_input(i)) return;
+  if (c.input(i).type.kind != ValueKind::kTensor)
+    c.reject("input {}: expected a tensor, found {}", i, to_string(c.input(i).type));
+  if (!c.ranked(i)) return;
+  const auto found = c.dims(i);
+  bool fits = found.size() == expected.size();
+  for (size_t d = 0; fits && d < expected.size(); ++d)
+    fits = !found[d].is_constant() || !expected[d].is_constant() || found[d] == expected[d];
+  if (!fits) c.reject("input {}: expected shape {}, found {}", i, to_string(expected), to_string(found));
+}
+
+void expect_same_dims(const InferContext& c, size_t i, size_t j) {
+  if (c.ranked(i)) expect_dims(c, j, {c.dims(i).begin(), c.dims(i).end()});
+}
+
 void alias_whole(AliasContext& c) {
   c.view(0);
 }

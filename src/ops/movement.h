@@ -46,6 +46,10 @@ std::optional<std::vector<int64_t>> attribute_or_input(InferContext& c, std::spa
                                                        size_t input);
 // The dimension that a and b both are; prefers the one that says more, throws if they cannot agree.
 Dim unify(const NodeContext& c, Dim a, Dim b);
+// Throws if input i, where it is there, is no tensor of this shape. What is not known passes.
+void expect_dims(const InferContext& c, size_t i, const std::vector<Dim>& expected);
+// Likewise of input j, whose shape is to be that of input i.
+void expect_same_dims(const InferContext& c, size_t i, size_t j);
 
 // alias and run of operators whose output is their first input under another shape.
 void alias_whole(AliasContext& c);

@@ -7,6 +7,7 @@
 #include "ops/channels_last.h"
 #include "ops/elementwise.h"
 #include "ops/float_blocks.h"
+#include "ops/movement.h"
 #include "ops/pool_common.h"
 
 namespace plimsoll {
@@ -38,6 +39,20 @@ const void* attrs(AttrContext& c) {
   return a;
 }
 
+// In the gradient's layout; sizes that only the data tells are new symbols.
+std::vector<Dim> given_shape(InferContext& c) {
+  const WindowAttrs& window = c.attrs<PoolGradientAttrs>().window;
+  const size_t rank = c.rank(kGradient);
+  const auto shape = c.values(kShape);
+  if (shape && shape->size() != rank) c.reject("shape: expected {} sizes, found {}", rank, shape->size());
+  std::vector<Dim> x(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    const size_t place = i == 0 ? 0 : i == 1 ? channel_axis(window, rank) : spatial_axis(window, i - 2);
+    x[place] = shape ? (*shape)[i] : i < 2 ? c.dims(kGradient)[place] : c.unknown("");
+  }
+  return x;
+}
+
 void infer(InferContext& c) {
   const auto& a = c.attrs<PoolGradientAttrs>();
   c.expect_type(kGradient, kFloatTypes);
@@ -47,17 +62,22 @@ void infer(InferContext& c) {
   for (size_t i : {kX, kY}) {
     if (c.has_input(i)) c.expect_same_type(kGradient, i);
   }
-  if (c.has_input(kX)) return set_output_like(c, 0, c.type(kGradient), kX);
-  if (!c.ranked(kGradient)) return c.set_unranked_output(0, c.type(kGradient));
+  const bool has_x = c.has_input(kX) && c.ranked(kX);
+  if (!c.ranked(kGradient) || (c.has_input(kX) && !has_x)) {
+    if (has_x) return c.set_output(0, c.type(kGradient), c.dims(kX));
+    return c.set_unranked_output(0, c.type(kGradient));
+  }
   const size_t rank = c.rank(kGradient);
   check_window(c, a.window, rank);
-  std::vector<Dim> x(rank);
-  const auto shape = c.values(kShape);
-  if (shape && shape->size() != rank) c.reject("shape: expected {} sizes, found {}", rank, shape->size());
-  for (size_t i = 0; i < rank; ++i) {
-    const size_t place = i == 0 ? 0 : i == 1 ? channel_axis(a.window, rank) : spatial_axis(a.window, i - 2);
-    x[place] = shape ? (*shape)[i] : i < 2 ? c.dims(kGradient)[place] : c.unknown("");
+  const std::vector<Dim> x = has_x ? std::vector<Dim>(c.dims(kX).begin(), c.dims(kX).end()) : given_shape(c);
+  c.expect_rank(kGradient, x.size(), x.size());
+  std::vector<Dim> y = x;
+  for (size_t i = 0; i + 2 < rank; ++i) {
+    const size_t axis = spatial_axis(a.window, i);
+    y[axis] = window_output(a.window, i, x[axis], a.window.kernel[i], a.ceil_mode);
   }
+  expect_dims(c, kGradient, y);
+  expect_dims(c, kY, y);
   c.set_output(0, c.type(kGradient), x);
 }
 

@@ -10,6 +10,7 @@
 
 #include "kernels/gemm.h"
 #include "ops/float_blocks.h"
+#include "ops/movement.h"
 #include "ops/recurrent_run.h"
 
 namespace plimsoll {
@@ -38,6 +39,18 @@ const void* attrs(AttrContext& c) {
   return a;
 }
 
+// run writes all outputs of its cell, and no other.
+void check_outputs(const InferContext& c) {
+  const Attrs& a = c.attrs<Attrs>();
+  const size_t expected = a.cell == Cell::kRnn                             ? kToH0 + 1
+                          : a.cell == Cell::kGru && !a.linear_before_reset ? kReset + 1
+                                                                           : kToR + 1;
+  if (c.output_count() != expected) c.reject("expected {} outputs, found {}", expected, c.output_count());
+  for (size_t i = 0; i < expected; ++i) {
+    if (!c.has_output(i)) c.reject("output {} is missing", i);
+  }
+}
+
 void infer(InferContext& c) {
   c.expect_type(kP, types(ElementType::kFloat, ElementType::kDouble));
   for (size_t i = 1; i < c.input_count(); ++i) {
@@ -49,6 +62,16 @@ void infer(InferContext& c) {
   const auto p = c.dims(kP);
   const Dim hidden = c.dims(kR)[2];
   const std::vector<Dim> states{p[0], p[1], p[2], hidden}, state{p[0], p[2], hidden};
+  check_outputs(c);
+  if (p[0].is_constant() && p[0].value() != 1 && p[0].value() != 2)
+    c.reject("expected one direction or two, found {}", p[0].value());
+  if (hidden.is_constant() && hidden.value() < 1) c.reject("R has shape {}", to_string(c.dims(kR)));
+  const Dim width = hidden * Dim(c.attrs<Attrs>().gates());
+  expect_dims(c, kP, {p[0], p[1], p[2], width});
+  expect_dims(c, kR, {p[0], width, hidden});
+  expect_dims(c, kLastBias, {p[0], hidden});
+  expect_dims(c, kGradient, {p[1], p[0], p[2], hidden});
+  for (size_t i : {kH0, kC0, kLastH, kLastC}) expect_dims(c, i, state);
   const ElementType type = c.type(kP);
   c.set_output(kToP, type, p);
   c.set_output(kStates, type, states);

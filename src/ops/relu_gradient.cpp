@@ -4,6 +4,7 @@
 
 #include "kernels/parallel.h"
 #include "ops/elementwise.h"
+#include "ops/movement.h"
 
 namespace plimsoll {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 void infer(InferContext& c) {
   c.expect_type(0, kFloatTypes);
   c.expect_same_type(0, 1);
+  expect_same_dims(c, 0, 1);
   set_output_like(c, 0, c.type(0), 1);
 }
 

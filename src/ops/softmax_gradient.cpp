@@ -5,6 +5,7 @@
 
 #include "kernels/parallel.h"
 #include "ops/elementwise.h"
+#include "ops/movement.h"
 #include "ops/softmax_family.h"
 
 namespace plimsoll {
@@ -20,6 +21,7 @@ const void* attrs(AttrContext& c) {
 
 void infer(InferContext& c) {
   c.expect_same_type(0, 1);
+  expect_same_dims(c, 0, 1);
   infer_softmax(c);
 }
 
