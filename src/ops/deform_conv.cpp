@@ -35,16 +35,6 @@ void expect_multiple(const InferContext& c, const char* what, Dim number, int64_
     c.reject("{} {} cannot be divided into {} groups", number.value(), what, divisor);
 }
 
-void expect_dims(const InferContext& c, size_t i, const std::vector<Dim>& expected) {
-  if (!c.has_input(i) || !c.ranked(i)) return;
-  c.expect_rank(i, expected.size(), expected.size());
-  for (size_t d = 0; d < expected.size(); ++d) {
-    const Dim found = c.dims(i)[d];
-    if (found.is_constant() && expected[d].is_constant() && !(found == expected[d]))
-      c.reject("input {}: expected shape {}, found {}", i, to_string(expected), to_string(c.dims(i)));
-  }
-}
-
 void infer(InferContext& c) {
   const auto& a = c.attrs<DeformAttrs>();
   c.expect_type(kX, kFloatTypes);
