@@ -89,15 +89,23 @@ class Train(unittest.TestCase):
 
     def test_killed_at_any_moment_it_goes_on(self):
         checkpoint, expected, found = (self.folder / n for n in ("checkpoint", "expected.onnx", "found.onnx"))
-        common = ["--epochs", "4", "--optimizer", "adam"]
+        common = ["--epochs", "40", "--optimizer", "adam"]
         self.answer(*common, "--output", expected)
         chance = random.Random(3)
+
+        def written():
+            return checkpoint.stat().st_ino if checkpoint.exists() else None
+
         kills = 0
         for _ in range(12):
             process = subprocess.Popen([PLIMSOLL, "train", DIGITS, "--data", self.data, "--batch", "8", "--threads", "1",
                                         *common, "--checkpoint", checkpoint, "--checkpoint-every", "1", "--resume"],
                                        stdout=subprocess.DEVNULL)
-            time.sleep(chance.uniform(0.01, 0.3))
+            for _ in range(chance.randint(1, 5)):  # checkpoints that it gets to write, and a moment more
+                before = written()
+                while process.poll() is None and written() == before:
+                    time.sleep(0.0005)
+            time.sleep(chance.uniform(0, 0.003))
             process.send_signal(signal.SIGKILL)
             kills += process.wait() == -signal.SIGKILL
         self.answer(*common, "--checkpoint", checkpoint, "--checkpoint-every", "1", "--resume", "--output", found)
