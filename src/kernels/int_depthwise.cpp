@@ -199,7 +199,7 @@ HWY_INLINE int64_t columns_seen(const IntDepthwiseShape& s, int64_t out_columns)
 }
 
 int64_t depthwise_scratch(const IntDepthwiseShape& s) {
-  const int64_t columns = columns_seen(s, std::min(kMostColumns, s.out_w));
+  const int64_t columns = columns_seen(s, kMostColumns);
   return with_depthwise([&](auto form) { return columns * groups_of<decltype(form)>(s.kernel_h) * kColumn; });
 }
 

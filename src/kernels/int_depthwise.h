@@ -27,6 +27,7 @@ size_t int_depthwise_packed_bytes(int64_t channels, int64_t kernel_h, int64_t ke
 void int_depthwise_pack(int64_t channels, int64_t kernel_h, int64_t kernel_w, const void* w, bool is_signed,
                         void* packed);
 
+// Does not depend on the sizes of the images.
 int64_t int_depthwise_scratch_bytes(const IntDepthwiseShape& shape, int threads);
 
 // `y`: [out_h][out_w][channels], apart from x; `scratch` is aligned to 64. The finish has no addend.

@@ -15,6 +15,7 @@ extern const OpDef op_qlinear_add = {
     .inputs = {7, 8},
     .infer = infer_qlinear_binary,
     .run = run,
+    .layout = layout_qlinear_binary,
     .optional_inputs = (1u << kQlAZero) | (1u << kQlBZero),
 };
 

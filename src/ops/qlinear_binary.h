@@ -3,6 +3,7 @@
 
 #include "kernels/quantize.h"
 #include "ops/elementwise.h"
+#include "ops/layout.h"
 #include "ops/qlinear.h"
 
 namespace plimsoll {
@@ -11,6 +12,7 @@ inline constexpr size_t kQlA = 0, kQlAScale = 1, kQlAZero = 2, kQlB = 3, kQlBSca
                         kQlCScale = 6, kQlCZero = 7;
 
 void infer_qlinear_binary(InferContext& c);
+void layout_qlinear_binary(LayoutContext& c);
 
 // `count` elements, or one for all of them.
 inline void dequantize_operand(ElementType type, Quantization q, const uint8_t* x, int64_t stride,

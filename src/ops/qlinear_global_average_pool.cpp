@@ -1,4 +1,5 @@
 #include "kernels/parallel.h"
+#include "ops/layout.h"
 #include "ops/pool_common.h"
 #include "ops/qlinear.h"
 
@@ -51,6 +52,8 @@ extern const OpDef op_qlinear_global_average_pool = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .layout = layout_global_pool,
+    .channels_last = true,
 };
 
 }  // namespace plimsoll
