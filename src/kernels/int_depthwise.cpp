@@ -257,6 +257,9 @@ class DepthwiseBlock {
 
   HWY_INLINE ByteVec load(const uint8_t* from) const {
     if (count_ == kChannels) return hn::LoadU(ByteTag(), from);
+#if HWY_TARGET == HWY_AVX3
+    return ByteVec{_mm512_maskz_loadu_epi8(~uint64_t{0} >> (64 - count_), from)};
+#endif
     HWY_ALIGN uint8_t some[kChannels] = {};
     std::memcpy(some, from, static_cast<size_t>(count_));
     return hn::Load(ByteTag(), some);
@@ -340,11 +343,15 @@ class DepthwiseBlock {
     }
   }
 
+  void finish_block(const int32_t* sums, void* to) const {
+    finisher_.tile({sums, 0, 1, kChannels, scales_, float_bias_, nullptr, static_cast<std::byte*>(to), 0});
+  }
+
   void store_pixel(const int32_t* sums, int64_t pixel) const {
     const int64_t at = pixel * s_.channels + channel0_;
     if (type_ == IntGemmResult::kInt32 || type_ == IntGemmResult::kFloat) {
       HWY_ALIGN uint32_t numbers[kChannels];
-      finisher_.row(sums, scales_, float_bias_, kChannels, nullptr, numbers);
+      finish_block(sums, numbers);
       auto* y = reinterpret_cast<uint32_t*>(y_) + at;
       for (int64_t i = 0; i < kChannels; ++i) {
         if (channel_at(i) < count_) y[channel_at(i)] = numbers[i];
@@ -352,7 +359,7 @@ class DepthwiseBlock {
       return;
     }
     HWY_ALIGN uint8_t bytes[kChannels];
-    finisher_.row(sums, scales_, float_bias_, kChannels, nullptr, bytes);
+    finish_block(sums, bytes);
     const hn::ScalableTag<uint32_t> d;
     HWY_ALIGN int32_t order[kSumLanes];  // fours of channels
     for (int64_t i = 0; i < kSumLanes; ++i) order[i] = static_cast<int32_t>(i % 4 * (kSumLanes / 4) + i / 4);

@@ -252,14 +252,16 @@ void run_block(const IntJob& job, const IntFinisher& finisher, const Rows<Form>&
       const int64_t count = rows / tiles + (i < rows % tiles ? 1 : 0);
       tile[static_cast<size_t>(count - 1)](a.data + row * a.stride, a.stride, b,
                                            group_count<Form>(job.shape.k), columns.first, sums);
-      for (int64_t r = 0; r < count; ++r, ++row) {
-        const int64_t at = row0 + row, col = panel * kIntPanel;
-        int32_t* row_sums = sums + r * kIntPanel;
-        if (job.a_rows || job.b_zero) correct_row(job, columns, at, a.sums[row], row_sums);
-        finisher.row(row_sums, columns.scales, columns.float_bias, columns.count,
-                     static_cast<const uint8_t*>(z.data) + at * z.row_stride + col,
-                     static_cast<std::byte*>(job.c.data) + (at * job.c.row_stride + col) * width);
+      const int64_t at = row0 + row, col = panel * kIntPanel;
+      if (job.a_rows || job.b_zero) {
+        for (int64_t r = 0; r < count; ++r)
+          correct_row(job, columns, at + r, a.sums[row + r], sums + r * kIntPanel);
       }
+      finisher.tile({sums, kIntPanel, count, columns.count, columns.scales, columns.float_bias,
+                     static_cast<const uint8_t*>(z.data) + at * z.row_stride + col,
+                     static_cast<std::byte*>(job.c.data) + (at * job.c.row_stride + col) * width,
+                     job.c.row_stride * width});
+      row += count;
     }
   }
 }

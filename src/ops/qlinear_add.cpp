@@ -4,7 +4,10 @@ namespace plimsoll {
 namespace {
 
 void run(const RunContext& c) {
-  run_qlinear_binary(c, [](float a, float b) { return a + b; });
+  const float y = scale_at(c, kQlCScale), a = scale_at(c, kQlAScale) / y, b = scale_at(c, kQlBScale) / y;
+  run_qlinear_binary(c, [&](const kernels::ByteOperands& x, int64_t count, uint8_t* to) {
+    kernels::add_8(x, count, a, b, to);
+  });
 }
 
 }  // namespace
