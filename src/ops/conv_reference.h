@@ -48,7 +48,8 @@ class ConvLines {
         out_(strides_of(w.rank, o.out_channels, w.out, w.channels_last)),
         in_c_(w.channels / o.groups),
         out_c_(o.out_channels / o.groups),
-        taps_(volume(w.rank, w.kernel)) {}
+        taps_(volume(w.rank, w.kernel)),
+        phases_(kTransposed && w.stride[last_] < kLine ? w.stride[last_] : 1) {}
 
   void run(int threads) const {
     if (volume(w_.rank, w_.out) == 0) return;
@@ -66,11 +67,11 @@ class ConvLines {
  private:
   static constexpr int64_t kChannels = 8, kLine = 128;
   struct Sums {
-    A of[kChannels][kLine];
+    A of[kChannels][2 * kLine];
   };
-  // Inputs [first, first + count) of a line go to outputs `to` + i * step.
+  // Inputs [first, first + count) of a line, every step_in-th, go to sums `to` and following.
   struct Meeting {
-    int64_t first, step_in, count, to, step_out;
+    int64_t first, step_in, count, to;
   };
 
   void run_line(int64_t image, int64_t group, int64_t part, const Spatial& at, int64_t start) const {
@@ -78,7 +79,7 @@ class ConvLines {
                   count = std::min(kChannels, out_c_ - part * kChannels);
     const int64_t size = std::min(kLine, w_.out[last_] - start);
     Sums sums;
-    for (int64_t m = 0; m < count; ++m) std::fill_n(sums.of[m], size, A{0});
+    for (int64_t m = 0; m < count; ++m) std::fill_n(sums.of[m], phases_ * ceil_div(size, phases_), A{0});
     Spatial tap{};
     for (int64_t t = 0; t < taps_; ++t, next_position(w_.rank, w_.kernel, tap)) {
       int64_t from = image * in_.batch + group * in_c_ * in_.channel;
@@ -96,7 +97,7 @@ class ConvLines {
     for (size_t i = 0; i < last_; ++i) to += at[i] * out_.spatial[i];
     for (int64_t m = 0; m < count; ++m) {
       for (int64_t i = 0; i < size; ++i)
-        finish_element(o_, sums.of[m][i], first + m,
+        finish_element(o_, sums.of[m][place_of(i, size)], first + m,
                        to + (first + m) * out_.channel + i * out_.spatial[last_]);
     }
   }
@@ -113,11 +114,11 @@ class ConvLines {
       const int64_t first = std::max<int64_t>(0, ceil_div(std::max<int64_t>(0, start - shift), stride));
       const int64_t end = start + size - shift;
       const int64_t last = end <= 0 ? 0 : std::min(in, ceil_div(end, stride));
-      return {first, 1, last - first, first * stride + shift - start, stride};
+      return {first, 1, last - first, place_of(first * stride + shift - start, size)};
     } else {  // output j needs input j * stride + shift
       const int64_t first = std::max(start, shift >= 0 ? 0 : ceil_div(-shift, stride));
       const int64_t last = std::min(start + size, shift >= in ? 0 : (in - 1 - shift) / stride + 1);
-      return {first * stride + shift, stride, last - first, first - start, 1};
+      return {first * stride + shift, stride, last - first, first - start};
     }
   }
 
@@ -143,11 +144,12 @@ class ConvLines {
     for (int64_t i = 0; i < count; ++i) line[i] = static_cast<A>(x[i * step]);
   }
   static void add_line(const A* line, A weight, const Meeting& m, A* sums) {
-    if (m.step_out == 1) {
-      for (int64_t i = 0; i < m.count; ++i) sums[m.to + i] += weight * line[i];
-    } else {
-      for (int64_t i = 0; i < m.count; ++i) sums[m.to + i * m.step_out] += weight * line[i];
-    }
+    for (int64_t i = 0; i < m.count; ++i) sums[m.to + i] += weight * line[i];
+  }
+
+  // Where the sum of output i of a line is: outputs that one input after the other meets lie side by side.
+  int64_t place_of(int64_t i, int64_t size) const {
+    return phases_ == 1 ? i : i % phases_ * ceil_div(size, phases_) + i / phases_;
   }
 
   const Window& w_;
@@ -155,6 +157,8 @@ class ConvLines {
   const size_t last_;
   const SpatialStrides in_, out_;
   const int64_t in_c_, out_c_, taps_;
+  const int64_t
+      phases_;  // a transposed line's stride; 1 where it is so long that each tap has one input at most
 };
 
 template <typename T>
