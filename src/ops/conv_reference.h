@@ -26,12 +26,12 @@ template <typename T>
 using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <typename T>
-void finish_element(const ConvOperands<T>& o, Accumulator<T> sum, int64_t channel, int64_t at) {
+Accumulator<T> finish_sum(const ConvOperands<T>& o, Accumulator<T> sum, int64_t channel, int64_t at) {
   if (o.scale != nullptr) sum *= static_cast<Accumulator<T>>(o.scale[channel]);
   if (o.bias != nullptr) sum += static_cast<Accumulator<T>>(o.bias[channel]);
   if (o.addend != nullptr) sum += static_cast<Accumulator<T>>(o.addend[at]);
   if (o.activation.kind != kernels::ActivationKind::kNone) sum = apply_activation(o.activation, sum);
-  o.y[at] = static_cast<T>(sum);
+  return sum;
 }
 
 // By lines of outputs along the last dimension, a few channels together: a line of inputs is fetched once for
@@ -65,7 +65,7 @@ class ConvLines {
   }
 
  private:
-  static constexpr int64_t kChannels = 8, kLine = 128;
+  static constexpr int64_t kChannels = 8, kInputs = 32, kLine = 128;
   struct Sums {
     A of[kChannels][2 * kLine];
   };
@@ -79,6 +79,7 @@ class ConvLines {
                   count = std::min(kChannels, out_c_ - part * kChannels);
     const int64_t size = std::min(kLine, w_.out[last_] - start);
     Sums sums;
+    A weights[kInputs * kChannels];
     for (int64_t m = 0; m < count; ++m) std::fill_n(sums.of[m], phases_ * ceil_div(size, phases_), A{0});
     Spatial tap{};
     for (int64_t t = 0; t < taps_; ++t, next_position(w_.rank, w_.kernel, tap)) {
@@ -87,24 +88,41 @@ class ConvLines {
       if (meeting.count <= 0 || !add_outer_places(at, tap, from)) continue;
       from += meeting.first * in_.spatial[last_];
       for (int64_t c = 0; c < in_c_; ++c) {
+        if (c % kInputs == 0) fetch_weights(group, first, count, c, t, weights);
         A line[kLine];
         fetch(o_.x + from + c * in_.channel, meeting.step_in * in_.spatial[last_], meeting.count, line);
         for (int64_t m = 0; m < count; ++m)
-          add_line(line, weight(first + m, group * in_c_ + c, t), meeting, sums.of[m]);
+          add_line(line, weights[c % kInputs * count + m], meeting, sums.of[m]);
       }
     }
     int64_t to = image * out_.batch + start * out_.spatial[last_];
     for (size_t i = 0; i < last_; ++i) to += at[i] * out_.spatial[i];
     for (int64_t m = 0; m < count; ++m) {
-      for (int64_t i = 0; i < size; ++i)
-        finish_element(o_, sums.of[m][place_of(i, size)], first + m,
-                       to + (first + m) * out_.channel + i * out_.spatial[last_]);
+      const int64_t line = to + (first + m) * out_.channel;
+      A finished[kLine];
+      for (int64_t phase = 0; phase < std::min(phases_, size); ++phase) {
+        const A* sum = sums.of[m] + place_of(phase, size);
+        for (int64_t i = phase; i < size; i += phases_)
+          finished[i] = finish_sum(o_, *sum++, first + m, line + i * out_.spatial[last_]);
+      }
+      store(finished, size, o_.y + line);
     }
   }
 
-  A weight(int64_t out, int64_t in, int64_t tap) const {
-    const int64_t at = kTransposed ? in * out_c_ + out % out_c_ : out * in_c_ + in % in_c_;
-    return static_cast<A>(o_.w[at * taps_ + tap]);
+  // Those of one tap for input channels `in` of the group and the next ones, from outputs `first` of all on.
+  void fetch_weights(int64_t group, int64_t first, int64_t count, int64_t in, int64_t tap, A* weights) const {
+    const int64_t inputs = std::min(kInputs, in_c_ - in);
+    const int64_t next_in = kTransposed ? out_c_ * taps_ : taps_,
+                  next_out = kTransposed ? taps_ : in_c_ * taps_;
+    const T* from =
+        o_.w + tap +
+        (kTransposed ? group * in_c_ * next_in + (first - group * out_c_) * next_out : first * next_out) +
+        in * next_in;
+    T found[kInputs * kChannels];
+    for (int64_t i = 0; i < inputs; ++i) {
+      for (int64_t m = 0; m < count; ++m) found[i * count + m] = from[i * next_in + m * next_out];
+    }
+    fetch(found, 1, inputs * count, weights);
   }
 
   Meeting meeting_of(int64_t tap, int64_t start, int64_t size) const {
@@ -143,8 +161,16 @@ class ConvLines {
     }
     for (int64_t i = 0; i < count; ++i) line[i] = static_cast<A>(x[i * step]);
   }
-  static void add_line(const A* line, A weight, const Meeting& m, A* sums) {
-    for (int64_t i = 0; i < m.count; ++i) sums[m.to + i] += weight * line[i];
+  void store(const A* line, int64_t count, T* y) const {
+    const int64_t step = out_.spatial[last_];
+    if constexpr (kernels::kIsHalf<T>) {
+      if (step == 1) return kernels::narrow(line, y, count);
+    }
+    for (int64_t i = 0; i < count; ++i) y[i * step] = static_cast<T>(line[i]);
+  }
+  static void add_line(const A* __restrict line, A weight, const Meeting& m, A* __restrict sums) {
+    A* __restrict to = sums + m.to;
+    for (int64_t i = 0; i < m.count; ++i) to[i] += weight * line[i];
   }
 
   // Where the sum of output i of a line is: outputs that one input after the other meets lie side by side.
