@@ -38,6 +38,7 @@ class IntFinisher {
     last_low_ = static_cast<float>(std::clamp(finish.least, least, least + 255) - last_zero_);
     last_high_ = static_cast<float>(std::clamp(finish.most, least, least + 255) - last_zero_);
     if (!adds) low_ = last_low_, high_ = last_high_;
+    z_term_ = static_cast<float>(-z_.zero_point) * z_.scale;
     is_whole_range_ = finish.least <= least && finish.most >= least + 255;
   }
 
@@ -95,28 +96,29 @@ class IntFinisher {
 #endif
   }
 
+  // (z - its zero point) * its scale
   HWY_INLINE hn::Vec<F> addend(const uint8_t* z) const {
     const D d;
+    const F f;
     const hn::Rebind<int8_t, D> ds;
     const V value = z_.is_signed ? hn::PromoteTo(d, hn::LoadU(ds, reinterpret_cast<const int8_t*>(z)))
                                  : hn::PromoteTo(d, hn::LoadU(Bytes(), z));
-    return hn::ConvertTo(F(), hn::Sub(value, hn::Set(d, z_.zero_point)));
+    return hn::MulAdd(hn::ConvertTo(f, value), hn::Set(f, z_.scale), hn::Set(f, z_term_));
   }
 
-  // Clamped before it is rounded: the same, and never outside 32 bits. Without `clamps`, what packs the
-  // numbers saturates them.
+  // Clamped before it is rounded: the same, and never outside 32 bits. Without `clamps` of the result, what
+  // packs the numbers saturates them.
   template <bool adds, bool clamps>
   HWY_INLINE V whole(V sums, hn::Vec<F> scales, const uint8_t* z) const {
     const D d;
     const F f;
     auto value = hn::Mul(hn::ConvertTo(f, sums), scales);
-    if constexpr (clamps) value = hn::Min(hn::Max(value, hn::Set(f, low_)), hn::Set(f, high_));
-    const V rounded = hn::NearestInt(value);
-    if constexpr (!adds) return hn::Add(rounded, hn::Set(d, last_zero_));
-    const auto other = hn::Mul(addend(z), hn::Set(f, z_.scale));
-    const auto sum = hn::MulAdd(hn::ConvertTo(f, rounded), hn::Set(f, z_.own_scale), other);
-    return hn::Add(hn::NearestInt(hn::Min(hn::Max(sum, hn::Set(f, last_low_)), hn::Set(f, last_high_))),
-                   hn::Set(d, last_zero_));
+    if constexpr (clamps || adds) value = hn::Min(hn::Max(value, hn::Set(f, low_)), hn::Set(f, high_));
+    if constexpr (adds) {
+      value = hn::MulAdd(hn::Round(value), hn::Set(f, z_.own_scale), addend(z));
+      if constexpr (clamps) value = hn::Min(hn::Max(value, hn::Set(f, last_low_)), hn::Set(f, last_high_));
+    }
+    return hn::Add(hn::NearestInt(value), hn::Set(d, last_zero_));
   }
 
   template <bool adds>
@@ -144,7 +146,8 @@ class IntFinisher {
     int64_t r = 0;
 #if HWY_TARGET == HWY_AVX3
     if (t.count == 2 * kLanes) {
-      const bool clamps = adds || !is_whole_range_ || !has_small_scales(t.scales);
+      const bool is_small = adds ? z_.scale < 1e6f && z_.own_scale < 1e6f : has_small_scales(t.scales);
+      const bool clamps = !is_whole_range_ || !is_small;
       r = clamps ? pairs_of_rows<adds, true>(t) : pairs_of_rows<adds, false>(t);
     }
 #endif
@@ -194,6 +197,7 @@ class IntFinisher {
   IntGemmAddend z_;
   int32_t zero_ = 0, last_zero_ = 0;
   bool is_whole_range_ = true;  // of its type
+  float z_term_ = 0;
   float low_ = 0, high_ = 0, last_low_ = 0, last_high_ = 0;
 };
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "kernels/copy.h"
@@ -44,8 +45,10 @@ inline void copy_bytes(uint8_t* to, const uint8_t* from, size_t count) {
     std::memcpy(to, &word, sizeof word);
     std::memcpy(to + count - sizeof word, &last, sizeof word);
   };
-  if (count > 16) {
+  if (count > 32) {
     std::memcpy(to, from, count);
+  } else if (count >= 16) {
+    ends(std::array<uint64_t, 2>{});
   } else if (count >= 8) {
     ends(uint64_t{});
   } else if (count >= 4) {

@@ -42,14 +42,15 @@ void soften_row(ElementType type, const ExpTable& table, Quantization to, const 
   const uint8_t flip = type == ElementType::kInt8 ? 0x80 : 0;
   uint8_t largest = 0;
   for (int64_t i = 0; i < count; ++i) largest = std::max(largest, static_cast<uint8_t>(x[i] ^ flip));
+  // Sums of their own for neighbours do not wait for each other.
+  constexpr int64_t kSums = 8, kChunk = 512;
+  float sums[kSums] = {}, parts[kChunk];
+  for (int64_t i = 0; i < count; ++i) sums[i % kSums] += table.values[largest - (x[i] ^ flip)];
   float sum = 0;
-  for (int64_t i = 0; i < count; ++i) sum += table.values[largest - (x[i] ^ flip)];
-  constexpr int64_t kChunk = 512;
-  float parts[kChunk];
+  for (float part : sums) sum += part;
   for (int64_t first = 0; first < count; first += kChunk) {
     const int64_t some = std::min(kChunk, count - first);
-    for (int64_t i = 0; i < some; ++i) parts[i] = table.values[largest - (x[first + i] ^ flip)];
-    for (int64_t i = 0; i < some; ++i) parts[i] /= sum;
+    for (int64_t i = 0; i < some; ++i) parts[i] = table.values[largest - (x[first + i] ^ flip)] / sum;
     kernels::quantize_8(parts, some, to.scale, to.zero, type == ElementType::kInt8 ? -128 : 0, y + first, 1);
   }
 }

@@ -223,10 +223,11 @@ TEST(IntGemm, BoundsAndAddsInEightBits) {
           continue;
         }
         const auto own = static_cast<float>(std::clamp<double>(whole, low, high) - f.zero_point);
-        const float other = static_cast<float>(number(z[i], z_signed) - 3) * 0.31f;
+        const auto other = static_cast<float>(number(z[i], z_signed));
         // One rounding or two, as the instruction set has it.
-        const double fused = result(rounded(std::fma(own, 0.83f, other)) + f.addend.sum_zero_point);
-        const double apart = result(rounded(own * 0.83f + other) + f.addend.sum_zero_point);
+        const float z_fused = std::fma(other, 0.31f, -3.0f * 0.31f), z_apart = other * 0.31f + -3.0f * 0.31f;
+        const double fused = result(rounded(std::fma(own, 0.83f, z_fused)) + f.addend.sum_zero_point);
+        const double apart = result(rounded(own * 0.83f + z_apart) + f.addend.sum_zero_point);
         EXPECT_TRUE(number(y[i], is_signed) == fused || number(y[i], is_signed) == apart)
             << i << ": " << number(y[i], is_signed) << ", expected " << fused << " or " << apart;
       }
