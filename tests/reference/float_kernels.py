@@ -7,6 +7,7 @@ import numpy as np
 
 from float_types import any_float, as_type, reals, tolerance, values_of
 from harness import broadcastable, choice, random_shape, reference
+from model_file import TYPE_NAMES, TYPES
 
 
 def sums(kind, terms):
@@ -233,16 +234,25 @@ def layer_cases(rng):
     inputs = [reals(rng, shape, kind), reals(rng, parameters, kind)]
     if rng.random() < 0.6:
         inputs.append(reals(rng, parameters, kind))
-    return {"inputs": inputs, "attrs": {"axis": axis, "epsilon": 0.01}, "opset": 17, **tolerance(kind)}
+    attrs, outputs = {"axis": axis, "epsilon": 0.01}, 1
+    if rng.random() < 0.3:
+        attrs["stash_type"] = choice(rng, [TYPES[name] for name in ("float", "float16", "double", "bfloat16")])
+    stash = TYPE_NAMES[attrs.get("stash_type", 1)]
+    if stash in ("float", "bfloat16") and rng.random() < 0.3:
+        outputs = 3  # the moments, in that type
+        kind = stash if stash == "bfloat16" or kind == "double" else kind
+    return {"inputs": inputs, "attrs": attrs, "outputs": outputs, "opset": 17, **tolerance(kind)}
 
 
 @reference("LayerNormalization", layer_cases)
-def layer_normalization(inputs, attrs, **_):
+def layer_normalization(inputs, attrs, outputs, **_):
     x, scale = values_of(inputs[0]), values_of(inputs[1])
     axes = tuple(range(attrs["axis"] % x.ndim, x.ndim))
-    centered = x - x.mean(axis=axes, keepdims=True)
-    y = centered / np.sqrt((centered ** 2).mean(axis=axes, keepdims=True) + np.float32(attrs["epsilon"])) * scale
-    return [y + values_of(inputs[2]) if len(inputs) > 2 else y]
+    mean = x.mean(axis=axes, keepdims=True)
+    inverse = 1 / np.sqrt(((x - mean) ** 2).mean(axis=axes, keepdims=True) + np.float32(attrs["epsilon"]))
+    y = (x - mean) * inverse * scale
+    stash = TYPE_NAMES[attrs.get("stash_type", 1)]
+    return [y + values_of(inputs[2]) if len(inputs) > 2 else y, (mean, stash), (inverse, stash)][:outputs]
 
 
 def batch_cases(rng):
