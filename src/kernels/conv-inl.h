@@ -139,6 +139,7 @@ void pack(const ConvShape& s, const ConvWeights<T>& weights, T* packed) {
                     packed + g * packed_group_elements<T>(s) + first * taps(s));
     }
   }
+  hwy::FlushStream();
 }
 
 template <class T>

@@ -149,8 +149,7 @@ HWY_INLINE void pack_panel(int64_t k, int64_t cols, int64_t width, const T* b, i
 // Whole panels [first, last) of a B whose rows are contiguous, past the caches: a few rows of all of them
 // after the other, so that B is read as it lies, and every line of `dst` is written once and not read before.
 template <class T>
-HWY_INLINE void stream_panels(int64_t k, int64_t first, int64_t last, const T* b, int64_t row_stride,
-                              T* dst) {
+HWY_INLINE void stream_rows(int64_t k, int64_t first, int64_t last, const T* b, int64_t row_stride, T* dst) {
   constexpr int64_t kRows = 8, kPanel = kPanelOf<T>;
   const hn::CappedTag<uint8_t, 64> d;
   constexpr auto kBytes = static_cast<int64_t>(kPanel * sizeof(T)), kLanes = int64_t{hn::MaxLanes(d)};
@@ -165,6 +164,37 @@ HWY_INLINE void stream_panels(int64_t k, int64_t first, int64_t last, const T* b
     }
   }
   hwy::FlushStream();
+}
+
+// The same of a B whose columns are contiguous; k >= 4. The last rows may be written twice.
+HWY_INLINE void stream_columns(int64_t k, int64_t first, int64_t last, const float* b, int64_t col_stride,
+                               float* dst) {
+  constexpr int64_t kPanel = kPanelOf<float>;
+  for (int64_t panel = first; panel < last; ++panel) {
+    for (int64_t next = 0; next < k; next += 4) {
+      const int64_t row = std::min(next, k - 4);
+      for (int64_t col = 0; col < kPanel; col += kFloatLanes) {
+        float* to = dst + (panel * k + row) * kPanel + col;
+        transpose_quads(b + (panel * kPanel + col) * col_stride + row, col_stride,
+                        [=](int i, FloatVec v) HWY_ATTR { hn::Stream(v, FloatTag(), to + i * kPanel); });
+      }
+    }
+  }
+  hwy::FlushStream();
+}
+
+template <class T>
+bool streams(int64_t k, int64_t n, const GemmRight& b) {
+  constexpr int64_t kStreamedBytes = 1 << 20;
+  const bool turned = std::is_same_v<T, float> && b.row_stride == 1 && k >= 4;
+  return (b.col_stride == 1 || turned) && k * n * static_cast<int64_t>(sizeof(T)) > kStreamedBytes;
+}
+
+template <class T>
+HWY_INLINE void stream_panels(int64_t k, int64_t first, int64_t last, const GemmRight& b, T* dst) {
+  const auto* from = static_cast<const T*>(b.data);
+  if (b.col_stride == 1) return stream_rows<T>(k, first, last, from, b.row_stride, dst);
+  if constexpr (std::is_same_v<T, float>) stream_columns(k, first, last, from, b.col_stride, dst);
 }
 
 // A vector's worth of A's rows, from one of its columns, widened.

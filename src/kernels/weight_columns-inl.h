@@ -58,7 +58,7 @@ class WeightColumns {
 };
 
 // A vector of channels whose `planes` * `taps` weights lie one behind the other, packed tap by tap, `width`
-// apart.
+// apart. Whoever calls flushes.
 HWY_INLINE void pack_channel_lanes(const WeightColumns<float>& columns, int64_t column, int64_t planes,
                                    int64_t taps, float* packed, int64_t width) {
   const FloatTag d;
@@ -67,7 +67,12 @@ HWY_INLINE void pack_channel_lanes(const WeightColumns<float>& columns, int64_t 
     const int64_t from = std::min(next, count - 4);
     int64_t plane = from / taps, tap = from % taps;
     columns.quads(column, from, [&](int, FloatVec v) HWY_ATTR {
-      hn::StoreU(v, d, packed + (tap * planes + plane) * width + column);
+      float* to = packed + (tap * planes + plane) * width + column;
+      if constexpr (kFloatLanes * sizeof(float) == 64) {
+        hn::Stream(v, d, to);  // a whole line, not needed soon
+      } else {
+        hn::StoreU(v, d, to);
+      }
       if (++tap == taps) tap = 0, ++plane;
     });
   }

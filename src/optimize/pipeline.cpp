@@ -6,6 +6,7 @@
 
 #include "graph/infer.h"
 #include "optimize/check_graph.h"
+#include "optimize/recognize_attention.h"
 #include "optimize/rewrites.h"
 
 namespace plimsoll {
@@ -53,6 +54,7 @@ constexpr Pass kPasses[] = {
     {"quantized_residual", 3, fuse_quantized_residual, true},
     {"matmul_transposes", 2, fuse_matmul_transposes, true},
     {"matmul", 2, fuse_matmul, true},
+    {"attention", 2, recognize_attention, true},
     {"fuse_activations", 2, fuse_activations, true},
     {"matmul_residual", 2, fuse_matmul_residual, true},
     {"winograd", 3, use_winograd, true},

@@ -239,7 +239,8 @@ TEST(MatMulPass, AttentionKeepsNoTranspose) {
   EXPECT_EQ(c.count("Transpose"), 0);
   EXPECT_EQ(c.count("Add"), 0);
   EXPECT_EQ(c.count("Div"), 0);
-  EXPECT_EQ(c.fused("FusedMatMul"), 6);
+  EXPECT_EQ(c.fused("FusedMatMul"), 4);
+  EXPECT_EQ(c.fused("FusedAttention"), 1);
 }
 
 TEST(MatMulPass, ATransposeThatOthersReadStays) {

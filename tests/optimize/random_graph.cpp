@@ -570,9 +570,21 @@ void RandomGraph::attention() {
   }
   Edge* scores = node("MatMul", {q, k});
   scores = node(chance(0.5) ? "Div" : "Mul", {scores, scalar(0.6f)});
+  const std::vector<Shape> masks = {{seq}, {1, seq}, {seq, 1}, {batch, 1, 1, seq}, {1, heads, seq, seq}, {}};
+  if (opset_ >= 9 && chance(0.3)) {
+    Edge* flags = node("Greater", {random_constant(one_of(masks)), scalar(0.2f)});
+    Edge* number = scalar(one_of(std::vector<float>{-1e4f, -1.5f, -3e38f}));
+    scores = chance(0.5) ? node("Where", {flags, scores, number}) : node("Where", {flags, number, scores});
+  }
+  if (chance(0.4)) {
+    Edge* mask = random_constant(one_of(masks));
+    scores = chance(0.5) ? node("Add", {scores, mask}) : node("Add", {mask, scores});
+  }
   if (opset_ >= 13 || chance(0.5))
     scores = node("Softmax", {scores}, {attribute("axis", opset_ >= 13 ? int64_t{-1} : int64_t{3})});
+  if (opset_ >= 9 && chance(0.2)) scores = node("Where", {node("IsNaN", {scores}), scalar(0.0f), scores});
   Edge* y = node("MatMul", {scores, project({0, 2, 1, 3})});
+  if (chance(0.1)) keep(scores, {batch, heads, seq, seq});
   y = node("Transpose", {y}, {attribute("perm", Shape{0, 2, 1, 3})});
   keep(node("Reshape", {y, integers({batch, seq, width})}), x.shape);
 }
