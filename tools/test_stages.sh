@@ -9,7 +9,7 @@ QUICK_STAGES=(build models goldens unit_tests mutations tools_tests
   python_tests backend_suite
   conformance references bad_input random_graphs sklearn golden_verify
   include_rule clang_format install wheel)
-FULL_STAGES=(references_full random_graphs_full generation asan mutations_full tsan verdicts_full corpus chaos_full unexplained watch_page
+FULL_STAGES=(references_full random_graphs_full generation train_torch_full asan mutations_full tsan verdicts_full corpus chaos_full unexplained watch_page
   python_leaks_full packages version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
@@ -107,6 +107,14 @@ train_tests() {
 train_torch_tests() {
   need "${MODEL_PACKAGES[@]}" || skip "no python3-torch"
   /usr/bin/python3 tests/train/against_torch.py build/plimsoll --steps 40 mlp gpt lstm
+  /usr/bin/python3 tests/train/against_torch.py build/plimsoll --steps 6 resnet18
+  /usr/bin/python3 tests/train/rounding.py build/plimsoll
+}
+
+# Two hundred steps of each, and every optimizer and loss.
+train_torch_full() {
+  need "${MODEL_PACKAGES[@]}" || skip "no python3-torch"
+  /usr/bin/python3 tests/train/against_torch.py build/plimsoll --steps 200
 }
 
 # What `plimsoll optimize` writes is ONNX.

@@ -51,6 +51,12 @@ class RunOptions {
     shrink_arena_ = on;
     return *this;
   }
+  // What random operators draw from in this run, beside the session's seed: two runs with the same draw the
+  // same. Otherwise the number of the run.
+  RunOptions& SetRandomSeed(uint64_t seed) {
+    random_seed_ = seed;
+    return *this;
+  }
   // ONNX Runtime's keys (plimsoll/config_keys.h). Throws as SessionOptions::AddConfigEntry does.
   RunOptions& AddConfigEntry(const std::string& key, const std::string& value);
   const std::map<std::string, std::string>& config_entries() const { return config_entries_; }
@@ -84,10 +90,12 @@ class RunOptions {
   int64_t memory_limit_bytes() const { return memory_limit_bytes_; }
   bool only_execute_path_to_fetches() const { return only_execute_path_to_fetches_; }
   bool shrink_arena() const { return shrink_arena_; }
+  std::optional<uint64_t> random_seed() const { return random_seed_; }
 
  private:
   std::shared_ptr<std::atomic<bool>> terminate_ = std::make_shared<std::atomic<bool>>(false);
   std::optional<std::chrono::steady_clock::time_point> deadline_;
+  std::optional<uint64_t> random_seed_;
   int64_t memory_limit_bytes_ = 0;
   bool only_execute_path_to_fetches_ = false;
   bool shrink_arena_ = false;

@@ -42,6 +42,8 @@ class Session {
   // From bytes that the caller keeps until the Session is destroyed.
   Session(const Env& env, const void* model, size_t size, const SessionOptions& options = {},
           const ShapesForInputs& shapes = {});
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);  // what OpenGradientSessions makes (plimsoll/gradient.h)
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();
@@ -112,8 +114,6 @@ class Session {
   cxx_api::TypeInfo GetInputTypeInfo(size_t index) const;  // with plimsoll/cxx_api.h
   cxx_api::TypeInfo GetOutputTypeInfo(size_t index) const;
   cxx_api::TypeInfo GetOverridableInitializerTypeInfo(size_t index) const;
-
-  struct Impl;
 
  private:
   friend class IoBinding;

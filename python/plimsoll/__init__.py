@@ -5,7 +5,7 @@ a worker that starts sooner is worth it.
 """
 TYPE_CHECKING = False  # typing itself takes milliseconds
 if TYPE_CHECKING:
-    from . import backend, capi, observe, torch_doctor
+    from . import backend, capi, observe, quantization, torch_doctor, training
     from ._as_onnxruntime import install_as_onnxruntime
     from ._engine import SessionIOBinding
     from ._native import __version__
@@ -70,7 +70,7 @@ _HOME = {  # of each public name
     "torch_export": ["TorchSession", "from_torch"],
     "values": ["OrtDevice", "OrtValue", "OrtValueVector", "copy_tensors"],
 }
-_MODULES = ["backend", "capi", "observe", "quantization", "torch_doctor"]
+_MODULES = ["backend", "capi", "observe", "quantization", "torch_doctor", "training"]
 __all__ = sorted([*_MODULES, *(name for names in _HOME.values() for name in names)])
 
 

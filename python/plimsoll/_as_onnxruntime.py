@@ -8,7 +8,6 @@ import types
 from typing import Optional, Sequence
 
 REFUSED = {  # parts of ONNX Runtime that Plimsoll does not have, and what to do instead
-    "onnxruntime.training": "Plimsoll does not train yet: train with PyTorch or ONNX Runtime, and run the export here",
     "onnxruntime.transformers": "Plimsoll fuses by itself when a session is made: the model needs no tool before",
     "onnxruntime.tools": "these are ONNX Runtime's own tools; `plimsoll --help` lists ours",
     "onnxruntime.datasets": "Plimsoll ships no models",
@@ -50,7 +49,7 @@ def install_as_onnxruntime() -> None:
         import onnxruntime as ort
         session = ort.InferenceSession("model.onnx")    # a plimsoll.InferenceSession
 
-    What Plimsoll does not have (`onnxruntime.training`) is an ImportError that says so. Raises
+    What Plimsoll does not have (`onnxruntime.transformers`) is an ImportError that says so. Raises
     ImportError if another onnxruntime has been imported before: objects of both in one process would not fit each other.
     """
     import plimsoll

@@ -56,20 +56,6 @@ void dequantize_packed(const uint8_t* x, int64_t count, float scale, float zero,
   }
 }
 
-// A plain loop: the compiler makes vectors of it for each target.
-float dot_in_lanes(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int64_t count) {
-  constexpr int64_t kLanes = 64;
-  float lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int64_t k = 0; k < kLanes; ++k) lanes[k] += a[i + k] * b[i + k];
-  }
-  float sum = 0;
-  for (; i < count; ++i) sum += a[i] * b[i];
-  for (float lane : lanes) sum += lane;
-  return sum;
-}
-
 void dequantize_any(const uint8_t* x, int bits, int64_t count, float scale, float zero, float* y) {
   if (bits == 8) return scale_bytes(x, count, scale, zero, y);
   if (bits == 4) return dequantize_packed<4>(x, count, scale, zero, y);
@@ -84,12 +70,7 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll::kernels {
 namespace {
 HWY_EXPORT(dequantize_any);
-HWY_EXPORT(dot_in_lanes);
 }  // namespace
-
-float dot_product(const float* a, const float* b, int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(dot_in_lanes)(a, b, count);
-}
 
 void dequantize_bits(const uint8_t* x, int bits, int64_t count, float scale, float zero, float* y) {
   HWY_DYNAMIC_DISPATCH(dequantize_any)(x, bits, count, scale, zero, y);

@@ -13,7 +13,7 @@ namespace {
 
 // Folding can make more shapes known, which makes more to fold.
 bool fold_and_infer(Graph& root, const OptimizeOptions& options) {
-  if (!fold_constants(root, options)) return false;
+  if (!fold_all_but_dequantized(root, options)) return false;
   infer_graph(root);
   return true;
 }
@@ -34,6 +34,11 @@ constexpr Pass kPasses[] = {
     {"constant_shapes", 1, use_constant_shapes},
     {"common_subexpressions", 1, share_subexpressions},
     {"identity", 1, remove_identities},
+    {"byte_tables", 2, make_byte_tables, true},
+    {"quantized_products", 2, fuse_quantized_products, true},
+    {"quantized_operators", 2, fuse_quantized_operators, true},
+    {"fold_constants", 1, fold_constants},
+    {"identity", 1, remove_identities},
     {"activations", 2, recognize_activations},
     {"gelu", 2, recognize_gelu},
     {"layer_normalization", 2, recognize_layer_normalization},
@@ -45,6 +50,7 @@ constexpr Pass kPasses[] = {
     {"fuse_activations", 2, fuse_activations, true},
     {"channels_last", 3, use_channels_last, true},
     {"transposes", 2, simplify_transposes},
+    {"quantized_residual", 3, fuse_quantized_residual, true},
     {"matmul_transposes", 2, fuse_matmul_transposes, true},
     {"matmul", 2, fuse_matmul, true},
     {"fuse_activations", 2, fuse_activations, true},

@@ -235,6 +235,10 @@ void PreparedModel::prepare() {
   optimization.check_passes = options_.check_passes;
   optimization.winograd = options_.winograd && options_.pack;
   optimize(graph_, optimization);
+  if (options_.finish) {
+    infer_graph(graph_);
+    options_.finish(graph_);
+  }
   graph_.for_each_graph([&](Graph& graph) {
     for (const Node* node : graph.nodes) spends_memory_ |= node->attribute("winograd") != nullptr;
   });

@@ -45,6 +45,8 @@ struct PrepareOptions {
   std::shared_ptr<plan::SolvedPlacements> solved;  // where placements go that are worth keeping, or null
   // Training: what is done to the lowered and inferred graph before it is optimized.
   std::function<void(Graph&)> rewrite;
+  // What is done to it when it is optimized: nodes are resolved, facts on the edges, before and after.
+  std::function<void(Graph&)> finish;
   // Of runs that change states: these clusters run again, whatever the limit is. None: as the limit needs.
   std::optional<MemoryConfig> memory_config;
 };

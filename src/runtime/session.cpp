@@ -29,6 +29,7 @@ Session::Session(const Env& env, const std::string& path, const SessionOptions& 
 Session::Session(const Env& env, const void* model, size_t size, const SessionOptions& options,
                  const ShapesForInputs& shapes)
     : impl_(open(env, {"", {static_cast<const std::byte*>(model), size}}, options, shapes)) {}
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;

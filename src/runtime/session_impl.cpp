@@ -30,6 +30,7 @@ Session::Impl::Impl(const Env& environment, const ModelLocation& location,
   const auto start = Trace::Clock::now();
   PrepareOptions preparation = prepare_options(session_options);
   preparation.rewrite = rewrite.graph;
+  preparation.finish = rewrite.finish;
   preparation.memory_config = rewrite.memory_config;
   model = location.read(preparation, budget);
   if (trace)
@@ -463,7 +464,8 @@ void Session::Impl::run(const RunOptions& run_options, const Io& io) {
   context.budget = &run_budget;
   context.poison = options.poison;
   const uint64_t runs_before = runs_.fetch_add(1, std::memory_order_relaxed);
-  context.random_seed = kernels::mix_bits(random_seed_ + io.counter.value_or(runs_before));
+  context.random_seed =
+      kernels::mix_bits(random_seed_ + io.counter.value_or(run_options.random_seed().value_or(runs_before)));
   context.run_number = runs_before + 1;
   Profile own_profile;
   if (profiling_) own_profile.entries.resize(model->graph().node_count());

@@ -55,7 +55,7 @@ class SharedCell {
 // Training: what is done to the graph, and what the runs of the first shapes will want, each of which is
 // planned before the weights are loaded and kept.
 struct SessionRewrite {
-  std::function<void(Graph&)> graph;
+  std::function<void(Graph&)> graph, finish;  // see PrepareOptions: rewrite, finish
   std::function<std::vector<ShapePlan::Wanted>(const Graph&)> runs;
   std::optional<MemoryConfig> memory_config;   // see PrepareOptions
   bool recompute = true;                       // nodes may run again where the limit is too small otherwise

@@ -1,9 +1,9 @@
 // What a training session is told, and what it tells, before it has any tensor memory.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "runtime/env_impl.h"
+#include "runtime/memory_settings.h"
 #include "runtime/training_session_impl.h"
 
 namespace plimsoll {
@@ -64,24 +64,6 @@ std::vector<ShapePlan::Wanted> training_runs(const TrainingOptions& options, con
   if (options.evaluate) runs.emplace_back(built.evaluate);
   return runs;
 }
-
-namespace {
-
-// The clusters that are named, if any; with "auto", by the environment.
-std::optional<MemoryConfig> named_clusters(const std::string& recompute) {
-  if (recompute == "none") return std::nullopt;
-  if (recompute == "level1") return MemoryConfig{MemoryLevel::kLayers, {}};
-  if (recompute == "level2") return MemoryConfig{MemoryLevel::kCompromised, {}};
-  if (recompute != "auto") return MemoryConfig{MemoryLevel::kUser, read_memory_config(recompute)};
-  const MemoryConfig config = memory_config_from_environment({}, [](const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  });
-  if (config.level == MemoryLevel::kUser && config.requests.empty()) return std::nullopt;
-  return config;
-}
-
-}  // namespace
 
 Session::Impl::Rewrite training_rewrite(const TrainingOptions& options, TrainingGraph& built) {
   Session::Impl::Rewrite rewrite;

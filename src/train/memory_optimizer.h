@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "graph/infer.h"
+#include "plimsoll/gradient.h"
 #include "train/forward.h"
 #include "train/memory_config.h"
 
@@ -48,7 +49,6 @@ void select_cluster_plans(std::vector<ClusterPlan>& plans, const MemoryConfig& c
 std::vector<bool> nodes_run_again(const std::vector<ClusterPlan>& plans, size_t node_count);
 std::vector<bool> nodes_run_again(const ClusterPlan& plan, size_t node_count);
 
-enum class TableDetail : uint8_t { kInfo, kDevInfo };
 // ONNX Runtime's table, with a column for what the planned peak loses.
 std::string memory_table(const std::vector<ClusterPlan>& plans, MemoryLevel level, TableDetail detail);
 

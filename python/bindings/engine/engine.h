@@ -30,6 +30,7 @@ class SessionHandle {
  public:
   // From a path (str) or bytes.
   SessionHandle(const pybind11::object& model, const pybind11::dict& options);
+  explicit SessionHandle(std::shared_ptr<OpenSession> open);
 
   // Throws if the session is closed, or was in use when this process was forked from another.
   std::shared_ptr<OpenSession> use();
@@ -62,6 +63,7 @@ RunOptions run_options_from(pybind11::handle options);
 SessionOptions session_options_from(const pybind11::dict& options);
 
 void bind_env(pybind11::module_& module);
+void bind_gradient(pybind11::module_& module);
 void bind_io_binding(pybind11::module_& module);
 void bind_memory_report(pybind11::module_& module);
 void bind_plan(pybind11::module_& module);

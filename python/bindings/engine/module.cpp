@@ -14,5 +14,6 @@ PYBIND11_MODULE(_engine, module) {
   plimsoll::bindings::bind_io_binding(module);
   plimsoll::bindings::bind_session_options(module);
   plimsoll::bindings::bind_quantize(module);
+  plimsoll::bindings::bind_gradient(module);
   plimsoll::bindings::bind_env(module);
 }

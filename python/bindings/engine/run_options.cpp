@@ -54,6 +54,9 @@ void bind_run_options(py::module_& module) {
       .def_property(
           "_memory_limit", [](const Options& self) { return self.options.memory_limit_bytes(); },
           [](Options& self, int64_t bytes) { self.options.SetMemoryLimit(bytes); })
+      .def_property(
+          "_random_seed", [](const Options& self) { return self.options.random_seed(); },
+          [](Options& self, uint64_t seed) { self.options.SetRandomSeed(seed); })
       .def(
           "_add_entry",
           [](Options& self, const std::string& key, const std::string& value) {

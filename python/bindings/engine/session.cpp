@@ -134,6 +134,9 @@ SessionHandle::SessionHandle(const py::object& model, const py::dict& options)
   });
 }
 
+SessionHandle::SessionHandle(std::shared_ptr<OpenSession> open)
+    : open_(std::move(open)), generation_(fork_generation()) {}
+
 std::shared_ptr<OpenSession> SessionHandle::use() {
   if (open_ == nullptr) refuse_state("the session is closed");
   if (generation_ != fork_generation()) {

@@ -1,0 +1,15 @@
+// How the memory optimizer is named: by an option, or by the environment.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "train/memory_config.h"
+
+namespace plimsoll {
+
+// "none", "level1", "level2", a file, or "auto", which is what ORTMODULE_MEMORY_OPT_LEVEL and
+// ORTMODULE_MEMORY_OPT_CONFIG say. Nothing where nothing is named. Throws kInvalidArgument, kIo.
+std::optional<MemoryConfig> named_clusters(const std::string& recompute);
+
+}  // namespace plimsoll
