@@ -79,7 +79,7 @@ Dim row_bytes(const NodeContext& c, size_t axis, size_t moving) {
 const void* select_resample(SelectContext& c) {
   const ResampleAttrs& a = c.attrs<ResampleAttrs>();
   auto* choice = c.make<ResampleChoice>();
-  if (!c.ranked(0)) return choice;
+  if (!c.ranked(0) || !c.output(0).type.ranked) return choice;
   const auto in = c.dims(0), out = c.output(0).type.dims;
   const auto scales = known_scales(c);
   Dim entries = 0;

@@ -57,6 +57,8 @@ constexpr Pass kPasses[] = {
     {"attention", 2, recognize_attention, true},
     {"fuse_activations", 2, fuse_activations, true},
     {"matmul_residual", 2, fuse_matmul_residual, true},
+    {"conv_chain", 3, chain_convolutions, true},
+    {"conv_pieces", 3, convolve_pieces, true},
     {"winograd", 3, use_winograd, true},
     {"fold_constants", 1, fold_constants},
     {"common_subexpressions", 1, share_subexpressions},

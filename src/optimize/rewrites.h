@@ -51,6 +51,11 @@ bool fuse_matmul_transposes(Graph& root, const OptimizeOptions& options);
 bool fuse_matmul_residual(Graph& root, const OptimizeOptions& options);
 // Convolutions and what is between them on channels-last tensors.
 bool use_channels_last(Graph& root, const OptimizeOptions& options);
+// Depthwise convolutions and the 1x1 ones around them as one node that works by bands of rows, where what is
+// between them is large.
+bool chain_convolutions(Graph& root, const OptimizeOptions& options);
+// A convolution of what a Concat makes as a sum of convolutions of its pieces, where those are large.
+bool convolve_pieces(Graph& root, const OptimizeOptions& options);
 // Channels-last convolutions of 3x3 by Winograd's way, where that saves much time for the memory it takes.
 bool use_winograd(Graph& root, const OptimizeOptions& options);
 // Merges, cancels and moves Transposes.

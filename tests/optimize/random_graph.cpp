@@ -300,6 +300,7 @@ void RandomGraph::step() {
       {&RandomGraph::conv, 5},
       {&RandomGraph::conv_block, 5},
       {&RandomGraph::conv_transpose, 2},
+      {&RandomGraph::mobile_block, 1},
       {&RandomGraph::batch_normalization, 3},
       {&RandomGraph::affine, 3},
       {&RandomGraph::pool, 4},
@@ -657,6 +658,32 @@ void RandomGraph::conv_block() {
   }
   if (chance(0.6)) y = activated(y);
   keep(y.edge, y.shape);
+}
+
+// On an image that is large enough to be computed by bands of rows; only its means are kept.
+void RandomGraph::mobile_block() {
+  const Item x = any([](const Item& i) { return i.shape.size() == 4 && i.shape[0] * i.shape[1] > 0; });
+  if (x.edge == nullptr) return;
+  const int64_t batch = x.shape[0], size = 68, wide = between(28, 33);
+  int64_t channels = x.shape[1];
+  Edge* y = node("Mul", {node("GlobalMaxPool", {x.edge}), random_constant({batch, channels, size, size})});
+  const auto convolve = [&](int64_t out, int64_t kernel, int64_t group) {
+    const Shape pads(4, kernel / 2), strides(2, kernel > 1 && chance(0.3) ? 2 : 1);
+    y = node("Conv", {y, random_constant({out, channels / group, kernel, kernel}, -0.3f, 0.3f)},
+             {attribute("pads", pads), attribute("strides", strides), attribute("group", group)});
+    channels = out;
+    if (chance(0.5)) y = node(one_of({"Relu", "Sigmoid", "Tanh"}), {y});
+  };
+  convolve(wide, 1, 1);
+  if (chance(0.4)) {  // pieces of one map, as U-Nets have them
+    y = node("Concat", {y, node("Neg", {y})}, {attribute("axis", int64_t{1})});
+    channels *= 2;
+    convolve(between(1, 9), chance(0.5) ? 3 : 1, 1);
+    convolve(wide, 1, 1);
+  }
+  convolve(wide, chance(0.5) ? 3 : 5, wide);
+  if (chance(0.7)) convolve(between(1, 6), 1, 1);
+  keep(node("GlobalAveragePool", {y}), {batch, channels, 1, 1});
 }
 
 void RandomGraph::conv_transpose() {
