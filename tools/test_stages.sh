@@ -109,6 +109,7 @@ train_torch_tests() {
   /usr/bin/python3 tests/train/against_torch.py build/plimsoll --steps 40 mlp gpt lstm
   /usr/bin/python3 tests/train/against_torch.py build/plimsoll --steps 6 resnet18
   /usr/bin/python3 tests/train/rounding.py build/plimsoll
+  /usr/bin/python3 tests/train/layers.py build/plimsoll
 }
 
 # The gradient of every operator that PyTorch has.
