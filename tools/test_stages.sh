@@ -5,7 +5,7 @@
 # shellcheck shell=bash disable=SC2034
 
 QUICK_STAGES=(build models goldens unit_tests mutations tools_tests
-  cli_tests compile_tests train_tests train_torch_tests optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts corpus_few
+  cli_tests compile_tests train_tests train_torch_tests gradients_torch optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts corpus_few
   python_tests backend_suite
   conformance references bad_input random_graphs sklearn golden_verify
   include_rule clang_format install wheel)
@@ -109,6 +109,13 @@ train_torch_tests() {
   /usr/bin/python3 tests/train/against_torch.py build/plimsoll --steps 40 mlp gpt lstm
   /usr/bin/python3 tests/train/against_torch.py build/plimsoll --steps 6 resnet18
   /usr/bin/python3 tests/train/rounding.py build/plimsoll
+  /usr/bin/python3 tests/train/layers.py build/plimsoll
+}
+
+# The gradient of every operator that PyTorch has.
+gradients_torch() {
+  need "${MODEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}" || skip "no python3-torch or python3-onnx"
+  /usr/bin/python3 tests/train/gradients_against_torch.py build/plimsoll
 }
 
 # Two hundred steps of each, and every optimizer and loss.

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "graph/op_def.h"
+#include "ops/body_gradient.h"
 #include "ops/movement.h"
 #include "ops/packed_copy.h"
 #include "ops/sequences.h"
@@ -315,6 +316,7 @@ extern const OpDef op_loop = {
     .infer = infer,
     .control_flow = &kControlFlow,
     .optional_inputs = 0b11,
+    .gradient = gradient_loop,
 };
 
 }  // namespace plimsoll

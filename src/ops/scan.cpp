@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/body_gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -201,6 +202,7 @@ extern const OpDef op_scan = {
     .infer = infer,
     .control_flow = &kControlFlow,
     .optional_inputs = 0b1,
+    .gradient = gradient_scan,
 };
 
 }  // namespace plimsoll

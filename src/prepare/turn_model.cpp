@@ -21,13 +21,8 @@ constexpr uint32_t kNone = TurnModel::kNone;
 // Drawing again gives the same numbers (ops/random_source.h), except in bodies, which draw anew at every
 // turn. Operators of the caller may have a memory of their own.
 bool has_random_bodies(const Node& node) {
-  const auto draws = [](const Graph* body) {
-    return std::any_of(body->nodes.begin(), body->nodes.end(), [](const Node* inner) {
-      return inner->op->control_flow != nullptr ? has_random_bodies(*inner) : !inner->op->deterministic;
-    });
-  };
-  const auto bodies = bodies_of(node);
-  return std::any_of(bodies.begin(), bodies.end(), draws);
+  const std::vector<Graph*> bodies = bodies_of(node);
+  return std::any_of(bodies.begin(), bodies.end(), [](const Graph* body) { return has_random_nodes(*body); });
 }
 
 bool is_custom(const Node& node) {

@@ -4,6 +4,7 @@
 PLIMSOLL names the command (build/plimsoll). The last line: N passed, M failed, K skipped.
 """
 import csv
+import fcntl
 import json
 import os
 import pathlib
@@ -111,6 +112,23 @@ class Train(unittest.TestCase):
         self.answer(*common, "--checkpoint", checkpoint, "--checkpoint-every", "1", "--resume", "--output", found)
         self.assertEqual(expected.read_bytes(), found.read_bytes())
         self.assertGreater(kills, 0)
+        self.assertEqual(list(self.folder.glob("checkpoint.partial-*")), [])
+
+    def test_what_the_dead_left_behind_is_removed(self):
+        checkpoint, nobody = self.folder / "checkpoint", 2 ** 22 + 1  # more than the kernel's largest process number
+        dead = self.folder / f"checkpoint.partial-{nobody}-0"
+        others = [self.folder / name for name in (f"checkpoint.partial-{os.getpid()}-3", f"checkpoint2.partial-{nobody}-0",
+                                                  f"checkpoint.partial-{nobody}", f"checkpoint.partial-{nobody}-0x")]
+        for path in (dead, *others):
+            path.write_bytes(b"half")
+        self.answer("--checkpoint", checkpoint)
+        self.assertFalse(dead.exists())
+        self.assertTrue(all(path.exists() for path in others))
+        # Held by somebody whose number we cannot see: another container's.
+        with open(dead, "wb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            self.answer("--checkpoint", checkpoint)
+            self.assertTrue(dead.exists())
 
     def test_a_full_disk_leaves_the_last_checkpoint(self):
         checkpoint = self.folder / "checkpoint"
