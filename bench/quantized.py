@@ -96,6 +96,35 @@ def measure_row(row, threads, options, empty):
         return found
 
 
+def agreement(row):
+    """How far the first output is from ONNX Runtime's on the same file, with and without our rewrites: signal to noise in dB."""
+    import numpy  # here alone: it would count in the peaks of the processes that are measured
+
+    with tempfile.TemporaryDirectory(prefix="plimsoll-agree-") as directory:
+        inputs = inputs_of(ROWS[row][0] or row, directory)
+        job = pathlib.Path(directory, "job.json")
+        job.write_text(json.dumps({"model": str(quantized_path(row)), "exact": True,
+                                   "sets": [{"inputs": inputs, "directory": directory}]}))
+        answer, _, _ = compare.measure(["node", str(compare.ROOT / "tools" / "ort" / "run.js"), str(job)])
+        theirs = numpy.fromfile(answer["sets"][0][0]["file"], numpy.float32).astype(numpy.float64)
+
+        def ours(level):
+            folder = pathlib.Path(directory, level)
+            files = [f"--input={i['name']}={i['npy']}" for i in inputs]
+            subprocess.run([str(compare.PLIMSOLL), "run", str(quantized_path(row)), *files, "--level", level,
+                            "--output", str(folder)], check=True, stdout=subprocess.DEVNULL)
+            return numpy.load(folder / "0.npy").astype(numpy.float64).ravel()
+
+        def decibels(a, b):
+            noise = numpy.sum((a - b) ** 2)
+            return float("inf") if noise == 0 else 10 * numpy.log10(numpy.sum(b ** 2) / noise)
+
+        plain, fused = ours("none"), ours("all")
+        print(f"{row}: to ONNX Runtime {decibels(fused, theirs):.1f} dB, without rewrites {decibels(plain, theirs):.1f} dB; "
+              f"to ours without rewrites {decibels(fused, plain):.1f} dB; largest difference to ONNX Runtime "
+              f"{numpy.abs(fused - theirs).max():.4g} of {numpy.abs(theirs).max():.4g}")
+
+
 def cell(found, name, key, form, divisor=1):
     return form.format(found[name][key] / divisor) if name in found else "-"
 
@@ -124,6 +153,7 @@ def main():
     parser.add_argument("--seconds", default=1.0, type=float)
     parser.add_argument("--isa", choices=["sse4", "avx2", "avx512"], help="hold Plimsoll to these instructions")
     parser.add_argument("--make", action="store_true", help="make the models and stop")
+    parser.add_argument("--agree", action="store_true", help="compare answers with ONNX Runtime's instead of times")
     options = parser.parse_args()
     unknown = [row for row in options.rows if row not in ROWS]
     if unknown:
@@ -132,6 +162,10 @@ def main():
     for row in rows:
         make(row)
     if options.make:
+        return
+    if options.agree:
+        for row in rows:
+            agreement(row)
         return
     empty = compare.measure_empty_node(2)
     table = [HEADING]

@@ -304,16 +304,25 @@ TEST(IntegerMatMul, TakesScalesAndBias) {
     DynamicProduct p(dims);
     p.c.output(p.c.node("Add", {p.c.constant<float>({3}, {1, 2, 3}), p.scaled()}));
     EXPECT_TRUE(p.c.apply(fuse_integer_matmul));
-    EXPECT_EQ(p.c.count("MatMulIntegerToFloat", "com.microsoft"), 1);
-    EXPECT_EQ(p.c.node_count(), 3);
+    EXPECT_EQ(p.c.count("DynamicQuantizeMatMul", "com.microsoft"), 1);
+    EXPECT_EQ(p.c.node_count(), 2);
   }
+}
+
+TEST(IntegerMatMul, WhatOthersQuantizeTooIsQuantizedOnce) {
+  DynamicProduct p;
+  p.c.output(p.scaled());
+  p.c.output(p.zero);
+  EXPECT_TRUE(p.c.apply(fuse_integer_matmul));
+  EXPECT_EQ(p.c.count("MatMulIntegerToFloat", "com.microsoft"), 1);
+  EXPECT_EQ(p.c.count("DynamicQuantizeLinear"), 1);
 }
 
 TEST(IntegerMatMul, LeavesABiasOfAnotherShape) {
   DynamicProduct p;
   p.c.output(p.c.node("Add", {p.scaled(), p.c.constant<float>({1, 1}, {1})}));
   EXPECT_TRUE(p.c.apply(fuse_integer_matmul));
-  EXPECT_EQ(p.c.count("MatMulIntegerToFloat", "com.microsoft"), 1);
+  EXPECT_EQ(p.c.count("DynamicQuantizeMatMul", "com.microsoft"), 1);
   EXPECT_EQ(p.c.count("Add"), 1);
 }
 
