@@ -62,6 +62,23 @@ void dequantize_any(const uint8_t* x, int bits, int64_t count, float scale, floa
   dequantize_packed<2>(x, count, scale, zero, y);
 }
 
+float zero_of(const NBitsMatrix& m, int64_t column, int64_t block) {
+  if (m.real_zeros != nullptr) return m.real_zeros[column * m.blocks() + block];
+  if (m.zeros == nullptr) return static_cast<float>(1 << (m.bits - 1));
+  const int64_t row_bytes = (m.blocks() * m.bits + 7) / 8, bit = block * m.bits;
+  return static_cast<float>((m.zeros[column * row_bytes + bit / 8] >> (bit % 8)) & ((1 << m.bits) - 1));
+}
+
+void dequantize_blocks(const NBitsMatrix& m, int64_t column, float* y) {
+  const int64_t blob = m.block * m.bits / 8, blocks = m.blocks();
+  const uint8_t* x = m.data + column * blocks * blob;
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int64_t start = block * m.block, count = m.k - start < m.block ? m.k - start : m.block;
+    dequantize_any(x + block * blob, m.bits, count, m.scales[column * blocks + block],
+                   zero_of(m, column, block), y + start);
+  }
+}
+
 }  // namespace
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -70,10 +87,15 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll::kernels {
 namespace {
 HWY_EXPORT(dequantize_any);
+HWY_EXPORT(dequantize_blocks);
 }  // namespace
 
 void dequantize_bits(const uint8_t* x, int bits, int64_t count, float scale, float zero, float* y) {
   HWY_DYNAMIC_DISPATCH(dequantize_any)(x, bits, count, scale, zero, y);
+}
+
+void dequantize_column(const NBitsMatrix& matrix, int64_t column, float* y) {
+  HWY_DYNAMIC_DISPATCH(dequantize_blocks)(matrix, column, y);
 }
 
 }  // namespace plimsoll::kernels

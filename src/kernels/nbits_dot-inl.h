@@ -43,63 +43,69 @@ HWY_INLINE int64_t chunk_count(int64_t k) {
   return (k + Field::kChunk - 1) / Field::kChunk;
 }
 
-// A row of A for one chunk: element j of every lane side by side, then the sums of the lanes.
+template <typename Field>
+HWY_INLINE int64_t padded_blocks(const NBitsMatrix& m) {
+  return (m.blocks() + kNBitsLanes - 1) / kNBitsLanes * kNBitsLanes;
+}
+
+// A row of A: its chunks, then the sums of its blocks, filled up with zeros.
+// A chunk of it: element j of every lane side by side.
 template <typename Field>
 struct FloatRow {
-  static constexpr int64_t kBytes = (Field::kPerLane + 1) * kNBitsVector;
+  static constexpr int64_t kBytes = Field::kPerLane * kNBitsVector;
   explicit FloatRow(std::byte* at) : floats(reinterpret_cast<float*>(at)) {}
   float* value(int64_t j) const { return floats + j * kNBitsLanes; }
-  float* sums() const { return value(Field::kPerLane); }
   float* floats;
 };
 
 // The same in bytes: what meets the first weight of every byte, what meets the second, ...; then the scales
-// of the lanes and their sums times the scales.
+// of the lanes.
 template <typename Field>
 struct ByteRow {
-  static constexpr int64_t kFields = 8 / Field::kBits, kBytes = (kFields + 2) * kNBitsVector;
+  static constexpr int64_t kFields = 8 / Field::kBits, kBytes = (kFields + 1) * kNBitsVector;
   explicit ByteRow(std::byte* at) : bytes(reinterpret_cast<int8_t*>(at)) {}
   int8_t* value(int64_t field) const { return bytes + field * kNBitsVector; }
   float* scales() const { return reinterpret_cast<float*>(value(kFields)); }
-  float* sums() const { return reinterpret_cast<float*>(value(kFields + 1)); }
   int8_t* bytes;
 };
 
-// Scales and zero points of the lanes of a chunk.
+// Scales and zero points.
 template <typename Field>
-class LaneNumbers {
+class BlockNumbers {
  public:
-  HWY_INLINE explicit LaneNumbers(const NBitsMatrix& m) : m_(m), blocks_(m.blocks()) {
+  HWY_INLINE explicit BlockNumbers(const NBitsMatrix& m) : m_(m), blocks_(m.blocks()) {
     per_chunk_ = Field::kChunk / m.block;
     zero_bytes_ = (blocks_ * Field::kBits + 7) / 8;
     for (block_shift_ = 4; (int64_t{1} << block_shift_) < m.block;) ++block_shift_;
     for (int64_t lane = 0; lane < kNBitsLanes; ++lane) {
-      indices_[lane] = static_cast<int32_t>(lane * Field::kPerLane >> block_shift_);
-      shifts_[lane] = static_cast<uint32_t>(indices_[lane] * Field::kBits);
+      lane_blocks_[lane] = static_cast<int32_t>(lane * Field::kPerLane >> block_shift_);
+      shifts_[lane] = static_cast<uint32_t>(lane * Field::kBits % 32);
     }
   }
 
-  HWY_INLINE Real scale(int64_t column, int64_t chunk) const { return spread(m_.scales, column, chunk); }
   bool is_symmetric() const { return m_.zeros == nullptr && m_.real_zeros == nullptr; }
-  // Less the number that stands for 0 in registers.
-  HWY_INLINE Real zero(int64_t column, int64_t chunk, float middle) const {
+
+  // The scales of the lanes of a chunk.
+  HWY_INLINE Real scales(int64_t column, int64_t chunk) const {
     const RealTag d;
-    if (m_.zeros != nullptr) return hn::Sub(packed_zero(column, chunk), hn::Set(d, middle));
-    if (m_.real_zeros != nullptr) return hn::Sub(spread(m_.real_zeros, column, chunk), hn::Set(d, middle));
-    return hn::Set(d, Field::kMiddle - middle);
+    const int64_t at = column * blocks_ + (chunk * Field::kChunk >> block_shift_);
+    if (per_chunk_ <= 1) return hn::Set(d, m_.scales[at]);
+    return hn::TableLookupLanes(load_some(m_.scales + at, m_.n * blocks_ - at),
+                                hn::SetTableIndices(d, lane_blocks_));
+  }
+
+  // Of a vector of blocks from `first` on: scale times zero point, less the number that stands for 0 in
+  // registers.
+  HWY_INLINE Real scaled_zeros(int64_t column, int64_t first, float middle) const {
+    const RealTag d;
+    const int64_t at = column * blocks_ + first, all = m_.n * blocks_;
+    Real zeros = hn::Set(d, Field::kMiddle);
+    if (m_.zeros != nullptr) zeros = packed_zeros(column, first);
+    if (m_.real_zeros != nullptr) zeros = load_some(m_.real_zeros + at, all - at);
+    return hn::Mul(load_some(m_.scales + at, all - at), hn::Sub(zeros, hn::Set(d, middle)));
   }
 
  private:
-  HWY_INLINE int64_t block(int64_t chunk) const { return chunk * Field::kChunk >> block_shift_; }
-
-  HWY_INLINE Real spread(const float* numbers, int64_t column, int64_t chunk) const {
-    const RealTag d;
-    const int64_t at = column * blocks_ + block(chunk);
-    if (per_chunk_ <= 1) return hn::Set(d, numbers[at]);
-    return hn::TableLookupLanes(load_some(numbers + at, m_.n * blocks_ - at),
-                                hn::SetTableIndices(d, indices_));
-  }
-
   // A vector, filled up with zeros where there are no more numbers.
   static HWY_INLINE Real load_some(const float* numbers, int64_t there) {
     const RealTag d;
@@ -109,30 +115,69 @@ class LaneNumbers {
     return hn::Load(d, some);
   }
 
-  HWY_INLINE Real packed_zero(int64_t column, int64_t chunk) const {
-    const RealTag d;
-    const int64_t bit = block(chunk) * Field::kBits;
-    const int64_t at = column * zero_bytes_ + bit / 8;
-    if (per_chunk_ <= 1) return hn::Set(d, static_cast<float>((m_.zeros[at] >> (bit % 8)) & Field::kMask));
-    uint32_t word = 0;
-    const int64_t there = m_.n * zero_bytes_ - at;
-    if (HWY_LIKELY(there >= 4)) {
-      std::memcpy(&word, m_.zeros + at, 4);
-    } else {
-      std::memcpy(&word, m_.zeros + at, static_cast<size_t>(there));
+  HWY_INLINE Real packed_zeros(int64_t column, int64_t first) const {
+    constexpr int64_t kBytes = kNBitsLanes * Field::kBits / 8;  // that a vector of them has
+    const int64_t at = column * zero_bytes_ + first * Field::kBits / 8, there = m_.n * zero_bytes_ - at;
+    HWY_ALIGN uint8_t bytes[16] = {};
+    const uint8_t* from = m_.zeros + at;
+    if (HWY_UNLIKELY(there < kBytes)) {
+      std::memcpy(bytes, from, static_cast<size_t>(there));
+      from = bytes;
     }
+    const RealTag d;
     const WordTag dw;
-    const Word all = hn::Set(dw, word >> (bit % 8));
-    const Word own = hn::And(hn::Shr(all, hn::LoadU(dw, shifts_)), hn::Set(dw, Field::kMask));
-    return hn::ConvertTo(d, hn::BitCast(WholeTag(), own));
+    if constexpr (Field::kBits == 8) {
+      const hn::Rebind<uint8_t, WordTag> d8;
+      return hn::ConvertTo(d, hn::BitCast(WholeTag(), hn::PromoteTo(dw, hn::LoadU(d8, from))));
+    } else {
+      const Word own =
+          hn::And(hn::Shr(spread_words<kBytes>(from), hn::LoadU(dw, shifts_)), hn::Set(dw, Field::kMask));
+      return hn::ConvertTo(d, hn::BitCast(WholeTag(), own));
+    }
+  }
+
+  // Each lane has the 32 bits in which its number is.
+  template <int64_t bytes>
+  static HWY_INLINE Word spread_words(const uint8_t* from) {
+    const WordTag d;
+    if constexpr (bytes <= 4) {
+      uint32_t word = 0;
+      std::memcpy(&word, from, bytes);
+      return hn::Set(d, word);
+    } else {
+      static_assert(bytes == 8);
+      uint32_t low, high;
+      std::memcpy(&low, from, 4);
+      std::memcpy(&high, from + 4, 4);
+      const hn::Half<WordTag> half;
+      return hn::Combine(d, hn::Set(half, high), hn::Set(half, low));
+    }
   }
 
   const NBitsMatrix& m_;
   int64_t blocks_, per_chunk_, zero_bytes_;
   int block_shift_;
-  int32_t indices_[kNBitsLanes];
+  int32_t lane_blocks_[kNBitsLanes];
   uint32_t shifts_[kNBitsLanes];
 };
+
+// Takes away what the zero points make of each row and column.
+template <typename Field, int64_t columns, int64_t rows>
+HWY_INLINE void subtract_zeros(const NBitsMatrix& m, const BlockNumbers<Field>& numbers,
+                               const std::byte* sums, int64_t row_bytes, int64_t column, float middle,
+                               Real (&all)[rows][columns]) {
+  for (int64_t first = 0; first < m.blocks(); first += kNBitsLanes) {
+    HWY_UNROLL(4)
+    for (int64_t c = 0; c < columns; ++c) {
+      const Real zeros = numbers.scaled_zeros(column + c, first, middle);
+      HWY_UNROLL(4)
+      for (int64_t r = 0; r < rows; ++r) {
+        const auto* own = reinterpret_cast<const float*>(sums + r * row_bytes) + first;
+        all[r][c] = hn::NegMulAdd(zeros, hn::LoadU(RealTag(), own), all[r][c]);
+      }
+    }
+  }
+}
 
 template <typename Field>
 HWY_INLINE Word load_weights(const NBitsMatrix& m, int64_t column, int64_t chunk) {
@@ -146,6 +191,33 @@ HWY_INLINE Word load_weights(const NBitsMatrix& m, int64_t column, int64_t chunk
   HWY_ALIGN uint32_t words[kNBitsLanes] = {};
   std::memcpy(words, m.data + at, static_cast<size_t>(left));
   return hn::Load(d, words);
+}
+
+template <class D>
+HWY_INLINE hn::Vec<hn::Full128<float>> sum_blocks(D d, hn::Vec<D> v) {
+  if constexpr (hn::MaxLanes(d) == 4) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return sum_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
+}
+
+// The sums of the lanes of each.
+template <int64_t columns>
+HWY_INLINE void store_sums(const Real (&all)[columns], float* sums) {
+  const RealTag d;
+  if constexpr (columns == 4) {
+    const hn::Repartition<double, RealTag> d2;
+    const auto ab = hn::Add(hn::InterleaveLower(d, all[0], all[1]), hn::InterleaveUpper(d, all[0], all[1]));
+    const auto cd = hn::Add(hn::InterleaveLower(d, all[2], all[3]), hn::InterleaveUpper(d, all[2], all[3]));
+    const auto ab2 = hn::BitCast(d2, ab), cd2 = hn::BitCast(d2, cd);
+    const Real abcd = hn::Add(hn::BitCast(d, hn::InterleaveLower(d2, ab2, cd2)),
+                              hn::BitCast(d, hn::InterleaveUpper(d2, ab2, cd2)));
+    hn::StoreU(sum_blocks(d, abcd), hn::Full128<float>(), sums);
+  } else {
+    for (int64_t c = 0; c < columns; ++c) sums[c] = hn::GetLane(hn::SumOfLanes(d, all[c]));
+  }
 }
 
 // ---- as floats ----------------------------------------------------------------------------------
@@ -196,8 +268,7 @@ template <typename Field, int64_t columns, int64_t rows>
 void float_tile(const NBitsMatrix& m, const std::byte* arranged, int64_t row_bytes, int64_t column,
                 float* sums) {
   const RealTag d;
-  const LaneNumbers<Field> numbers(m);
-  const bool is_symmetric = numbers.is_symmetric();
+  const BlockNumbers<Field> numbers(m);
   Real all[rows][columns];
   HWY_UNROLL(4)
   for (int64_t r = 0; r < rows; ++r) {
@@ -217,18 +288,15 @@ void float_tile(const NBitsMatrix& m, const std::byte* arranged, int64_t row_byt
     add_weights<Field, 0, columns, rows>(v, a, sum);
     HWY_UNROLL(4)
     for (int64_t c = 0; c < columns; ++c) {
-      const Real scale = numbers.scale(column + c, chunk);
-      const Real zero = is_symmetric ? hn::Zero(d) : numbers.zero(column + c, chunk, Field::kMiddle);
+      const Real scale = numbers.scales(column + c, chunk);
       HWY_UNROLL(4)
-      for (int64_t r = 0; r < rows; ++r) {
-        const Real row_sums = hn::LoadU(d, a[r] + Field::kPerLane * kNBitsLanes);
-        all[r][c] = hn::MulAdd(scale, hn::NegMulAdd(zero, row_sums, sum[r][c]), all[r][c]);
-      }
+      for (int64_t r = 0; r < rows; ++r) all[r][c] = hn::MulAdd(scale, sum[r][c], all[r][c]);
     }
   }
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c) sums[r * columns + c] = hn::GetLane(hn::SumOfLanes(d, all[r][c]));
-  }
+  if (!numbers.is_symmetric())
+    subtract_zeros<Field, columns, rows>(m, numbers, arranged + chunks * FloatRow<Field>::kBytes, row_bytes,
+                                         column, Field::kMiddle, all);
+  for (int64_t r = 0; r < rows; ++r) store_sums<columns>(all[r], sums + r * columns);
 }
 
 // Rows in groups, columns as many at a time as registers hold.
@@ -332,7 +400,7 @@ struct ByteForm {
   PLIMSOLL_NBITS_BYTES static void tile(const NBitsMatrix& m, const std::byte* arranged, int64_t row_bytes,
                                         int64_t column, float* sums) {
     const RealTag d;
-    const LaneNumbers<Field> numbers(m);
+    const BlockNumbers<Field> numbers(m);
     Real all[rows][columns];
     HWY_UNROLL(4)
     for (int64_t r = 0; r < rows; ++r) {
@@ -354,21 +422,19 @@ struct ByteForm {
       add_fields<Field, 0, columns, rows>(v, a, sum);
       HWY_UNROLL(4)
       for (int64_t c = 0; c < columns; ++c) {
-        const Real scale = numbers.scale(column + c, chunk), zero = numbers.zero(column + c, chunk, 0);
+        const Real scale = numbers.scales(column + c, chunk);
         HWY_UNROLL(4)
         for (int64_t r = 0; r < rows; ++r) {
           const auto* row_scales =
               reinterpret_cast<const float*>(a[r] + ByteRow<Field>::kFields * kNBitsVector);
           const Real whole = hn::ConvertTo(d, hn::Vec<WholeTag>{sum[r][c]});
-          const Real scaled = hn::Mul(whole, hn::LoadU(d, row_scales));
-          const Real off = hn::NegMulAdd(zero, hn::LoadU(d, row_scales + kNBitsLanes), scaled);
-          all[r][c] = hn::MulAdd(scale, off, all[r][c]);
+          all[r][c] = hn::MulAdd(hn::Mul(scale, hn::LoadU(d, row_scales)), whole, all[r][c]);
         }
       }
     }
-    for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t c = 0; c < columns; ++c) sums[r * columns + c] = hn::GetLane(hn::SumOfLanes(d, all[r][c]));
-    }
+    subtract_zeros<Field, columns, rows>(m, numbers, arranged + chunks * ByteRow<Field>::kBytes, row_bytes,
+                                         column, 0, all);
+    for (int64_t r = 0; r < rows; ++r) store_sums<columns>(all[r], sums + r * columns);
   }
 };
 #undef PLIMSOLL_NBITS_BYTES

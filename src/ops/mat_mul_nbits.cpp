@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kA = 0, kB = 1, kScales = 2, kZeros = 3, kGroups = 4, kBias = 5;
 // So few that making floats of a panel for them would take longer than they do.
-constexpr int64_t kFewRows = 8, kFewRowsInBytes = 24;
+constexpr int64_t kFewRows = 16, kFewRowsInBytes = 32;
 constexpr int64_t kBytesLevel = 4;  // the accuracy at which A may be rounded to bytes
 constexpr TypeSet kTypes = types(ElementType::kFloat, ElementType::kFloat16, ElementType::kBFloat16);
 
@@ -152,7 +152,7 @@ class NBitsRun {
   }
 
  private:
-  void multiply_few(const float* left, int64_t rows, const float* bias, float* to) const {
+  kernels::NBitsMatrix raw_matrix() const {
     kernels::NBitsMatrix matrix = matrix_of(a_);
     matrix.data = c_.inputs[kB].as<uint8_t>();
     matrix.scales = wide(kScales, choice_.scales_at);
@@ -161,6 +161,11 @@ class NBitsRun {
     } else if (c_.has_input(kZeros)) {
       matrix.real_zeros = wide(kZeros, choice_.zeros_at);
     }
+    return matrix;
+  }
+
+  void multiply_few(const float* left, int64_t rows, const float* bias, float* to) const {
+    const kernels::NBitsMatrix matrix = raw_matrix();
     std::byte* arranged = c_.scratch + choice_.tasks_at;
     kernels::nbits_arrange(matrix, choice_.form, left, a_.k, rows, arranged);
     const kernels::NBitsRows problem = {arranged, rows, bias, to, a_.n};
@@ -174,10 +179,11 @@ class NBitsRun {
 
   void multiply_many(const float* left, int64_t rows, const float* bias, float* to) const {
     const int64_t panels = ceil_div(a_.n, choice_.panel);
+    const kernels::NBitsMatrix matrix = raw_matrix();
     kernels::parallel_for(c_.threads, c_.threads, [&](int64_t task) {
       std::byte* own = c_.scratch + choice_.tasks_at + task * choice_.task_bytes;
       for (int64_t p = panels * task / c_.threads; p < panels * (task + 1) / c_.threads; ++p)
-        multiply(left, rows, p * choice_.panel, bias, to, own);
+        multiply(matrix, left, rows, p * choice_.panel, bias, to, own);
     });
   }
 
@@ -214,7 +220,7 @@ class NBitsRun {
                         : packed_bits(data, static_cast<int>(a_.bits), i);
   }
 
-  void dequantize(int64_t column, float* to) const {
+  void dequantize(const kernels::NBitsMatrix& matrix, int64_t column, float* to) const {
     const std::byte* blobs = c_.inputs[kB].data + column * a_.blocks() * a_.blob();
     if (c_.has_input(kGroups)) {
       const int32_t* groups = c_.inputs[kGroups].as<int32_t>();
@@ -224,19 +230,14 @@ class NBitsRun {
       }
       return;
     }
-    for (int64_t block = 0; block < a_.blocks(); ++block) {
-      const int64_t start = block * a_.block;
-      kernels::dequantize_bits(reinterpret_cast<const uint8_t*>(blobs + block * a_.blob()),
-                               static_cast<int>(a_.bits), std::min(a_.block, a_.k - start),
-                               scale(column, block), zero(column, block), to + start);
-    }
+    kernels::dequantize_column(matrix, column, to);
   }
 
-  void multiply(const float* left, int64_t rows, int64_t column, const float* bias, float* to,
-                std::byte* own) const {
+  void multiply(const kernels::NBitsMatrix& matrix, const float* left, int64_t rows, int64_t column,
+                const float* bias, float* to, std::byte* own) const {
     const int64_t columns = std::min(choice_.panel, a_.n - column);
     auto* panel = reinterpret_cast<float*>(own);
-    for (int64_t i = 0; i < columns; ++i) dequantize(column + i, panel + i * a_.k);
+    for (int64_t i = 0; i < columns; ++i) dequantize(matrix, column + i, panel + i * a_.k);
     kernels::pack_b(a_.k, columns, {panel, 1, a_.k}, own + choice_.packed_in);
     kernels::GemmEpilogue epilogue;
     if (bias != nullptr) epilogue.bias = bias + column;

@@ -273,9 +273,18 @@ QuantizeReport quantize_once(const Env& env, const std::string& input, const std
     work.write(report);
     return report;
   } catch (const Error& error) {
-    const bool is_ours =
-        error.code() == ErrorCode::kBudgetExceeded && options.memory_limit_bytes > 0 && !options.gptq;
-    if (!is_ours) throw;
+    const bool is_ours = error.code() == ErrorCode::kBudgetExceeded && options.memory_limit_bytes > 0;
+    // Where GPTQ's sums do not fit, they say themselves what would do.
+    const bool is_told =
+        std::string_view(error.what()).find("smallest that would do") != std::string_view::npos;
+    if (!is_ours || is_told) throw;
+  }
+  if (options.gptq) {
+    QuantizeOptions plain = options;
+    plain.gptq = false;
+    fail(ErrorCode::kBudgetExceeded,
+         "quantizing '{}': a limit of {} bytes is too small; without GPTQ, whose sums take more, {} would do",
+         input, options.memory_limit_bytes, needed_bytes(env, input, output, plain));
   }
   fail(ErrorCode::kBudgetExceeded,
        "quantizing '{}': a limit of {} bytes is too small; the smallest that would do is {}", input,
