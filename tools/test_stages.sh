@@ -9,7 +9,7 @@ QUICK_STAGES=(build models goldens unit_tests mutations tools_tests
   python_tests backend_suite
   conformance references bad_input random_graphs sklearn golden_verify
   include_rule clang_format install wheel)
-FULL_STAGES=(references_full random_graphs_full generation train_torch_full asan mutations_full tsan verdicts_full corpus chaos_full unexplained watch_page
+FULL_STAGES=(references_full random_graphs_full generation train_torch_full train_watch asan mutations_full tsan verdicts_full corpus chaos_full unexplained watch_page
   python_leaks_full packages version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
@@ -116,6 +116,12 @@ train_torch_tests() {
 gradients_torch() {
   need "${MODEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}" || skip "no python3-torch or python3-onnx"
   /usr/bin/python3 tests/train/gradients_against_torch.py build/plimsoll
+}
+
+# Ten thousand steps under `watch`.
+train_watch() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  PLIMSOLL_LONG=1 /usr/bin/python3 tests/cli/test_train.py Train.test_ten_thousand_steps_are_flat
 }
 
 # Two hundred steps of each, and every optimizer and loss.

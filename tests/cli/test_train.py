@@ -174,6 +174,16 @@ class Train(unittest.TestCase):
         self.refused(INVALID_ARGUMENT, "finite loss", *resumed, data=broken)
         self.assertEqual(checkpoint.read_bytes(), kept)
 
+    @unittest.skipUnless(os.environ.get("PLIMSOLL_LONG"), "a minute and a half: PLIMSOLL_LONG=1, stage train_watch of --full")
+    def test_ten_thousand_steps_are_flat(self):
+        data, record = self.write_data("many", 800, 5), self.folder / "record"
+        done = subprocess.run([PLIMSOLL, "watch", "--interval", "500ms", "--json", "--record", record, "--", PLIMSOLL, "train", DIGITS,
+                               "--data", data, "--batch", "64", "--threads", "1", "--epochs", "1000", "--max-steps", "10000",
+                               "--checkpoint", self.folder / "checkpoint"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        verdict = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"verdict"')][-1]
+        self.assertEqual(verdict["verdict"], "flat", verdict["evidence"])
+
     def test_validation_and_early_stop(self):
         found = self.answer("--validation", self.write_data("more", 32, 2), "--epochs", "30", "--patience", "2", "--lr", "0.01")
         self.assertIn("accuracy", found)
