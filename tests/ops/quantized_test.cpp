@@ -239,6 +239,65 @@ TEST(QLinearAdd, TablesAndBroadcast) {
       .expect<uint8_t>(0, {2, 2}, {14, 15, 16, 142});
 }
 
+TEST(ByteTable, LooksUpBytesOfBothTypes) {
+  std::vector<uint8_t> table;
+  for (int i = 0; i < 256; ++i) table.push_back(static_cast<uint8_t>(255 - i));
+  OpCase("ByteTable", 1, "ai.plimsoll")
+      .input<int8_t>({2, 2}, {0, 1, -1, -128})
+      .input<uint8_t>({256}, table)
+      .run()
+      .expect<uint8_t>(0, {2, 2}, {255, 254, 0, 127});
+}
+
+TEST(QLinearLayerNormalization, NormalizesRows) {
+  OpCase("QLinearLayerNormalization", 1, "ai.plimsoll")
+      .attr("epsilon", 0.0f)
+      .input<uint8_t>({2, 2}, {0, 2, 200, 100})
+      .input<float>({}, {1})
+      .input<uint8_t>({}, {1})
+      .input<float>({2}, {2, 2})
+      .input<float>({2}, {1, 1})
+      .input<float>({}, {0.5f})
+      .input<uint8_t>({}, {10})
+      .run()
+      .expect<uint8_t>(0, {2, 2}, {8, 16, 16, 8});
+}
+
+// An image of two rows, one column and one channel, which comes last.
+TEST(FusedQLinearConv, AddsAResidualWithinBounds) {
+  OpCase("FusedQLinearConv", 1, "ai.plimsoll")
+      .attr("channels_last", int64_t{1})
+      .attr("most", int64_t{250})
+      .input<uint8_t>({1, 2, 1, 1}, {3, 5})
+      .input<float>({}, {1})
+      .input<uint8_t>({}, {1})
+      .input<int8_t>({1, 1, 1, 1}, {2})
+      .input<float>({}, {0.5f})
+      .input<int8_t>({}, {0})
+      .input<float>({}, {1})
+      .input<uint8_t>({}, {10})
+      .input<int32_t>({1}, {2})
+      .input<uint8_t>({1, 2, 1, 1}, {4, 200})
+      .input<float>({}, {2})
+      .input<uint8_t>({}, {4})
+      .input<float>({}, {1})
+      .input<uint8_t>({}, {20})
+      .run()
+      .expect<uint8_t>(0, {1, 2, 1, 1}, {23, 250});
+}
+
+TEST(FusedQLinearConv, GivesFloatsWithoutAScale) {
+  OpCase("FusedQLinearConv", 1, "ai.plimsoll")
+      .input<uint8_t>({1, 1, 2, 1}, {3, 5})
+      .input<float>({}, {1})
+      .input<uint8_t>({}, {1})
+      .input<int8_t>({1, 1, 1, 1}, {2})
+      .input<float>({}, {0.5f})
+      .input<int8_t>({}, {0})
+      .run()
+      .expect<float>(0, {1, 1, 2, 1}, {2, 4});
+}
+
 TEST(QAttention, OneQueryTakesItsOwnValue) {
   OpCase("QAttention", 1, "com.microsoft")
       .attr("num_heads", int64_t{1})
