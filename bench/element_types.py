@@ -8,6 +8,7 @@ which part of the time is in src/kernels (or in memcpy and its like): where it i
 runs. Both are kept in the JSON file, from which tools/operators_table.py tells kernel from loop.
 """
 import argparse
+import collections
 import json
 import os
 import pathlib
@@ -80,20 +81,33 @@ def times(models, rounds, seconds, failures):
     return best
 
 
-def kernel_share(model, folder, seconds):
-    """The part of a run's samples that are in kernels, or None if there was no run. perf: Debian's linux-perf."""
-    profile = str(folder / "perf.data")
-    done = model.run(["perf", "record", "-q", "-e", "cpu-clock", "-F", "5000", "-o", profile, PLIMSOLL, "bench"], "--json",
-                     "--seconds", str(seconds))
-    if done.returncode != 0:
-        return None
-    report = subprocess.run(["perf", "report", "-i", profile, "--stdio", "--no-children", "-F", "overhead,dso,sym"],
+def run_all(jobs, seconds, into):
+    """Under perf: runs each list of arguments and writes the ids of the processes."""
+    pids = []
+    for arguments in jobs:
+        with subprocess.Popen([PLIMSOLL, "bench", *arguments, "--threads", "1", "--json", "--seconds", str(seconds)],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            pids.append(process.pid)
+    pathlib.Path(into).write_text(json.dumps(pids))
+
+
+def kernel_shares(models, folder, seconds):
+    """For each of the models the part of its samples that are in kernels, or None if it has none. perf: Debian's linux-perf. One
+    recording of all processes: what takes long is that perf reads the symbols of the library."""
+    profile, jobs, pids = (str(folder / name) for name in ("perf.data", "jobs.json", "pids.json"))
+    pathlib.Path(jobs).write_text(json.dumps([model.arguments for model in models]))
+    subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-F", "5000", "-o", profile, sys.executable, __file__, "--run-all", jobs, pids,
+                    "--seconds", str(seconds)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    report = subprocess.run(["perf", "report", "-i", profile, "--stdio", "--no-children", "--no-inline", "-F", "sample,pid,dso,sym"],
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True).stdout
-    samples = [(float(part), symbol) for part, library, symbol in
-               re.findall(r"^\s*([\d.]+)%\s+(\S+)\s+\[\.\]\s+(.*)$", report, re.M)
-               if KERNEL.search(symbol) or library.startswith("libm.") or "plimsoll::" in symbol]  # not what starts a process
-    total = sum(part for part, _ in samples)
-    return sum(part for part, symbol in samples if KERNEL.search(symbol)) / total if total else None
+    counts = collections.defaultdict(lambda: [0, 0])  # of a process: samples in kernels, and all of ours
+    for count, pid, library, symbol in re.findall(r"^\s*(\d+)\s+(\d+):\S+\s+(\S+)\s+\[\.\]\s+(.*)$", report, re.M):
+        is_kernel = bool(KERNEL.search(symbol))
+        if is_kernel or library.startswith("libm.") or "plimsoll::" in symbol:  # not what starts a process
+            counts[int(pid)][0] += int(count) * is_kernel
+            counts[int(pid)][1] += int(count)
+    found = [counts[pid] for pid in json.loads(pathlib.Path(pids).read_text())]
+    return [kernels / total if total else None for kernels, total in found]
 
 
 def row(case, entry):
@@ -112,36 +126,46 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.1)
     parser.add_argument("--share", action="store_true", help="also which part of the time is in kernels, by perf")
+    parser.add_argument("--run-all", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--json", type=pathlib.Path, help=f"update this file ({RESULTS.relative_to(ROOT)} for docs/operators.md)")
     options = parser.parse_args()
+    if options.run_all:
+        return run_all(json.loads(pathlib.Path(options.run_all[0]).read_text()), options.seconds, options.run_all[1])
     cases = [c for c in all_cases() if not options.names or any(n == c.op or (n in c.name and n != c.name.split()[0]) for n in options.names)]
     results = json.loads(options.json.read_text()) if options.json and options.json.exists() else {}
     print(f"{'case':34}  {'f32 us':>9}  {'f16':>6}  {'bf16':>6}  {'f64':>6}  {'loop':>7}" +
           ("  " + "  ".join(f"{t:>5}" for t in TYPES) + " in kernels" if options.share else ""))
-    refused = []
+    refused, running = [], []  # what to run under perf: (name of the case, type, model)
     with tempfile.TemporaryDirectory() as name:
-        for case in cases:
+        for number, case in enumerate(cases):
             typed = any(i and i.array is None for i in case.inputs)
             models, failures = {}, {}
             for short, kind in TYPES.items():
                 if not typed and short != "f32":
                     continue  # no input is of the type under test
-                folder = pathlib.Path(name) / short
-                folder.mkdir(exist_ok=True)
+                folder = pathlib.Path(name) / f"{number}_{short}"
+                folder.mkdir()
                 models[short] = Model(case, kind, folder)
             entry = {"op": case.op, "domain": case.domain, **results.get(case.name, {})}
             if options.rounds:
                 entry["ms"] = times(models, options.rounds, options.seconds, failures)
                 pace = {t: case.steps * LOOP_NS[case.pace] * (2 if t == "f64" else 1) * 1e-6 for t in TYPES}
                 entry["over"] = {t: round(ms / pace[t], 2) for t, ms in entry["ms"].items()}
-            if options.share:
-                entry["share"] = {t: kernel_share(m, pathlib.Path(name), options.seconds) for t, m in models.items() if t not in failures}
+            running += [(case, short, model) for short, model in models.items() if short not in failures]
             results[case.name] = entry
             refused += [f"{case.name}: {short}: {why}" for short, why in failures.items()]
             print(row(case, entry), flush=True)
             if options.json:
                 options.json.parent.mkdir(parents=True, exist_ok=True)
                 options.json.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        if options.share:
+            shares = kernel_shares([model for *_, model in running], pathlib.Path(name), options.seconds)
+            for (case, short, _), share in zip(running, shares):
+                results[case.name].setdefault("share", {})[short] = share
+            for case in cases:
+                print(row(case, results[case.name]))
+    if options.json and options.share:
+        options.json.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
     for line in refused:
         print(line)
     return 0

@@ -28,13 +28,14 @@ endif()
 # which is what the demo waits for. Known to those who include Highway alone, so that a change compiles only these again.
 set(PLIMSOLL_INSTRUCTION_SETS all CACHE STRING "all, host (for this machine alone) or avx2 (no AVX-512)")
 set(target_definitions HWY_DISABLED_TARGETS=HWY_AVX3_DL)  # none of its extra instructions is used
-set(target_options "")
+set(target_options "")  # empty: more than one of them
 if(PLIMSOLL_INSTRUCTION_SETS STREQUAL "host" AND EXISTS /proc/cpuinfo AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64")
   file(STRINGS /proc/cpuinfo cpu_flags REGEX "^flags" LIMIT_COUNT 1)
   if(cpu_flags MATCHES " avx512bw " AND cpu_flags MATCHES " avx512vl ")
     set(target_options -march=x86-64-v4)
   elseif(cpu_flags MATCHES " avx2 ")
     set(target_options -march=x86-64-v3)
+    set(target_definitions "HWY_DISABLED_TARGETS=(HWY_AVX3_DL|HWY_AVX3)")
   endif()
 elseif(PLIMSOLL_INSTRUCTION_SETS STREQUAL "avx2")
   set(target_definitions "HWY_DISABLED_TARGETS=(HWY_AVX3_DL|HWY_AVX3)")

@@ -21,7 +21,7 @@ def read_folders(root):
     folders = {}
     for name, arguments in FOLDER.findall(text):
         _, _, allowed = arguments.partition("FOLDERS")
-        folders[name] = allowed.split()
+        folders[name] = allowed.partition("ALONE")[0].split()
     return folders
 
 

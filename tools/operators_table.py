@@ -45,11 +45,14 @@ TAIL = """
 
 | what | why |
 |---|---|
-| com.microsoft Attention and QAttention with do_rotary, QAttention with past_present_share_buffer | ONNX Runtime's CPU kernels have neither (Attention says so, QAttention does not look); RotaryEmbedding is there |
+| com.microsoft Attention and QAttention with do_rotary | ContribOperators.md does not say which angles; ONNX Runtime's CPU kernels have none (Attention says so, QAttention does not look). RotaryEmbedding is there |
+| QAttention with past_present_share_buffer | no input says how much of the shared buffer is filled |
 | com.microsoft GroupQueryAttention with a quantized or sliding cache | not written |
+| com.microsoft RotaryEmbedding and MRotaryEmbedding of an input without a declared rank and without num_heads, position_ids without a declared rank; UnfoldTensor, QLinearConv with channels last and FusedMatMul with transBatch of an input without a declared rank | others stand for them, and which ones depends on the rank |
 | BeamSearch whose decoder takes cache_indirection, WhisperBeamSearch's cross_qk and non_speech_probs | ONNX Runtime has the first two for CUDA only; the third is not written |
 | com.microsoft MoE, QMoE, MatMulBnb4, MatMulFpQ4, SparseAttention, LinearAttention, LinearAttentionGate, CausalConvWithState, DynamicTimeWarping, Tokenizer, AttnLSTM, WordConvEmbedding, MaxpoolWithMask, BifurcationDetector, SampleOp | ONNX Runtime's CPU has them; not written |
 | sparse tensors as inputs of a model | ONNX Runtime's CPU has one kernel that takes them, SparseToDenseMatMul |
+| a run whose input, declared as a scalar, has another rank; one whose symbol has two sizes | an Error that names input and dimension: the plan was made for what the model declares. ONNX Runtime runs these with a warning |
 | opaque types, tensors in segments | ONNX Runtime's CPU has neither |
 """
 

@@ -5,11 +5,11 @@
 # shellcheck shell=bash disable=SC2034
 
 QUICK_STAGES=(build models goldens unit_tests mutations tools_tests
-  cli_tests compile_tests train_tests train_torch_tests optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts corpus_few
+  cli_tests compile_tests train_tests train_torch_tests gradients_torch optimize_tests exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts corpus_few
   python_tests backend_suite
   conformance references bad_input random_graphs sklearn golden_verify
   include_rule clang_format install wheel)
-FULL_STAGES=(references_full random_graphs_full generation asan mutations_full tsan verdicts_full corpus chaos_full unexplained watch_page
+FULL_STAGES=(references_full random_graphs_full generation train_torch_full train_watch asan mutations_full tsan verdicts_full corpus chaos_full unexplained watch_page
   python_leaks_full packages version2)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
@@ -107,6 +107,27 @@ train_tests() {
 train_torch_tests() {
   need "${MODEL_PACKAGES[@]}" || skip "no python3-torch"
   /usr/bin/python3 tests/train/against_torch.py build/plimsoll --steps 40 mlp gpt lstm
+  /usr/bin/python3 tests/train/against_torch.py build/plimsoll --steps 6 resnet18
+  /usr/bin/python3 tests/train/rounding.py build/plimsoll
+  /usr/bin/python3 tests/train/layers.py build/plimsoll
+}
+
+# The gradient of every operator that PyTorch has.
+gradients_torch() {
+  need "${MODEL_PACKAGES[@]}" "${TEST_PACKAGES[@]}" || skip "no python3-torch or python3-onnx"
+  /usr/bin/python3 tests/train/gradients_against_torch.py build/plimsoll
+}
+
+# Ten thousand steps under `watch`.
+train_watch() {
+  need "${TEST_PACKAGES[@]}" || skip "no python3-numpy"
+  PLIMSOLL_LONG=1 /usr/bin/python3 tests/cli/test_train.py Train.test_ten_thousand_steps_are_flat
+}
+
+# Two hundred steps of each, and every optimizer and loss.
+train_torch_full() {
+  need "${MODEL_PACKAGES[@]}" || skip "no python3-torch"
+  /usr/bin/python3 tests/train/against_torch.py build/plimsoll --steps 200
 }
 
 # What `plimsoll optimize` writes is ONNX.

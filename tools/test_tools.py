@@ -12,6 +12,7 @@ import numpy as np
 
 import cases
 import check_includes
+import join_files
 import join_operators
 import op_tests
 from cache import whole_file
@@ -55,6 +56,43 @@ class JoinedOperators(unittest.TestCase):
             subprocess.run([TOOLS / "join_operators.py", "--output", unit, file], check=True)
             self.assertIn(f'#line 1 "{file}"\n', unit.read_text())
             self.assertIn("namespace plimsoll::in_add {\n", unit.read_text())
+
+
+class JoinedFiles(unittest.TestCase):
+    """Files are compiled as one if no name of theirs has another meaning there."""
+    HELPER = "namespace plimsoll {\nnamespace {\n\nint helper(int a) {\n  return a;\n}\n\n}  // namespace\n\n}  // namespace plimsoll\n"
+
+    def units(self, lines=1000, **texts):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in texts.items():
+                pathlib.Path(folder, name.replace("_h", ".h") if name.endswith("_h") else f"{name}.cpp").write_text(text)
+            known, files = {}, sorted(pathlib.Path(folder).glob("*.cpp"))
+            sources = [join_files.Source(file, [pathlib.Path(folder)], known) for file in files]
+            return [[file.stem for file in unit] for unit in join_files.units_of(sources, lines)]
+
+    def test_names(self):
+        local, every = join_files.names_of(self.HELPER + "namespace plimsoll {\nint given(int a);\nusing std::min;  // helps()\n}\n")
+        self.assertEqual((local, every), ({"helper"}, {"helper", "given", "min"}))
+        for line, name in [("constexpr std::array<int, 3> kSizes = {1, 2, 3};", "kSizes"), ("enum class Kind : uint8_t {", "Kind"),
+                           ("std::vector<std::pair<int, int>> pairs_of(int a) {", "pairs_of"), ("  return helper(1);", None),
+                           ("using Clock = std::chrono::steady_clock;", "Clock"), ("namespace fs = std::filesystem;", None),
+                           ("struct Node;", None), ("Graph::Graph(int a) : a_(a) {", None), ("struct Node {", "Node")]:
+            self.assertEqual(join_files.declared_name(line), name, line)
+
+    def test_who_meets(self):
+        other = self.HELPER.replace("helper", "other")
+        self.assertEqual(self.units(a=self.HELPER, b=other), [["a", "b"]])
+        self.assertEqual(self.units(a=self.HELPER, b=self.HELPER, c=other), [["a", "c"]])
+        self.assertEqual(self.units(a=self.HELPER, b=other, lines=12), [])
+        self.assertEqual(self.units(a=self.HELPER, b="#define MOST 3\n"), [])
+
+    def test_headers_count(self):
+        self.assertEqual(self.units(a=self.HELPER, b='#include "given.h"\n', given_h="int helper();\n"), [])
+        self.assertEqual(self.units(a='#include "x.h"\n', b='#include "y.h"\n', x_h="constexpr int kMost = 1;\n",
+                                    y_h="constexpr int kMost = 2;\n"), [])
+        self.assertEqual(self.units(a="struct Note {\n};\n", b='#include "x.h"\n', x_h="struct Note {\n};\n"), [])
+        self.assertEqual(self.units(a="struct Note {\n};\n", b='#include "x.h"\n', x_h="struct Note;\n"), [["a", "b"]])
+        self.assertEqual(self.units(a='#include "x.h"\n', b='#include "x.h"\n', x_h="constexpr int kMost = 1;\n"), [["a", "b"]])
 
 
 class BenchReport(unittest.TestCase):

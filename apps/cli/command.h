@@ -30,6 +30,7 @@ Command bench_command(Arguments parent);
 Command optimize_command(Arguments parent);
 Command compile_command(Arguments parent);
 Command quantize_command(Arguments parent);
+Command compare_command(Arguments parent);
 Command operators_command(Arguments parent);
 Command place_command(Arguments parent);
 Command train_command(Arguments parent);

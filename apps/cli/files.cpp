@@ -119,6 +119,27 @@ std::string read_file(const std::string& path) {
   return contents;
 }
 
+std::optional<size_t> regular_file_size(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return static_cast<size_t>(status.st_size);
+}
+
+size_t read_part(const std::string& path, size_t offset, std::span<char> to) {
+  const Descriptor file(path, O_RDONLY);
+  if (file.get() < 0) fail(path, "cannot open", errno);
+  size_t have = 0;
+  while (have < to.size()) {
+    const ssize_t got =
+        ::pread(file.get(), to.data() + have, to.size() - have, static_cast<off_t>(offset + have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(path, "cannot read", errno);
+    if (got == 0) break;
+    have += static_cast<size_t>(got);
+  }
+  return have;
+}
+
 void make_directory(const std::string& path) {
   struct stat status;
   if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) fail(path, "cannot make this directory", errno);

@@ -1,6 +1,8 @@
 // Whole files: read into memory, written all or not at all.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +11,10 @@ namespace plimsoll::cli {
 
 // Throws kIo.
 std::string read_file(const std::string& path);
+// None if it is no regular file, or not there.
+std::optional<size_t> regular_file_size(const std::string& path);
+// From `offset` on, until `to` is full or the file ends; how many bytes there were. Throws kIo.
+size_t read_part(const std::string& path, size_t offset, std::span<char> to);
 // A descriptor by name, such as /dev/stdout: whatever it is, it is written to, not replaced.
 bool is_descriptor(const std::string& path);
 // Of the descriptor of ours that `path` names, such as /dev/stdout: both write on from the same place, so

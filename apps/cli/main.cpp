@@ -61,7 +61,7 @@ int dispatch(int argc, char** argv) {
                               verify_command(all),  bench_command(all),       optimize_command(all),
                               compile_command(all), quantize_command(all),    operators_command(all),
                               place_command(all),   watch_command(all, rest), exec_command(all, rest),
-                              lab_command(all),     train_command(all)};
+                              lab_command(all),     train_command(all),       compare_command(all)};
   std::string message;
   const CommandLine::Outcome outcome = line.parse(argc, argv, message);
   if (outcome == CommandLine::Outcome::kAnswered) return 0;

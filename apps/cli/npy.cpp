@@ -4,6 +4,8 @@
 #include <plimsoll/error.h>
 
 #include <cstring>
+#include <optional>
+#include <span>
 
 #include "elements.h"
 #include "utf32.h"
@@ -187,7 +189,32 @@ NpyLayout read_npy_layout(const std::string& path, std::string_view start, size_
   return layout;
 }
 
+namespace {
+
+// Numbers of a regular file straight to where they are used. Nothing if it is another kind of file, or is
+// wrong: reading all of it tells in which way.
+std::optional<Value> read_numbers(const std::string& path) {
+  constexpr size_t kStart = 4096;
+  const std::optional<size_t> size = regular_file_size(path);
+  if (!size) return std::nullopt;
+  std::string start(std::min(kStart, *size), '\0');
+  start.resize(read_part(path, 0, start));
+  NpyLayout layout;
+  try {
+    layout = read_npy_layout(path, start, *size);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  Value value = Value::CreateTensor(layout.type, layout.shape);
+  const std::span data(static_cast<char*>(value.GetMutableData()), value.GetByteCount());
+  if (read_part(path, layout.data_offset, data) != data.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
 Value read_npy(const std::string& path) {
+  if (std::optional<Value> numbers = read_numbers(path)) return std::move(*numbers);
   const std::string bytes = read_file(path);
   const Parts parts = split(path, bytes);
   const HeaderReader header(path, parts.header);

@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <memory>
 
 #include "command.h"
+#include "files.h"
+#include "frontier_picture.h"
 #include "interrupt.h"
 #include "options.h"
 #include "progress.h"
@@ -25,7 +28,8 @@ struct QuantizeArguments {
   std::vector<std::string> exclude, nodes, op_types;
   int bits = 4, block_size = 128, accuracy_level = 0;
   bool per_channel = false, reduce_range = false, activation_symmetric = false, symmetric = false,
-       hqq = false, keep_io_types = false;
+       hqq = false, gptq = false, keep_io_types = false;
+  std::string max_loss, target_bytes, metric = "sqnr", picture;
   bool json = false;
 };
 
@@ -54,6 +58,21 @@ ElementType integer_type(const std::string& name) {
   return types.at(name);
 }
 
+// "0.5%" or "0.005"; throws UsageError.
+double parse_share(const std::string& text) {
+  double value = -1;
+  size_t used = 0;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  const std::string rest = text.substr(used);
+  if (used == 0 || !(value >= 0) || (rest != "" && rest != "%"))
+    throw UsageError(fmt::format("--max-loss: expected a share such as 0.5% or 0.005, found '{}'", text));
+  return rest == "%" ? value / 100 : value;
+}
+
 QuantizeOptions quantize_options(const QuantizeArguments& given) {
   QuantizeOptions options;
   options.mode = mode_of(given.mode);
@@ -73,6 +92,10 @@ QuantizeOptions quantize_options(const QuantizeArguments& given) {
   options.block_size = given.block_size;
   options.symmetric = given.symmetric;
   options.hqq = given.hqq;
+  options.gptq = given.gptq;
+  if (!given.max_loss.empty()) options.max_loss = parse_share(given.max_loss);
+  if (!given.target_bytes.empty()) options.target_bytes = parse_bytes(given.target_bytes, "--target-bytes");
+  options.metric = given.metric == "top1" ? LossMetric::kTopOne : LossMetric::kNoise;
   options.accuracy_level = given.accuracy_level;
   options.keep_io_types = given.keep_io_types;
   const bool is_qdq = given.format == "qdq" && options.mode != QuantizeMode::kNBits;
@@ -104,6 +127,40 @@ Json ranges_json(const std::map<std::string, TensorRange>& ranges) {
   return all;
 }
 
+Json layers_json(const std::vector<QuantizeReport::Layer>& layers) {
+  Json list = Json::array();
+  for (const QuantizeReport::Layer& layer : layers) {
+    Json line = {{"node", layer.node}, {"op_type", layer.op_type}, {"stays_float", layer.stays_float}};
+    line["sqnr"] = std::isfinite(layer.sqnr) ? Json(layer.sqnr) : Json();
+    line["cosine"] = layer.cosine;
+    list.push_back(line);
+  }
+  return list;
+}
+
+Json frontier_json(const std::vector<QuantizeReport::Candidate>& frontier) {
+  Json list = Json::array();
+  for (const QuantizeReport::Candidate& c : frontier)
+    list.push_back(
+        {{"float_layers", c.float_layers}, {"bytes", c.bytes}, {"loss", c.loss}, {"chosen", c.chosen}});
+  return list;
+}
+
+std::string frontier_text(const QuantizeReport& report) {
+  std::string text = "layers that lose the most (each by itself):\n";
+  size_t shown = 0;
+  for (const QuantizeReport::Layer& layer : report.layers) {
+    if (shown++ == 10) break;
+    text += fmt::format("  {:>6.1f} dB {:.6f} {} {}{}\n", layer.sqnr, layer.cosine, layer.op_type, layer.node,
+                        layer.stays_float ? "  stays float" : "");
+  }
+  text += "bytes against loss:\n";
+  for (const QuantizeReport::Candidate& c : report.frontier)
+    text += fmt::format("  {:>14} bytes, loss {:.4f}%, {} of {} layers in floats{}\n", grouped(c.bytes),
+                        100 * c.loss, c.float_layers, report.layers.size(), c.chosen ? "  <- written" : "");
+  return text;
+}
+
 void print_report(const QuantizeArguments& given, const QuantizeReport& report) {
   print_warnings(report.warnings);
   const double ratio = static_cast<double>(report.output_bytes) / static_cast<double>(report.input_bytes);
@@ -117,6 +174,7 @@ void print_report(const QuantizeArguments& given, const QuantizeReport& report) 
     text += fmt::format("calibration: {} samples, {} values; told {}, took {}\n", report.samples,
                         report.ranges.size(), human_bytes(report.calibration_told_bytes),
                         human_bytes(report.calibration_peak_bytes));
+  if (!report.frontier.empty()) text += frontier_text(report);
   text += fmt::format("memory: at most {}\n", human_bytes(report.peak_bytes));
   print(text);
 }
@@ -131,13 +189,26 @@ int quantize(const QuantizeArguments& given) {
   };
   const Env env;
   std::unique_ptr<SampleFolder> samples;
-  if (options.mode == QuantizeMode::kStatic) {
-    if (given.calibration.empty()) throw UsageError("--mode static needs --calibration DIR");
+  const bool is_mixed = options.max_loss || options.target_bytes;
+  if (is_mixed && (options.mode == QuantizeMode::kFloat16 || options.mode == QuantizeMode::kBFloat16))
+    throw UsageError("--max-loss and --target-bytes are for dynamic, static and nbits");
+  if (!given.picture.empty() && !is_mixed) throw UsageError("--picture needs --max-loss or --target-bytes");
+  if (!given.picture.empty()) check_can_write(given.picture);
+  const bool needs_samples = options.mode == QuantizeMode::kStatic || is_mixed || options.gptq;
+  if (needs_samples) {
+    if (given.calibration.empty())
+      throw UsageError("--mode static, --gptq, --max-loss and --target-bytes need --calibration DIR");
     samples = std::make_unique<SampleFolder>(given.calibration, Model(env, given.model).GetInfo().inputs);
     options.calibration = samples.get();
   }
   const QuantizeReport report = Quantize(env, given.model, given.output, options);
   progress.clear();
+  if (!given.picture.empty()) {
+    NewFiles files;
+    const std::string picture = frontier_picture(report, options.max_loss);
+    files.add(given.picture, {picture});
+    files.commit();
+  }
   if (given.json) {
     JsonOutput().finish({{"input_bytes", report.input_bytes},
                          {"output_bytes", report.output_bytes},
@@ -148,6 +219,8 @@ int quantize(const QuantizeArguments& given) {
                          {"ranges", ranges_json(report.ranges)},
                          {"quantized", entries_json(report.quantized)},
                          {"left", entries_json(report.left)},
+                         {"layers", layers_json(report.layers)},
+                         {"frontier", frontier_json(report.frontier)},
                          {"warnings", report.warnings}});
   } else {
     print_report(given, report);
@@ -172,8 +245,9 @@ Command quantize_command(Arguments parent) {
       .one_of({"int8", "uint8", "int16", "uint16", "int4", "uint4"});
   arguments.add_option("--activation-type", given->activation_type, "of integers, static")
       .one_of({"int8", "uint8", "int16", "uint16"});
-  arguments.add_option("--calibration", given->calibration,
-                       "of static: a folder with a folder per sample, INPUT.npy in each");
+  arguments.add_option(
+      "--calibration", given->calibration,
+      "of static, GPTQ and mixed precision: a folder with a folder per sample, INPUT.npy in each");
   arguments
       .add_option("--method", given->method, "of calibration: minmax, entropy, percentile or distribution")
       .one_of({"minmax", "entropy", "percentile", "distribution"});
@@ -188,6 +262,7 @@ Command quantize_command(Arguments parent) {
       .range(16, 65536);
   arguments.add_flag("--symmetric", given->symmetric, "of nbits: no zero points");
   arguments.add_flag("--hqq", given->hqq, "of nbits: zero points that are floats and fit better");
+  arguments.add_flag("--gptq", given->gptq, "of nbits: rounding that makes up for itself on the samples");
   arguments.add_option("--accuracy-level", given->accuracy_level, "of nbits: written into the model")
       .range(0, 4);
   arguments.add_flag("--keep-io-types", given->keep_io_types,
@@ -198,6 +273,22 @@ Command quantize_command(Arguments parent) {
   arguments
       .add_option("--op-type", given->op_types, "an operator to quantize; all that can be if none is named")
       .one_value_each();
+  arguments
+      .add_option("--max-loss", given->max_loss,
+                  "mixed precision: the worst layers stay floats until no more is lost, "
+                  "such as 0.5%")
+      .check(check_not_empty);
+  arguments
+      .add_option("--target-bytes", given->target_bytes,
+                  "mixed precision: the worst layers stay floats while the file is no larger")
+      .check(check_not_empty);
+  arguments
+      .add_option("--metric", given->metric,
+                  "what --max-loss counts: sqnr, the noise over the signal, or top1, rows with another "
+                  "largest element")
+      .one_of({"sqnr", "top1"});
+  arguments.add_option("--picture", given->picture, "an SVG file for bytes against loss")
+      .check(check_not_empty);
   arguments.add_option("--limit", given->limit, "the most memory that this may take, such as 512MiB")
       .check(check_not_empty);
   add_json_option(arguments, given->json);

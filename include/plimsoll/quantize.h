@@ -15,6 +15,7 @@
 
 #include "plimsoll/env.h"
 #include "plimsoll/error.h"
+#include "plimsoll/session_options.h"
 #include "plimsoll/value.h"
 
 namespace plimsoll {
@@ -31,6 +32,11 @@ enum class QuantizeFormat {
   kQOperator,  // operators on integers (QLinearConv, ...)
 };
 enum class CalibrationMethod { kMinMax, kEntropy, kPercentile, kDistribution };
+// What is lost, of the worst output over all samples.
+enum class LossMetric {
+  kNoise,   // the size of the difference over the size of the output: 0.01 is 40 dB
+  kTopOne,  // the part of the rows whose largest element is elsewhere
+};
 
 // Samples for calibration: the inputs of one run each.
 class CalibrationReader {
@@ -90,6 +96,18 @@ struct QuantizeOptions {
   bool symmetric = false;
   int accuracy_level = 0;
   bool hqq = false;
+  // Rounds each row of a weight so that it makes up for what the rows before it lost on the samples (GPTQ).
+  bool gptq = false;
+  double gptq_damping = 0.01;  // of the mean of the diagonal, added to it
+
+  // Mixed precision: the layers that suffer the most stay floats until both hold. Needs samples in every
+  // mode; they are gone through for each candidate.
+  std::optional<double> max_loss;
+  std::optional<int64_t> target_bytes;  // of the file
+  LossMetric metric = LossMetric::kNoise;
+  // Instead of the metric: told the path of a candidate, returns its loss, 0 if it is as good as the model.
+  // May throw.
+  std::function<double(const std::string& candidate)> loss;
 
   // 16 bits: inputs and outputs of the model keep their types.
   bool keep_io_types = false;
@@ -110,6 +128,22 @@ struct QuantizeReport {
   // What calibration was told to need before it ran, for its first sample, and what it took.
   int64_t calibration_told_bytes = 0, calibration_peak_bytes = 0;
   std::map<std::string, TensorRange> ranges;  // of calibration
+
+  // Of mixed precision: layers by what each loses for itself, the worst first; and the candidates that were
+  // tried, the smallest first.
+  struct Layer {
+    std::string node, op_type;
+    double sqnr = 0, cosine = 1;  // of its output, made from the float model's inputs
+    bool stays_float = false;
+  };
+  struct Candidate {
+    int64_t float_layers = 0;  // so many of the worst stay floats
+    int64_t bytes = 0;
+    double loss = 0;
+    bool chosen = false;
+  };
+  std::vector<Layer> layers;
+  std::vector<Candidate> frontier;
   std::vector<std::string> warnings;
 };
 
@@ -122,5 +156,46 @@ QuantizeReport Quantize(const Env& env, const std::string& input, const std::str
 // Only what static quantization does first: the ranges of the values that it would quantize. Of the report,
 // the samples, the ranges and what calibration took are filled in.
 QuantizeReport Calibrate(const Env& env, const std::string& model, const QuantizeOptions& options);
+
+// How far a value of one model is from its counterpart in another, over all samples.
+struct ValueDifference {
+  std::string name, other;      // in the first model and in the second
+  std::string node, op_type;    // that make it in the first
+  bool is_output = false;       // of the first model
+  int64_t elements = 0;         // over all samples
+  int64_t not_finite = 0;       // of them: NaN or infinite in one model only; left out of what follows
+  int64_t unlike_shapes = 0;    // samples for which the shapes differ; likewise left out
+  double sqnr = 0;              // decibels: the power of the first over that of the difference
+  double cosine = 1;            // of the angle between them
+  double largest_distance = 0;  // of two elements
+  int64_t rows = 0,
+          same_top = 0;  // rows along the last axis, and those whose largest element is at one place
+};
+
+struct CompareOptions {
+  CalibrationReader* samples = nullptr;  // must outlive the call; gone through once
+  int64_t memory_limit_bytes = 0;        // over all that this takes; 0: none
+  int threads = 0;                       // 0: one per CPU
+  bool outputs_only = false;
+  // The second model's nodes get the first model's values: a difference is what the nodes since the last
+  // compared values lose for themselves, not what has added up.
+  bool each_by_itself = false;
+  // How both are optimized. Fusions remove values: at kDisableAll every value of the files is compared.
+  GraphOptimizationLevel level = GraphOptimizationLevel::kDisableAll;
+  std::function<void(const std::string& stage, int64_t done, int64_t all)> progress;
+};
+
+struct CompareReport {
+  std::vector<ValueDifference> values;  // the worst ratio first
+  int64_t samples = 0;
+  int64_t told_bytes = 0, peak_bytes = 0;  // told for the first sample before it ran; taken
+};
+
+// Runs two models in lockstep on the same samples: each value of the first is compared with its counterpart
+// in the second (of the same name, NAME_DequantizeLinear_Output, NAME_quantized) as soon as both are there,
+// so that it takes no more memory than both plans. Inputs are the first model's; where the second has another
+// type, they are cast. Throws as Quantize does.
+CompareReport Compare(const Env& env, const std::string& first, const std::string& second,
+                      const CompareOptions& options);
 
 }  // namespace plimsoll

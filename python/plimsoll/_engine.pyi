@@ -48,6 +48,8 @@ class MemoryReport:
 
 # quantize.cpp
 def quantize(input: str, output: str, options: Dict[str, Any], reader: Any) -> Dict[str, Any]: ...
+def compare(first: str, second: str, reader: Any, memory_limit_bytes: int, outputs_only: bool, each_by_itself: bool,
+            level: int) -> Dict[str, Any]: ...
 
 # plan.cpp
 class Plan:

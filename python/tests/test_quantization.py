@@ -8,6 +8,7 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 import plimsoll  # noqa: E402
 from plimsoll import quantization as q  # noqa: E402
 from plimsoll.quantization import matmul_nbits_quantizer as nbits  # noqa: E402
+from plimsoll.quantization import qdq_loss_debug as debug  # noqa: E402
 
 
 @pytest.fixture
@@ -103,8 +104,82 @@ def test_blocks_of_bits(model, tmp_path, config):
     quantizer.model.save_model_to_file(tmp_path / "out.onnx")
     assert [became for _, _, became in quantizer.report.quantized] == ["MatMulNBits"] * 2
     assert decibels(answer(model), answer(tmp_path / "out.onnx")) > 14
-    with pytest.raises(NotImplementedError, match="GPTQ"):
+
+
+def gptq_config(count):
+    return nbits.GPTQWeightOnlyQuantConfig(Reader(count), block_size=16)
+
+
+def test_gptq(model, tmp_path):
+    quantizer = nbits.MatMulNBitsQuantizer(str(model), algo_config=gptq_config(60))
+    quantizer.process()
+    quantizer.model.save_model_to_file(tmp_path / "out.onnx")
+    assert quantizer.report.samples == 60 and quantizer.report.calibration_told_bytes > 0
+    assert decibels(answer(model), answer(tmp_path / "out.onnx")) > 14
+    with pytest.raises(ValueError, match="calibration_data_reader"):
         nbits.GPTQWeightOnlyQuantConfig()
+    with pytest.raises(ValueError, match="sample"):
+        nbits.MatMulNBitsQuantizer(str(model), algo_config=gptq_config(0)).process()
+    with pytest.raises(plimsoll.BudgetExceeded, match="without GPTQ, whose sums take more, \\d+ would do"):
+        nbits.MatMulNBitsQuantizer(str(model), algo_config=gptq_config(3), memory_limit=300_000).process()
+    least = nbits.MatMulNBitsQuantizer(str(model), block_size=16)
+    least.process()
+    with pytest.raises(plimsoll.BudgetExceeded, match="smallest that would do"):
+        nbits.MatMulNBitsQuantizer(str(model), algo_config=gptq_config(3), memory_limit=least.report.peak_bytes + 40_000).process()
+
+
+def test_compare(model, tmp_path):
+    q.quantize_static(model, tmp_path / "small.onnx", Reader(4))
+    found = q.compare(model, tmp_path / "small.onnx", Reader(5))
+    assert found.samples == 5 and 0 < found.peak_bytes <= found.told_bytes
+    worst_first = [value.sqnr for value in found.values]
+    assert worst_first == sorted(worst_first) and worst_first[0] > 20
+    output = next(value for value in found.values if value.is_output)
+    assert output.name == "y" and output.elements == 5 * 4 * 32 and output.node == "second"
+    alone = q.compare(model, tmp_path / "small.onnx", Reader(5), outputs_only=True)
+    assert [value.name for value in alone.values] == ["y"] and alone.values[0].sqnr == pytest.approx(output.sqnr)
+    with pytest.raises(KeyError, match="mine"):
+        q.compare(model, tmp_path / "small.onnx", Reader(5, raising))
+
+
+# What ONNX Runtime's functions find from all activations is what the comparison in lockstep finds.
+def test_qdq_loss_debug(model, tmp_path):
+    small = tmp_path / "small.onnx"
+    q.quantize_static(model, small, Reader(4), extra_options={"QDQKeepRemovableActivations": True})
+    activations = []
+    for path in (model, small):
+        debug.modify_model_output_intermediate_tensors(path, tmp_path / "augmented.onnx")
+        activations.append(debug.collect_activations(tmp_path / "augmented.onnx", Reader(3)))
+    matched = debug.create_activation_matching(activations[1], activations[0])
+    errors = debug.compute_activation_error(matched)
+    assert {"x", "h", "r", "y"} <= set(errors)
+    lockstep = {value.name: value.sqnr for value in q.compare(model, small, Reader(3)).values}
+    for name in ("h", "r", "y"):
+        assert errors[name]["xmodel_err"] == pytest.approx(lockstep[name], abs=0.01)
+    weights = debug.create_weight_matching(model, small)
+    assert set(weights) == {"w", "v"} and min(debug.compute_weight_error(weights).values()) > 30
+
+
+def test_mixed_precision(model, tmp_path):
+    out = tmp_path / "out.onnx"
+    losses = []
+
+    def loss(path):
+        losses.append(decibels(answer(model), answer(path)))
+        return 0.0 if losses[-1] > 42 else 1.0
+
+    mixed = q.MixedPrecision(max_loss=0.5, metric=loss, calibration_data_reader=Reader(3))
+    report = q.quantize_dynamic(model, out, mixed=mixed)
+    assert len(losses) == len(report.frontier) > 1
+    assert sum(stays for *_, stays in report.layers) >= 1 and decibels(answer(model), answer(out)) > 42
+    smallest = q.quantize_dynamic(model, out).output_bytes
+    mixed = q.MixedPrecision(target_bytes=smallest, calibration_data_reader=Reader(3))
+    assert q.quantize_dynamic(model, out, mixed=mixed).output_bytes <= smallest
+    with pytest.raises(ValueError, match="neither"):
+        q.quantize_dynamic(model, out, mixed=q.MixedPrecision())
+    with pytest.raises(KeyError, match="mine"):
+        q.quantize_dynamic(model, tmp_path / "never.onnx", mixed=mixed._replace(max_loss=0.1, metric=raising))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.onnx", "out.onnx"]
 
 
 def test_halves(model, tmp_path):
@@ -143,8 +218,22 @@ def test_bad_readers(model, tmp_path, change, error, words):
     assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
 
 
+def test_shapes_that_stop_to_fit(model, tmp_path):
+    seen = []
+
+    def change(sample):
+        seen.append(sample)
+        return sample if len(seen) < 3 else {"x": sample["x"][:, :5]}
+
+    with pytest.raises(ValueError, match="sample 2"):
+        q.quantize_static(model, tmp_path / "out.onnx", Reader(4, change))
+    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
+
+
 def test_bad_options(model, tmp_path):
     out = tmp_path / "out.onnx"
+    with pytest.raises(plimsoll.BudgetExceeded, match=r"\d"):
+        q.quantize_static(model, out, Reader(2), memory_limit=20_000)
     with pytest.raises(ValueError, match="Nonsense"):
         q.quantize_dynamic(model, out, extra_options={"Nonsense": True})
     with pytest.raises(NotImplementedError, match="SmoothQuant"):
@@ -156,3 +245,19 @@ def test_bad_options(model, tmp_path):
     q.quantize_dynamic(model, out)
     with pytest.raises(ValueError, match="quantized"):
         q.quantize_dynamic(out, tmp_path / "again.onnx")
+
+
+def test_overrides_of_activations(model, tmp_path):
+    out = tmp_path / "out.onnx"
+
+    def made(entry):
+        q.quantize_static(model, out, Reader(2), activation_type=q.QuantType.QUInt8,
+                          extra_options={"TensorQuantOverrides": {"x": [entry]}})
+        numbers = {tensor.name: numpy_helper.to_array(tensor) for tensor in onnx.load(str(out)).graph.initializer}
+        return float(numbers["x_scale"]), int(numbers["x_zero_point"])
+
+    assert made({"rmin": -1.0, "rmax": 1.55}) == (pytest.approx(0.01), 100)
+    assert made({"scale": 0.02, "zero_point": 30}) == (pytest.approx(0.02), 30)
+    for entry in ({"quant_type": q.QuantType.QInt16}, {"reduce_range": True}):
+        with pytest.raises(NotImplementedError, match="'x'"):
+            made(entry)

@@ -1,5 +1,6 @@
 #include "graph/infer.h"
 
+#include "graph/bodies.h"
 #include "memory/transient_memory.h"
 
 namespace plimsoll {
@@ -53,12 +54,10 @@ std::vector<Facts> GraphInferrer::infer(const Graph& body, std::span<const Facts
   return outputs;
 }
 
-void infer_graph(Graph& root) {
-  TransientMemory transient(root.arena().budget());
-  FactsTable table(root, transient.arena());
-  for (const Edge* edge : root.inputs) table[edge] = edge->facts;
-  GraphInferrer(table, root.arena(), root.dims()).infer(root);
-  root.for_each_graph([&](Graph& graph) {
+namespace {
+
+void write_facts(Graph& top, const FactsTable& table) {
+  top.for_each_graph([&](Graph& graph) {
     if (graph.outer() != nullptr) {
       for (Edge* edge : graph.inputs) edge->facts = table[edge];
     }
@@ -70,6 +69,16 @@ void infer_graph(Graph& root) {
   });
 }
 
+}  // namespace
+
+void infer_graph(Graph& root) {
+  TransientMemory transient(root.arena().budget());
+  FactsTable table(root, transient.arena());
+  for (const Edge* edge : root.inputs) table[edge] = edge->facts;
+  GraphInferrer(table, root.arena(), root.dims()).infer(root);
+  write_facts(root, table);
+}
+
 std::vector<Facts> infer_node(const Node& node, std::span<const Facts> inputs, BumpArena& arena,
                               DimPool& pool, BodyInferrer* bodies) {
   std::vector<Facts> outputs(node.outputs.size());
@@ -79,8 +88,21 @@ std::vector<Facts> infer_node(const Node& node, std::span<const Facts> inputs, B
 }
 
 void infer_outputs(Node& node) {
-  const std::vector<Facts> outputs =
-      infer_node(node, facts_of_edges(node.inputs), node.graph->arena(), node.graph->dims());
+  Graph& graph = *node.graph;
+  const std::vector<Facts> inputs = facts_of_edges(node.inputs);
+  std::vector<Facts> outputs;
+  if (node.op->control_flow == nullptr) {
+    outputs = infer_node(node, inputs, graph.arena(), graph.dims());
+  } else {
+    TransientMemory transient(graph.arena().budget());
+    FactsTable table(graph.root(), transient.arena());
+    const std::vector<Edge*> captured = captured_edges(node);
+    const std::vector<Facts> known = facts_of_edges(captured);
+    for (size_t i = 0; i < captured.size(); ++i) table[captured[i]] = known[i];
+    GraphInferrer bodies(table, graph.arena(), graph.dims());
+    outputs = infer_node(node, inputs, graph.arena(), graph.dims(), &bodies);
+    for (Graph* body : bodies_of(node)) write_facts(*body, table);
+  }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (node.outputs[i] != nullptr) node.outputs[i]->facts = outputs[i];
   }

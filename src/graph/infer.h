@@ -49,7 +49,7 @@ void infer_graph(Graph& root);
 // Infers the outputs of one node from facts of its inputs. Absent inputs have default facts.
 std::vector<Facts> infer_node(const Node& node, std::span<const Facts> inputs, BumpArena& arena,
                               DimPool& pool, BodyInferrer* bodies = nullptr);
-// The same from the facts on its edges, and to them.
+// The same from the facts on its edges, and to them; also to those inside its bodies.
 void infer_outputs(Node& node);
 
 // Facts of an edge that is an initializer.

@@ -56,24 +56,27 @@ void dequantize_packed(const uint8_t* x, int64_t count, float scale, float zero,
   }
 }
 
-// A plain loop: the compiler makes vectors of it for each target.
-float dot_in_lanes(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int64_t count) {
-  constexpr int64_t kLanes = 64;
-  float lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int64_t k = 0; k < kLanes; ++k) lanes[k] += a[i + k] * b[i + k];
-  }
-  float sum = 0;
-  for (; i < count; ++i) sum += a[i] * b[i];
-  for (float lane : lanes) sum += lane;
-  return sum;
-}
-
 void dequantize_any(const uint8_t* x, int bits, int64_t count, float scale, float zero, float* y) {
   if (bits == 8) return scale_bytes(x, count, scale, zero, y);
   if (bits == 4) return dequantize_packed<4>(x, count, scale, zero, y);
   dequantize_packed<2>(x, count, scale, zero, y);
+}
+
+float zero_of(const NBitsMatrix& m, int64_t column, int64_t block) {
+  if (m.real_zeros != nullptr) return m.real_zeros[column * m.blocks() + block];
+  if (m.zeros == nullptr) return static_cast<float>(1 << (m.bits - 1));
+  const int64_t row_bytes = (m.blocks() * m.bits + 7) / 8, bit = block * m.bits;
+  return static_cast<float>((m.zeros[column * row_bytes + bit / 8] >> (bit % 8)) & ((1 << m.bits) - 1));
+}
+
+void dequantize_blocks(const NBitsMatrix& m, int64_t column, float* y) {
+  const int64_t blob = m.block * m.bits / 8, blocks = m.blocks();
+  const uint8_t* x = m.data + column * blocks * blob;
+  for (int64_t block = 0; block < blocks; ++block) {
+    const int64_t start = block * m.block, count = m.k - start < m.block ? m.k - start : m.block;
+    dequantize_any(x + block * blob, m.bits, count, m.scales[column * blocks + block],
+                   zero_of(m, column, block), y + start);
+  }
 }
 
 }  // namespace
@@ -84,15 +87,15 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll::kernels {
 namespace {
 HWY_EXPORT(dequantize_any);
-HWY_EXPORT(dot_in_lanes);
+HWY_EXPORT(dequantize_blocks);
 }  // namespace
-
-float dot_product(const float* a, const float* b, int64_t count) {
-  return HWY_DYNAMIC_DISPATCH(dot_in_lanes)(a, b, count);
-}
 
 void dequantize_bits(const uint8_t* x, int bits, int64_t count, float scale, float zero, float* y) {
   HWY_DYNAMIC_DISPATCH(dequantize_any)(x, bits, count, scale, zero, y);
+}
+
+void dequantize_column(const NBitsMatrix& matrix, int64_t column, float* y) {
+  HWY_DYNAMIC_DISPATCH(dequantize_blocks)(matrix, column, y);
 }
 
 }  // namespace plimsoll::kernels

@@ -17,6 +17,7 @@
 #include "kernels/conv_split.h"
 #include "kernels/conv_tile-inl.h"
 #include "kernels/parallel.h"
+#include "kernels/weight_columns-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
@@ -62,8 +63,6 @@ constexpr ConvVariant<float> kVariants<float>[] = {make_variant<float, 2, 6, 3>(
                                                    make_variant<float, 1, 12, 6>(1.01)};
 #endif
 
-template <class T>
-constexpr int64_t kPanelOf = 2 * kLanesOf<T>;
 // Of strips that copy the edges, or all that a band reads.
 template <class T>
 constexpr int64_t kStripBytes = (kIsHalf<T> ? 192 : 512) << 10;
@@ -99,12 +98,22 @@ int64_t packed_group_elements(const ConvShape& s) {
 template <class T>
 void pack_panel(const ConvShape& s, const ConvWeights<T>& w, int64_t out_first, int64_t cols, int64_t width,
                 T* packed) {
-  const int64_t in_c = s.in_c / s.groups;
+  const WeightColumns<T> columns(w, out_first, cols);
+  const int64_t in_c = s.in_c / s.groups, plane = s.kernel_h * s.kernel_w;
+  int64_t done = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    const bool in_order = w.in_stride == plane && w.row_stride == s.kernel_w && w.column_stride == 1;
+    for (; in_order && columns.is_regular() && taps(s) >= 4 && done + kLanesOf<T> <= cols;
+         done += kLanesOf<T>)
+      pack_channel_lanes(columns, done, in_c, plane, packed, width);
+  }
+  if (done == width) return;
   for (int64_t ic = 0; ic < in_c; ++ic) {
     for (int64_t kh = 0; kh < s.kernel_h; ++kh) {
       for (int64_t kw = 0; kw < s.kernel_w; ++kw) {
         T* to = packed + ((kh * s.kernel_w + kw) * in_c + ic) * width;
-        for (int64_t o = 0; o < cols; ++o) to[o] = T(scaled_weight(w, out_first + o, ic, kh, kw));
+        const int64_t offset = ic * w.in_stride + kh * w.row_stride + kw * w.column_stride;
+        for (int64_t o = done; o < cols; ++o) to[o] = T(columns.at(o, offset));
         for (int64_t o = cols; o < width; ++o) to[o] = T();
       }
     }
@@ -130,6 +139,7 @@ void pack(const ConvShape& s, const ConvWeights<T>& weights, T* packed) {
                     packed + g * packed_group_elements<T>(s) + first * taps(s));
     }
   }
+  hwy::FlushStream();
 }
 
 template <class T>

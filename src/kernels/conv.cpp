@@ -1,12 +1,14 @@
 #include "kernels/conv.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/checked.h"
-#include "kernels/conv_few.h"
 #include "kernels/conv_functions.h"
+#include "kernels/conv_gather.h"
 #include "kernels/conv_split.h"
 #include "kernels/gemm.h"
+#include "kernels/parallel.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -70,6 +72,33 @@ GemmShape product_shape(const ConvShape& s) {
   return {s.out_w, s.in_c, s.out_c};
 }
 
+// Whether all pixels of a 1x1 kernel lie inside the image.
+bool is_inside(const ConvShape& s) {
+  return (s.out_h - 1) * s.stride_h < s.in_h && (s.out_w - 1) * s.stride_w < s.in_w;
+}
+
+ConvShape gathered(ConvShape s) {
+  s.in_h = s.out_h, s.in_w = s.out_w;
+  s.stride_h = s.stride_w = 1;
+  return s;
+}
+
+template <class T>
+int64_t gathered_bytes(const ConvShape& s) {
+  const int64_t pixels = checked_mul(s.batch, checked_mul(s.out_h, s.out_w));
+  return round_up(checked_mul(checked_mul(pixels, s.in_c), sizeof(T)), 64);
+}
+
+template <class T>
+void gather_pixels(const ConvShape& s, const T* x, T* to, int threads) {
+  parallel_for(threads, s.batch * s.out_h, [&](int64_t row) {
+    const T* from = x + (row / s.out_h * s.in_h + row % s.out_h * s.stride_h) * s.in_w * s.in_c;
+    for (int64_t column = 0; column < s.out_w; ++column)
+      std::memcpy(to + (row * s.out_w + column) * s.in_c, from + column * s.stride_w * s.in_c,
+                  static_cast<size_t>(s.in_c) * sizeof(T));
+  });
+}
+
 }  // namespace
 
 template <class T>
@@ -100,6 +129,8 @@ int64_t conv_product_scratch_bytes(const ConvShape& s, int threads) {
 template <class T>
 size_t conv_scratch_bytes(const ConvShape& shape, int threads) {
   if (is_empty(shape)) return 0;
+  if (gathers_pixels<T>(shape) && is_inside(shape))
+    return static_cast<size_t>(gathered_bytes<T>(shape)) + conv_scratch_bytes<T>(gathered(shape), threads);
   const ConvShape s = normalized(shape);
   if (runs_as_product<T>(s) && !is_few_channel_conv(s))
     return gemm_scratch_bytes<T>(product_shape(s), s.in_c, 1, threads);
@@ -112,6 +143,11 @@ void conv_as(const ConvShape& shape, const T* x, const void* packed, T* y, const
   if (is_empty(shape)) return;
   if (is_few_channel_conv(shape))
     return conv_few<T>(with_strides(shape), x, static_cast<const LaneOf<T>*>(packed), y, epilogue, threads);
+  if (gathers_pixels<T>(shape) && is_inside(shape)) {
+    gather_pixels(shape, x, static_cast<T*>(scratch), threads);
+    return conv_as<T>(gathered(shape), static_cast<const T*>(scratch), packed, y, epilogue,
+                      static_cast<std::byte*>(scratch) + gathered_bytes<T>(shape), threads);
+  }
   const ConvShape s = normalized(shape);
   if (runs_as_product<T>(s)) {
     GemmEpilogue<T> e;

@@ -31,8 +31,10 @@ const ConvFunctions<BFloat16>& conv_functions();
 // A weight times its channel's factor, in the type that is computed in.
 template <class T>
 LaneOf<T> scaled_weight(const ConvWeights<T>& w, int64_t out, int64_t in, int64_t row, int64_t column) {
-  const int64_t at = out / w.block * w.block_stride + out % w.block * w.out_stride + in * w.in_stride +
-                     row * w.row_stride + column * w.column_stride;
+  // Most weights are one block: no division.
+  const int64_t begin =
+      out < w.block ? out * w.out_stride : out / w.block * w.block_stride + out % w.block * w.out_stride;
+  const int64_t at = begin + in * w.in_stride + row * w.row_stride + column * w.column_stride;
   T value;
   std::memcpy(&value, static_cast<const char*>(w.data) + at * static_cast<int64_t>(sizeof(T)), sizeof value);
   const auto wide = static_cast<LaneOf<T>>(value);

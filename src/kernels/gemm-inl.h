@@ -154,11 +154,17 @@ void multiply(GemmShape shape, const GemmLeft<T>& a, const void* packed_b, const
 }
 
 template <class T>
-void pack(int64_t k, int64_t n, const GemmRight& b, T* dst, int threads) {
+void pack(int64_t k, int64_t n, const GemmRight& b, T* dst, int threads, bool is_used_next) {
   if (k == 0) return;
   const auto* from = static_cast<const T*>(b.data);
-  parallel_for(k * n > kSerialWork ? threads : 1, panel_count<T>(n), [&](int64_t panel) {
-    const int64_t col = panel * kPanelOf<T>;
+  const int64_t panels = panel_count<T>(n);
+  const int64_t whole = !is_used_next && streams<T>(k, n, b) ? n / kPanelOf<T> : 0;
+  const int64_t workers = std::min<int64_t>(threads, whole);
+  parallel_for(threads, workers, [&](int64_t worker) {
+    stream_panels<T>(k, whole * worker / workers, whole * (worker + 1) / workers, b, dst);
+  });
+  parallel_for(k * n > kSerialWork ? threads : 1, panels - whole, [&](int64_t task) {
+    const int64_t panel = whole + task, col = panel * kPanelOf<T>;
     pack_panel<T>(k, std::min(kPanelOf<T>, n - col), panel_width<T>(n, panel), from + col * b.col_stride,
                   b.row_stride, b.col_stride, dst + col * k);
   });

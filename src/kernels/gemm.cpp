@@ -25,7 +25,7 @@ size_t packed_b_bytes(int64_t k, int64_t n) {
 
 template <class T>
 void pack_b(int64_t k, int64_t n, GemmRight b, void* dst, int threads) {
-  gemm_functions<T>().pack(k, n, b, static_cast<T*>(dst), threads);
+  gemm_functions<T>().pack(k, n, b, static_cast<T*>(dst), threads, false);
 }
 
 template <class T>
@@ -54,7 +54,7 @@ size_t gemm_dynamic_scratch_bytes(GemmShape shape, int64_t a_row_stride, int64_t
 template <class T>
 void gemm_as(GemmShape shape, GemmLeft<T> a, GemmRight b, GemmOutput<T> c, const GemmEpilogue<T>& epilogue,
              void* scratch, int threads) {
-  pack_b<T>(shape.k, shape.n, b, scratch, threads);
+  gemm_functions<T>().pack(shape.k, shape.n, b, static_cast<T*>(scratch), threads, true);
   char* rest = static_cast<char*>(scratch) + packed_b_bytes<T>(shape.k, shape.n);
   gemm_packed_as<T>(shape, a, scratch, c, epilogue, rest, threads);
 }

@@ -13,7 +13,8 @@ struct GemmFunctions {
   int64_t (*most_scratch_elements)(int64_t k, int threads);
   void (*multiply)(GemmShape shape, const GemmLeft<T>& a, const void* packed_b, const GemmOutput<T>& c,
                    const GemmEpilogue<T>& epilogue, LaneOf<T>* scratch, int threads);
-  void (*pack)(int64_t k, int64_t n, const GemmRight& b, T* dst, int threads);
+  // `is_used_next`: worth a place in the caches.
+  void (*pack)(int64_t k, int64_t n, const GemmRight& b, T* dst, int threads, bool is_used_next);
 };
 
 template <class T>

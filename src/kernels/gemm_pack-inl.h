@@ -7,6 +7,7 @@
 #define PLIMSOLL_KERNELS_GEMM_PACK_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -53,8 +54,9 @@ HWY_INLINE hn::Vec<D> load_quads(D d, const float* p, int64_t stride) {
   }
 }
 
-// kFloatLanes columns of 4 consecutive k each, transposed to 4 rows of kFloatLanes.
-HWY_INLINE void transpose_quads(const float* src, int64_t col_stride, float* dst, int64_t dst_stride) {
+// kFloatLanes columns of 4 consecutive k each, transposed: store(i, row i).
+template <class Store>
+HWY_INLINE void transpose_quads(const float* src, int64_t col_stride, const Store& store) {
   const FloatTag d;
   const hn::Repartition<double, FloatTag> d2;
   const auto pair = [=](FloatVec x) HWY_ATTR { return hn::BitCast(d2, x); };
@@ -64,10 +66,14 @@ HWY_INLINE void transpose_quads(const float* src, int64_t col_stride, float* dst
   const FloatVec r3 = load_quads(d, src + 3 * col_stride, col_stride);
   const auto low01 = pair(hn::InterleaveLower(d, r0, r1)), low23 = pair(hn::InterleaveLower(d, r2, r3));
   const auto high01 = pair(hn::InterleaveUpper(d, r0, r1)), high23 = pair(hn::InterleaveUpper(d, r2, r3));
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d2, low01, low23)), d, dst);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d2, low01, low23)), d, dst + dst_stride);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d2, high01, high23)), d, dst + 2 * dst_stride);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d2, high01, high23)), d, dst + 3 * dst_stride);
+  store(0, hn::BitCast(d, hn::InterleaveLower(d2, low01, low23)));
+  store(1, hn::BitCast(d, hn::InterleaveUpper(d2, low01, low23)));
+  store(2, hn::BitCast(d, hn::InterleaveLower(d2, high01, high23)));
+  store(3, hn::BitCast(d, hn::InterleaveUpper(d2, high01, high23)));
+}
+HWY_INLINE void transpose_quads(const float* src, int64_t col_stride, float* dst, int64_t dst_stride) {
+  transpose_quads(src, col_stride,
+                  [=](int i, FloatVec row) HWY_ATTR { hn::StoreU(row, FloatTag(), dst + i * dst_stride); });
 }
 
 // 4 columns of 4 consecutive k each, of 16 bits, transposed to 4 rows.
@@ -138,6 +144,57 @@ HWY_INLINE void pack_panel(int64_t k, int64_t cols, int64_t width, const T* b, i
     pack_columns(quads, k, 0, done_cols, b, row_stride, col_stride, dst, width);
   }
   pack_columns(0, k, done_cols, cols, b, row_stride, col_stride, dst, width);
+}
+
+// Whole panels [first, last) of a B whose rows are contiguous, past the caches: a few rows of all of them
+// after the other, so that B is read as it lies, and every line of `dst` is written once and not read before.
+template <class T>
+HWY_INLINE void stream_rows(int64_t k, int64_t first, int64_t last, const T* b, int64_t row_stride, T* dst) {
+  constexpr int64_t kRows = 8, kPanel = kPanelOf<T>;
+  const hn::CappedTag<uint8_t, 64> d;
+  constexpr auto kBytes = static_cast<int64_t>(kPanel * sizeof(T)), kLanes = int64_t{hn::MaxLanes(d)};
+  for (int64_t row0 = 0; row0 < k; row0 += kRows) {
+    const int64_t row1 = std::min(row0 + kRows, k);
+    for (int64_t panel = first; panel < last; ++panel) {
+      for (int64_t row = row0; row < row1; ++row) {
+        const auto* from = reinterpret_cast<const uint8_t*>(b + row * row_stride + panel * kPanel);
+        auto* to = reinterpret_cast<uint8_t*>(dst + (panel * k + row) * kPanel);
+        for (int64_t at = 0; at < kBytes; at += kLanes) hn::Stream(hn::LoadU(d, from + at), d, to + at);
+      }
+    }
+  }
+  hwy::FlushStream();
+}
+
+// The same of a B whose columns are contiguous; k >= 4. The last rows may be written twice.
+HWY_INLINE void stream_columns(int64_t k, int64_t first, int64_t last, const float* b, int64_t col_stride,
+                               float* dst) {
+  constexpr int64_t kPanel = kPanelOf<float>;
+  for (int64_t panel = first; panel < last; ++panel) {
+    for (int64_t next = 0; next < k; next += 4) {
+      const int64_t row = std::min(next, k - 4);
+      for (int64_t col = 0; col < kPanel; col += kFloatLanes) {
+        float* to = dst + (panel * k + row) * kPanel + col;
+        transpose_quads(b + (panel * kPanel + col) * col_stride + row, col_stride,
+                        [=](int i, FloatVec v) HWY_ATTR { hn::Stream(v, FloatTag(), to + i * kPanel); });
+      }
+    }
+  }
+  hwy::FlushStream();
+}
+
+template <class T>
+bool streams(int64_t k, int64_t n, const GemmRight& b) {
+  constexpr int64_t kStreamedBytes = 1 << 20;
+  const bool turned = std::is_same_v<T, float> && b.row_stride == 1 && k >= 4;
+  return (b.col_stride == 1 || turned) && k * n * static_cast<int64_t>(sizeof(T)) > kStreamedBytes;
+}
+
+template <class T>
+HWY_INLINE void stream_panels(int64_t k, int64_t first, int64_t last, const GemmRight& b, T* dst) {
+  const auto* from = static_cast<const T*>(b.data);
+  if (b.col_stride == 1) return stream_rows<T>(k, first, last, from, b.row_stride, dst);
+  if constexpr (std::is_same_v<T, float>) stream_columns(k, first, last, from, b.col_stride, dst);
 }
 
 // A vector's worth of A's rows, from one of its columns, widened.

@@ -1,69 +1,409 @@
 #include "kernels/int_depthwise.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
+
+#include "kernels/parallel.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/int_depthwise.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/int_finish-inl.h"
+
+// The rows that a kernel sees are put together first: for each column of the input, the bytes of one channel
+// in all rows of the kernel stand side by side, in groups of four bytes. Then a column is multiplied by a
+// column of weights four bytes at a time, and every column serves all places of the kernel that see it.
+//
+// Interleaving leaves the channels of a block in an order of their own: vector v, lane 4 * l + j is channel
+// 16 * l + 4 * v + j. Weights and what columns need are in that order too; results are put back at the end.
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-template <typename T>
-void sum_taps(const IntDepthwise& job, const IntTap* taps, int64_t tap_count, int32_t* sums) {
-  const hn::ScalableTag<int32_t> d;
-  const hn::Rebind<int16_t, decltype(d)> d16;
-  const hn::Rebind<T, decltype(d)> d8;
-  const auto* x = static_cast<const T*>(job.x);
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto zero = hn::Set(d, job.x_zero_point);
-  int64_t c = 0;
-  for (; c + lanes <= job.channels; c += lanes) {
-    auto sum = hn::Zero(d);
-    for (int64_t t = 0; t < tap_count; ++t) {
-      const auto pixel = hn::Sub(hn::PromoteTo(d, hn::LoadU(d8, x + taps[t].x + c)), zero);
-      sum = hn::Add(sum, hn::Mul(pixel, hn::PromoteTo(d, hn::LoadU(d16, job.w + taps[t].w + c))));
-    }
-    hn::StoreU(sum, d, sums + c);
+using ByteTag = hn::ScalableTag<uint8_t>;
+using ByteVec = hn::Vec<ByteTag>;
+using SumTag = hn::ScalableTag<int32_t>;
+inline constexpr int64_t kSumLanes = hn::MaxLanes(SumTag());
+inline constexpr int64_t kChannels = 4 * kSumLanes;  // of a block
+inline constexpr int64_t kColumn = 4 * kChannels;    // bytes of one column and group
+inline constexpr int64_t kMostColumns = 32;          // of the output at a time
+
+HWY_INLINE int64_t channel_at(int64_t place) {
+  const int64_t v = place / kSumLanes, lane = place % kSumLanes;
+  return lane / 4 * 16 + v * 4 + lane % 4;
+}
+
+// Pixels side by side: x at `step` bytes from each other, their columns at `column` bytes.
+struct PixelWalk {
+  const uint8_t* x;
+  int64_t step, columns, column, groups;
+};
+
+// Two rows of a kernel in a group, as 16-bit numbers.
+struct PairDepthwise {
+  static constexpr int64_t kRows = 2, kPixels = 2;
+
+  static void store_weight(int8_t weight, int64_t row, int8_t* group) {
+    const int16_t wide = weight;
+    std::memcpy(group + 2 * row, &wide, sizeof wide);
   }
-  for (; c < job.channels; ++c) {
-    int32_t sum = 0;
-    for (int64_t t = 0; t < tap_count; ++t)
-      sum += (x[taps[t].x + c] - job.x_zero_point) * job.w[taps[t].w + c];
-    sums[c] = sum;
+  static ByteVec row(const ByteVec* rows, int64_t i) {
+    return i % 2 == 0 ? rows[i / 2] : hn::Zero(ByteTag());
+  }
+
+  template <int64_t pixels>
+  static void multiply(const PixelWalk& walk, const int8_t* w, const int32_t* first, int32_t* sums) {
+    const SumTag d;
+    const hn::Repartition<int16_t, SumTag> d16;
+    hn::Vec<SumTag> sum[pixels][4];
+    for (int64_t p = 0; p < pixels; ++p) {
+      HWY_UNROLL(4)
+      for (int64_t v = 0; v < 4; ++v) sum[p][v] = hn::Load(d, first + v * kSumLanes);
+    }
+    for (int64_t column = 0; column < walk.columns; ++column) {
+      const uint8_t* x = walk.x + column * walk.column;
+      for (int64_t g = 0; g < walk.groups; ++g, x += kColumn, w += kColumn) {
+        HWY_UNROLL(4)
+        for (int64_t v = 0; v < 4; ++v) {
+          const auto weights = hn::LoadU(d16, reinterpret_cast<const int16_t*>(w) + v * 2 * kSumLanes);
+          HWY_UNROLL(2)
+          for (int64_t p = 0; p < pixels; ++p) {
+            const auto value =
+                hn::LoadU(d16, reinterpret_cast<const int16_t*>(x + p * walk.step) + v * 2 * kSumLanes);
+            auto other = hn::Zero(d);
+            sum[p][v] = hn::ReorderWidenMulAccumulate(d, value, weights, sum[p][v], other);
+            sum[p][v] = hn::RearrangeToOddPlusEven(sum[p][v], other);
+          }
+        }
+      }
+    }
+    for (int64_t p = 0; p < pixels; ++p) {
+      HWY_UNROLL(4)
+      for (int64_t v = 0; v < 4; ++v) hn::Store(sum[p][v], d, sums + p * kChannels + v * kSumLanes);
+    }
+  }
+};
+
+#if HWY_TARGET == HWY_AVX3
+// Four rows of a kernel in a group, as bytes.
+struct QuadDepthwise {
+  static constexpr int64_t kRows = 4, kPixels = 4;
+
+  static void store_weight(int8_t weight, int64_t row, int8_t* group) { group[row] = weight; }
+  static ByteVec row(const ByteVec* rows, int64_t i) { return rows[i]; }
+
+  template <int64_t pixels>
+  [[gnu::target("avx512vnni")]] static void multiply(const PixelWalk& walk, const int8_t* w,
+                                                     const int32_t* first, int32_t* sums) {
+    __m512i sum[pixels][4];
+#pragma GCC unroll 4
+    for (int64_t p = 0; p < pixels; ++p) {
+#pragma GCC unroll 4
+      for (int64_t v = 0; v < 4; ++v) sum[p][v] = _mm512_load_si512(first + v * kSumLanes);
+    }
+    for (int64_t column = 0; column < walk.columns; ++column) {
+      const uint8_t* x = walk.x + column * walk.column;
+      for (int64_t g = 0; g < walk.groups; ++g, x += kColumn, w += kColumn) {
+#pragma GCC unroll 4
+        for (int64_t v = 0; v < 4; ++v) {
+          const __m512i weights = _mm512_loadu_si512(w + v * 64);
+#pragma GCC unroll 4
+          for (int64_t p = 0; p < pixels; ++p)
+            sum[p][v] =
+                _mm512_dpbusd_epi32(sum[p][v], _mm512_loadu_si512(x + p * walk.step + v * 64), weights);
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int64_t p = 0; p < pixels; ++p) {
+#pragma GCC unroll 4
+      for (int64_t v = 0; v < 4; ++v) _mm512_store_si512(sums + p * kChannels + v * kSumLanes, sum[p][v]);
+    }
+  }
+};
+#endif
+
+template <typename F>
+auto with_depthwise(F&& f) {
+#if HWY_TARGET == HWY_AVX3
+  if (__builtin_cpu_supports("avx512vnni")) return f(QuadDepthwise());
+#endif
+  return f(PairDepthwise());
+}
+
+// ---- weights -----------------------------------------------------------------------------------------
+
+HWY_INLINE int64_t block_count(int64_t channels) {
+  return (channels + kChannels - 1) / kChannels;
+}
+// The last block of many overlaps the one before it, so that all of them are full.
+HWY_INLINE int64_t first_channel(int64_t channels, int64_t block) {
+  return std::max<int64_t>(0, std::min(block * kChannels, channels - kChannels));
+}
+template <typename Form>
+HWY_INLINE int64_t groups_of(int64_t kernel_h) {
+  return (kernel_h + Form::kRows - 1) / Form::kRows;
+}
+// [kernel_w][groups] columns of weights, then their sums by channel.
+template <typename Form>
+HWY_INLINE int64_t block_bytes(int64_t kernel_h, int64_t kernel_w) {
+  return kernel_w * groups_of<Form>(kernel_h) * kColumn + kChannels * 4;
+}
+
+int depthwise_format() {
+  return with_depthwise([](auto form) { return static_cast<int>(kChannels * 8 + decltype(form)::kRows); });
+}
+
+int64_t depthwise_packed(int64_t channels, int64_t kernel_h, int64_t kernel_w) {
+  return with_depthwise(
+      [&](auto form) { return block_count(channels) * block_bytes<decltype(form)>(kernel_h, kernel_w); });
+}
+
+template <typename Form>
+void pack_block(int64_t channels, int64_t kernel_h, int64_t kernel_w, const uint8_t* w, uint8_t flip,
+                int64_t block, int8_t* packed) {
+  std::memset(packed, 0, static_cast<size_t>(block_bytes<Form>(kernel_h, kernel_w)));
+  const int64_t groups = groups_of<Form>(kernel_h);
+  auto* sums = reinterpret_cast<int32_t*>(packed + kernel_w * groups * kColumn);
+  for (int64_t place = 0; place < kChannels; ++place) {
+    const int64_t channel = first_channel(channels, block) + channel_at(place);
+    if (channel >= channels) continue;
+    for (int64_t y = 0; y < kernel_h; ++y) {
+      for (int64_t x = 0; x < kernel_w; ++x) {
+        const auto weight = static_cast<int8_t>(w[(channel * kernel_h + y) * kernel_w + x] ^ flip);
+        int8_t* group = packed + (x * groups + y / Form::kRows) * kColumn + place * 4;
+        Form::store_weight(weight, y % Form::kRows, group);
+        sums[place] += weight;
+      }
+    }
   }
 }
 
-float scaled(const IntGemmFinish& f, const int32_t* sums, int64_t c) {
-  const int32_t sum = sums[c] + (f.bias != nullptr ? f.bias[c] : 0);
-  return static_cast<float>(sum) * (f.scales != nullptr ? f.scales[c] : f.scale);
+void pack_depthwise(int64_t channels, int64_t kernel_h, int64_t kernel_w, const uint8_t* w, bool is_signed,
+                    int8_t* packed) {
+  with_depthwise([&](auto form) {
+    using Form = decltype(form);
+    for (int64_t block = 0; block < block_count(channels); ++block)
+      pack_block<Form>(channels, kernel_h, kernel_w, w, is_signed ? 0 : 0x80, block,
+                       packed + block * block_bytes<Form>(kernel_h, kernel_w));
+  });
 }
 
-void depthwise_pixel(const IntDepthwise& job, const IntTap* taps, int64_t tap_count, int32_t* sums, void* y) {
-  if (job.x_signed) {
-    sum_taps<int8_t>(job, taps, tap_count, sums);
-  } else {
-    sum_taps<uint8_t>(job, taps, tap_count, sums);
-  }
-  const IntGemmFinish& f = job.finish;
-  if (job.type == IntGemmResult::kInt32) {
-    for (int64_t c = 0; c < job.channels; ++c)
-      static_cast<int32_t*>(y)[c] = sums[c] + (f.bias != nullptr ? f.bias[c] : 0);
-  } else if (job.type == IntGemmResult::kFloat) {
-    for (int64_t c = 0; c < job.channels; ++c)
-      static_cast<float*>(y)[c] = scaled(f, sums, c) + (f.float_bias != nullptr ? f.float_bias[c] : 0);
-  } else {
-    const int32_t least = job.type == IntGemmResult::kInt8 ? -128 : 0;
-    const auto low = static_cast<float>(least - f.zero_point), high = low + 255;
-    for (int64_t c = 0; c < job.channels; ++c) {
-      const float value = std::rint(std::min(std::max(scaled(f, sums, c), low), high));
-      static_cast<uint8_t*>(y)[c] = static_cast<uint8_t>(static_cast<int32_t>(value) + f.zero_point);
+// ---- the convolution ---------------------------------------------------------------------------------
+
+HWY_INLINE int64_t columns_seen(const IntDepthwiseShape& s, int64_t out_columns) {
+  return (out_columns - 1) * s.stride_w + (s.kernel_w - 1) * s.dilation_w + 1;
+}
+
+int64_t depthwise_scratch(const IntDepthwiseShape& s) {
+  const int64_t columns = columns_seen(s, kMostColumns);
+  return with_depthwise([&](auto form) { return columns * groups_of<decltype(form)>(s.kernel_h) * kColumn; });
+}
+
+template <typename Form>
+class DepthwiseBlock {
+ public:
+  DepthwiseBlock(const IntDepthwiseShape& shape, const IntDepthwiseInput& input, const int8_t* packed,
+                 IntGemmResult type, const IntGemmFinish& finish, void* y, uint8_t* columns)
+      : s_(shape),
+        in_(input),
+        finisher_(type, finish),
+        type_(type),
+        finish_(finish),
+        y_(static_cast<std::byte*>(y)),
+        columns_(columns),
+        packed_(packed),
+        groups_(groups_of<Form>(shape.kernel_h)),
+        a_zero_(input.zero_point + (input.is_signed ? 128 : 0)) {}
+
+  void rows(int64_t block, int64_t row0, int64_t row1) {
+    channel0_ = first_channel(s_.channels, block);
+    count_ = std::min(kChannels, s_.channels - channel0_);
+    w_ = packed_ + block * block_bytes<Form>(s_.kernel_h, s_.kernel_w);
+    load_channels();
+    for (int64_t row = row0; row < row1; ++row) {
+      for (int64_t col = 0; col < s_.out_w; col += kMostColumns)
+        part_of_row(row, col, std::min(kMostColumns, s_.out_w - col));
     }
   }
+
+ private:
+  template <typename T>
+  T of_channel(const T* list, T one, int64_t place) const {
+    const int64_t channel = channel0_ + channel_at(place);
+    return list == nullptr ? one : list[channel < s_.channels ? channel : channel0_];
+  }
+
+  void load_channels() {
+    const auto* sums = reinterpret_cast<const int32_t*>(w_ + s_.kernel_w * groups_ * kColumn);
+    const auto taps = static_cast<uint32_t>(s_.kernel_h * s_.kernel_w);
+    const auto zero = static_cast<uint32_t>(a_zero_);
+    has_zeros_ = false;
+    for (int64_t i = 0; i < kChannels; ++i) {
+      zeros_[i] = of_channel(finish_.b_zero_points, finish_.b_zero_point, i) - (finish_.b_signed ? 0 : 128);
+      scales_[i] = of_channel(finish_.scales, finish_.scale, i);
+      float_bias_[i] = of_channel(finish_.float_bias, 0.0f, i);
+      const auto bias = static_cast<uint32_t>(of_channel(finish_.bias, 0, i));
+      first_[i] = static_cast<int32_t>(bias - zero * static_cast<uint32_t>(sums[i]) +
+                                       zero * taps * static_cast<uint32_t>(zeros_[i]));
+      has_zeros_ = has_zeros_ || zeros_[i] != 0;
+    }
+  }
+
+  // ---- columns of the input ------------------------------------------------------------------------
+
+  HWY_INLINE ByteVec load(const uint8_t* from) const {
+    if (count_ == kChannels) return hn::LoadU(ByteTag(), from);
+#if HWY_TARGET == HWY_AVX3
+    return ByteVec{_mm512_maskz_loadu_epi8(~uint64_t{0} >> (64 - count_), from)};
+#endif
+    HWY_ALIGN uint8_t some[kChannels] = {};
+    std::memcpy(some, from, static_cast<size_t>(count_));
+    return hn::Load(ByteTag(), some);
+  }
+
+  HWY_INLINE void store_column(const ByteVec* rows, uint8_t* to) const {
+    const ByteTag d;
+    const hn::Repartition<uint16_t, ByteTag> d16;
+    const ByteVec r0 = Form::row(rows, 0), r1 = Form::row(rows, 1), r2 = Form::row(rows, 2),
+                  r3 = Form::row(rows, 3);
+    const auto low01 = hn::BitCast(d16, hn::InterleaveLower(d, r0, r1)),
+               high01 = hn::BitCast(d16, hn::InterleaveUpper(d, r0, r1)),
+               low23 = hn::BitCast(d16, hn::InterleaveLower(d, r2, r3)),
+               high23 = hn::BitCast(d16, hn::InterleaveUpper(d, r2, r3));
+    auto* at = reinterpret_cast<uint16_t*>(to);
+    constexpr int64_t kStep = 2 * kSumLanes;
+    hn::StoreU(hn::InterleaveLower(d16, low01, low23), d16, at);
+    hn::StoreU(hn::InterleaveUpper(d16, low01, low23), d16, at + kStep);
+    hn::StoreU(hn::InterleaveLower(d16, high01, high23), d16, at + 2 * kStep);
+    hn::StoreU(hn::InterleaveUpper(d16, high01, high23), d16, at + 3 * kStep);
+  }
+
+  // The group's rows of the kernel, over `count` columns of the input from `column` on, which may be outside.
+  void fill_group(int64_t row, int64_t group, int64_t column, int64_t count) const {
+    const ByteTag d;
+    const auto* x = static_cast<const uint8_t*>(in_.x) + channel0_;
+    const ByteVec flip = hn::Set(d, static_cast<uint8_t>(in_.is_signed ? 0x80 : 0));
+    const ByteVec padding = hn::Set(d, static_cast<uint8_t>(a_zero_));
+    const uint8_t* lines[Form::kRows] = {};
+    ByteVec rows[Form::kRows];
+    for (int64_t r = 0; r < Form::kRows; ++r) {
+      const int64_t tap = group * Form::kRows + r;
+      const int64_t y = row * s_.stride_h - s_.pad_top + tap * s_.dilation_h;
+      if (tap < s_.kernel_h && y >= 0 && y < s_.in_h) lines[r] = x + y * s_.in_w * s_.channels;
+      rows[r] = tap < s_.kernel_h ? padding : hn::Zero(d);
+    }
+    ByteVec outside[Form::kRows];
+    std::copy(std::begin(rows), std::end(rows), std::begin(outside));
+    uint8_t* to = columns_ + group * kColumn;
+    for (int64_t i = 0; i < count; ++i, to += groups_ * kColumn) {
+      const int64_t at = column + i;
+      if (at < 0 || at >= s_.in_w) {
+        store_column(outside, to);
+        continue;
+      }
+      for (int64_t r = 0; r < Form::kRows; ++r) {
+        if (lines[r] != nullptr) rows[r] = hn::Xor(load(lines[r] + at * s_.channels), flip);
+      }
+      store_column(rows, to);
+    }
+  }
+
+  // ---- rows of the output --------------------------------------------------------------------------
+
+  void part_of_row(int64_t row, int64_t col, int64_t count) {
+    const int64_t seen = columns_seen(s_, count);
+    for (int64_t g = 0; g < groups_; ++g) fill_group(row, g, col * s_.stride_w - s_.pad_left, seen);
+    const int64_t column = groups_ * kColumn;
+    PixelWalk walk{columns_, s_.stride_w * column, s_.kernel_w, s_.dilation_w * column, groups_};
+    HWY_ALIGN int32_t sums[Form::kPixels * kChannels];
+    for (int64_t i = 0; i < count;) {
+      const int64_t pixels = i + Form::kPixels <= count ? Form::kPixels : 1;
+      if (pixels > 1) {
+        Form::template multiply<Form::kPixels>(walk, w_, first_, sums);
+      } else {
+        Form::template multiply<1>(walk, w_, first_, sums);
+      }
+      for (int64_t p = 0; p < pixels; ++p, ++i, walk.x += walk.step) {
+        if (has_zeros_) subtract_zeros(walk, sums + p * kChannels);
+        store_pixel(sums + p * kChannels, row * s_.out_w + col + i);
+      }
+    }
+  }
+
+  // Weights have zero points: the sums of what the kernel sees are multiplied by them.
+  void subtract_zeros(const PixelWalk& walk, int32_t* sums) const {
+    for (int64_t column = 0; column < walk.columns; ++column) {
+      const uint8_t* x = walk.x + column * walk.column;
+      for (int64_t i = 0; i < walk.groups * kColumn; ++i)
+        sums[i % kColumn / 4] -= zeros_[i % kColumn / 4] * x[i];
+    }
+  }
+
+  void finish_block(const int32_t* sums, void* to) const {
+    finisher_.tile({sums, 0, 1, kChannels, scales_, float_bias_, nullptr, static_cast<std::byte*>(to), 0});
+  }
+
+  void store_pixel(const int32_t* sums, int64_t pixel) const {
+    const int64_t at = pixel * s_.channels + channel0_;
+    if (type_ == IntGemmResult::kInt32 || type_ == IntGemmResult::kFloat) {
+      HWY_ALIGN uint32_t numbers[kChannels];
+      finish_block(sums, numbers);
+      auto* y = reinterpret_cast<uint32_t*>(y_) + at;
+      for (int64_t i = 0; i < kChannels; ++i) {
+        if (channel_at(i) < count_) y[channel_at(i)] = numbers[i];
+      }
+      return;
+    }
+    HWY_ALIGN uint8_t bytes[kChannels];
+    finish_block(sums, bytes);
+    const hn::ScalableTag<uint32_t> d;
+    HWY_ALIGN int32_t order[kSumLanes];  // fours of channels
+    for (int64_t i = 0; i < kSumLanes; ++i) order[i] = static_cast<int32_t>(i % 4 * (kSumLanes / 4) + i / 4);
+    const auto turned = hn::TableLookupLanes(hn::Load(d, reinterpret_cast<const uint32_t*>(bytes)),
+                                             hn::SetTableIndices(d, order));
+    if (count_ == kChannels) {
+      hn::StoreU(turned, d, reinterpret_cast<uint32_t*>(y_ + at));
+    } else {
+      hn::Store(turned, d, reinterpret_cast<uint32_t*>(bytes));
+      std::memcpy(y_ + at, bytes, static_cast<size_t>(count_));
+    }
+  }
+
+  const IntDepthwiseShape& s_;
+  const IntDepthwiseInput& in_;
+  const IntFinisher finisher_;
+  const IntGemmResult type_;
+  const IntGemmFinish& finish_;
+  std::byte* const y_;
+  uint8_t* const columns_;
+  const int8_t* const packed_;
+  const int64_t groups_;
+  const int32_t a_zero_;
+  int64_t channel0_ = 0, count_ = 0;
+  const int8_t* w_ = nullptr;
+  bool has_zeros_ = false;
+  HWY_ALIGN int32_t first_[kChannels];
+  HWY_ALIGN int32_t zeros_[kChannels];
+  HWY_ALIGN float scales_[kChannels];
+  HWY_ALIGN float float_bias_[kChannels];
+};
+
+void run_depthwise(const IntDepthwiseShape& s, const IntDepthwiseInput& x, const int8_t* packed,
+                   IntGemmResult type, const IntGemmFinish& finish, void* y, uint8_t* scratch, int threads) {
+  const int64_t share = int_depthwise_scratch_bytes(s, 1);
+  const int64_t work = s.out_h * s.out_w * s.channels * s.kernel_h * s.kernel_w;
+  const int64_t tasks = work < 100000 ? 1 : std::min<int64_t>(threads, s.out_h);
+  with_depthwise([&](auto form) {
+    parallel_for(threads, tasks, [&](int64_t task) {
+      DepthwiseBlock<decltype(form)> run(s, x, packed, type, finish, y, scratch + task * share);
+      for (int64_t block = 0; block < block_count(s.channels); ++block)
+        run.rows(block, s.out_h * task / tasks, s.out_h * (task + 1) / tasks);
+    });
+  });
 }
 
 }  // namespace
@@ -73,11 +413,35 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace plimsoll::kernels {
 namespace {
-HWY_EXPORT(depthwise_pixel);
+HWY_EXPORT(depthwise_format);
+HWY_EXPORT(depthwise_packed);
+HWY_EXPORT(depthwise_scratch);
+HWY_EXPORT(pack_depthwise);
+HWY_EXPORT(run_depthwise);
 }  // namespace
 
-void int_depthwise(const IntDepthwise& job, const IntTap* taps, int64_t tap_count, int32_t* sums, void* y) {
-  HWY_DYNAMIC_DISPATCH(depthwise_pixel)(job, taps, tap_count, sums, y);
+int int_depthwise_format() {
+  return HWY_DYNAMIC_DISPATCH(depthwise_format)();
+}
+
+size_t int_depthwise_packed_bytes(int64_t channels, int64_t kernel_h, int64_t kernel_w) {
+  return static_cast<size_t>(HWY_DYNAMIC_DISPATCH(depthwise_packed)(channels, kernel_h, kernel_w));
+}
+
+void int_depthwise_pack(int64_t channels, int64_t kernel_h, int64_t kernel_w, const void* w, bool is_signed,
+                        void* packed) {
+  HWY_DYNAMIC_DISPATCH(pack_depthwise)
+  (channels, kernel_h, kernel_w, static_cast<const uint8_t*>(w), is_signed, static_cast<int8_t*>(packed));
+}
+
+int64_t int_depthwise_scratch_bytes(const IntDepthwiseShape& shape, int threads) {
+  return HWY_DYNAMIC_DISPATCH(depthwise_scratch)(shape) * threads;
+}
+
+void int_depthwise(const IntDepthwiseShape& shape, const IntDepthwiseInput& x, const void* packed_w,
+                   IntGemmResult type, const IntGemmFinish& finish, void* y, void* scratch, int threads) {
+  HWY_DYNAMIC_DISPATCH(run_depthwise)
+  (shape, x, static_cast<const int8_t*>(packed_w), type, finish, y, static_cast<uint8_t*>(scratch), threads);
 }
 
 }  // namespace plimsoll::kernels

@@ -1,9 +1,7 @@
 #include "kernels/int_gemm.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <utility>
 
 #include "kernels/parallel.h"
 
@@ -12,6 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/int_finish-inl.h"
 #include "kernels/int_gemm_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -75,12 +74,10 @@ void pack_panels(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
 
 // ---- rows of A ---------------------------------------------------------------------------------------
 
-constexpr int64_t kBlockRows = 48;  // a multiple of the rows of a tile
-
 // One thread's share of scratch.
 template <typename Form>
 struct Block {
-  typename Form::Left* rows;  // kBlockRows of `stride` elements
+  typename Form::Left* rows;  // Form::kBlockRows of `stride` elements
   int64_t stride;
   uint32_t* sums;
   uint8_t* row;  // as read
@@ -89,43 +86,71 @@ struct Block {
 template <typename Form>
 Block<Form> block_in(std::byte* scratch, int64_t k) {
   using Left = typename Form::Left;
+  constexpr int64_t kBlockRows = Form::kBlockRows;
   // kBlockRows * stride elements, kBlockRows sums and a row fit IntGemmScratch.
   static_assert(kBlockRows * sizeof(Left) + 1 <= IntGemmScratch::kPerK);
-  static_assert(kBlockRows * (32 + Form::kGroup) * sizeof(Left) + kBlockRows * 4 + 64 <=
+  static_assert(kBlockRows * (Form::kGroup + 62 + 64 / sizeof(Left)) * sizeof(Left) + kBlockRows * 4 + 64 <=
                 IntGemmScratch::kBase);
   static_assert(kBlockRows % Form::kRows == 0);
   Block<Form> block;
-  block.stride = (group_count<Form>(k) * Form::kGroup + 31) / 32 * 32;
+  block.stride = (k + Form::kGroup - 1 + 63) / 64 * 64;
+  // Rows that lie a power of two apart would share their place in the cache.
+  if (block.stride * int64_t{sizeof(Left)} % 512 == 0) block.stride += 64 / int64_t{sizeof(Left)};
   block.rows = reinterpret_cast<Left*>(scratch);
   block.sums = reinterpret_cast<uint32_t*>(block.rows + kBlockRows * block.stride);
   block.row = reinterpret_cast<uint8_t*>(block.sums + kBlockRows);
   return block;
 }
 
-// Elements become unsigned: signed ones are stored plus 128.
+// Elements become unsigned, signed ones plus 128, and as wide as the form has them. What is behind them, up
+// to a whole group, is zero. May be done in place.
+HWY_INLINE void widen_row(const uint8_t* from, int64_t k, uint8_t flip, int64_t whole, uint8_t* to) {
+  const hn::ScalableTag<uint8_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto bits = hn::Set(d, flip);
+  int64_t i = 0;
+  for (; i + lanes <= k; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, from + i), bits), d, to + i);
+  for (; i < k; ++i) to[i] = static_cast<uint8_t>(from[i] ^ flip);
+  for (; i < whole; ++i) to[i] = 0;
+}
+
+HWY_INLINE void widen_row(const uint8_t* from, int64_t k, uint8_t flip, int64_t whole, int16_t* to) {
+  const hn::ScalableTag<int16_t> d;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto bits = hn::Set(d8, flip);
+  int64_t i = 0;
+  for (; i + lanes <= k; i += lanes)
+    hn::StoreU(hn::PromoteTo(d, hn::Xor(hn::LoadU(d8, from + i), bits)), d, to + i);
+  for (; i < k; ++i) to[i] = static_cast<int16_t>(from[i] ^ flip);
+  for (; i < whole; ++i) to[i] = 0;
+}
+
+template <typename Left>
+HWY_INLINE uint32_t sum_of_row(const Left* row, int64_t k) {
+  uint32_t sum = 0;
+  for (int64_t i = 0; i < k; ++i) sum += static_cast<uint32_t>(row[i]);
+  return sum;
+}
+
 template <typename Form>
-void load_rows(const IntGemmLeft& a, int64_t k, int64_t row0, int64_t rows, const Block<Form>& block) {
-  using Left = typename Form::Left;
+void load_rows(const IntGemmLeft& a, int64_t k, int64_t row0, int64_t rows, bool with_sums,
+               const Block<Form>& block) {
   const uint8_t flip = a.is_signed ? 0x80 : 0;
   const auto* data = static_cast<const uint8_t*>(a.data);
   for (int64_t r = 0; r < rows; ++r) {
     const uint8_t* from = data + (row0 + r) * a.row_stride;
+    typename Form::Left* to = block.rows + r * block.stride;
     if (a.read_row != nullptr) {
-      a.read_row(a.context, row0 + r, block.row);
-      from = block.row;
+      uint8_t* row = sizeof(typename Form::Left) == 1 ? reinterpret_cast<uint8_t*>(to) : block.row;
+      a.read_row(a.context, row0 + r, row);
+      from = row;
     } else if (a.col_stride != 1) {
       for (int64_t i = 0; i < k; ++i) block.row[i] = from[i * a.col_stride];
       from = block.row;
     }
-    Left* to = block.rows + r * block.stride;
-    uint32_t sum = 0;
-    for (int64_t i = 0; i < k; ++i) {
-      const auto value = static_cast<uint8_t>(from[i] ^ flip);
-      to[i] = static_cast<Left>(value);
-      sum += value;
-    }
-    for (int64_t i = k; i < group_count<Form>(k) * Form::kGroup; ++i) to[i] = 0;
-    block.sums[r] = sum;
+    widen_row(from, k, flip, group_count<Form>(k) * Form::kGroup, to);
+    if (with_sums) block.sums[r] = sum_of_row(to, k);
   }
 }
 
@@ -133,9 +158,9 @@ void load_rows(const IntGemmLeft& a, int64_t k, int64_t row0, int64_t rows, cons
 
 // What the columns of a panel need, padded to whole vectors.
 struct Columns {
+  HWY_ALIGN int32_t first[kIntPanel];  // what their sums start with
   HWY_ALIGN int32_t sums[kIntPanel];
   HWY_ALIGN int32_t zeros[kIntPanel];
-  HWY_ALIGN int32_t bias[kIntPanel];
   HWY_ALIGN float scales[kIntPanel];
   HWY_ALIGN float float_bias[kIntPanel];
   int64_t count;
@@ -147,99 +172,112 @@ struct IntJob {
   const int8_t* b;
   const int32_t* sums;
   IntGemmOutput c;
-  IntGemmFinish finish;
+  const IntGemmFinish* finish;
+  bool a_rows;  // rows of A have zero points of their own
+  bool b_zero;  // B has zero points, which the sums of A's rows are multiplied by
 };
 
-void load_columns(const IntJob& job, int64_t panel, Columns& columns) {
-  const IntGemmFinish& f = job.finish;
-  const int64_t col = panel * kIntPanel;
-  const int32_t shift = f.b_signed ? 0 : 128;
-  columns.count = std::min(kIntPanel, job.shape.n - col);
-  for (int64_t i = 0; i < kIntPanel; ++i) {
-    const int64_t at = col + std::min(i, columns.count - 1);
-    columns.sums[i] = job.sums[at];
-    columns.zeros[i] = (f.b_zero_points != nullptr ? f.b_zero_points[at] : f.b_zero_point) - shift;
-    columns.bias[i] = f.bias != nullptr ? f.bias[at] : 0;
-    columns.scales[i] = f.scales != nullptr ? f.scales[at] : f.scale;
-    columns.float_bias[i] = f.float_bias != nullptr ? f.float_bias[at] : 0;
-  }
-}
-
-// sum - a_zero * column_sum - b_zero * (row_sum - k * a_zero) + bias
-HWY_INLINE IntVec corrected(const Columns& c, const int32_t* sums, int64_t i, IntVec a_zero, IntVec rest) {
-  const IntTag d;
-  const IntVec product = hn::Sub(hn::Load(d, sums + i), hn::Mul(a_zero, hn::Load(d, c.sums + i)));
-  return hn::Add(hn::Sub(product, hn::Mul(rest, hn::Load(d, c.zeros + i))), hn::Load(d, c.bias + i));
-}
-
 template <typename T>
-void write_row(const Columns& c, const T* values, void* row) {
-  std::memcpy(row, values, static_cast<size_t>(c.count) * sizeof(T));
+HWY_INLINE void fill_columns(const T* list, int64_t count, T one, T* to) {
+  if (list == nullptr) {
+    for (int64_t i = 0; i < kIntPanel; ++i) to[i] = one;
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) to[i] = list[i];
+  for (int64_t i = count; i < kIntPanel; ++i) to[i] = list[0];
 }
 
-// One row of a tile, from its sums to memory.
-void finish_row(const IntJob& job, const Columns& c, const int32_t* sums, int32_t a_zero, uint32_t row_sum,
-                std::byte* row) {
+// A product is sum - a_zero * column_sum - b_zero * (row_sum - k * a_zero) + bias. What does not depend on
+// the row, the sums start with.
+void load_columns(const IntJob& job, int64_t panel, Columns& columns) {
+  const IntGemmFinish& f = *job.finish;
+  const int64_t col = panel * kIntPanel;
+  columns.count = std::min(kIntPanel, job.shape.n - col);
+  const auto from = [&](const auto* list) { return list != nullptr ? list + col : nullptr; };
+  fill_columns(from(f.bias), columns.count, 0, columns.first);
+  fill_columns(from(f.scales), columns.count, f.scale, columns.scales);
+  fill_columns(from(f.float_bias), columns.count, 0.0f, columns.float_bias);
+  fill_columns(from(job.sums), columns.count, 0, columns.sums);
+  fill_columns(from(f.b_zero_points), columns.count, f.b_zero_point, columns.zeros);
+  for (int32_t& zero : columns.zeros) zero -= f.b_signed ? 0 : 128;
+  if (job.a_rows) return;
+  const int32_t a_zero = job.a.zero_point + (job.a.is_signed ? 128 : 0);
   const IntTag d;
-  const hn::RebindToFloat<IntTag> df;
-  const auto rest = row_sum - static_cast<uint32_t>(job.shape.k) * static_cast<uint32_t>(a_zero);
-  const IntVec zero = hn::Set(d, a_zero), left = hn::Set(d, static_cast<int32_t>(rest));
-  HWY_ALIGN int32_t whole[kIntPanel];
-  HWY_ALIGN float real[kIntPanel];
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  if (job.c.type == IntGemmResult::kInt32) {
-    for (int64_t i = 0; i < kIntPanel; i += lanes) hn::Store(corrected(c, sums, i, zero, left), d, whole + i);
-    return write_row(c, whole, row);
+  const IntVec by = hn::Set(d, a_zero);
+  const IntVec all =
+      hn::Set(d, static_cast<int32_t>(static_cast<uint32_t>(job.shape.k) * static_cast<uint32_t>(a_zero)));
+  for (int64_t i = 0; i < kIntPanel; i += kIntLanes) {
+    const IntVec less = hn::Mul(by, hn::Load(d, columns.sums + i));
+    const IntVec more = hn::Mul(all, hn::Load(d, columns.zeros + i));
+    hn::Store(hn::Add(hn::Sub(hn::Load(d, columns.first + i), less), more), d, columns.first + i);
   }
-  if (job.c.type == IntGemmResult::kFloat) {
-    for (int64_t i = 0; i < kIntPanel; i += lanes) {
-      const auto value = hn::ConvertTo(df, corrected(c, sums, i, zero, left));
-      hn::Store(hn::Add(hn::Mul(value, hn::Load(df, c.scales + i)), hn::Load(df, c.float_bias + i)), df,
-                real + i);
-    }
-    return write_row(c, real, row);
+}
+
+// Adds what depends on the row.
+void correct_row(const IntJob& job, const Columns& c, int64_t row, uint32_t row_sum, int32_t* sums) {
+  const IntTag d;
+  const int32_t own = job.a_rows ? job.a.zero_points[row] + (job.a.is_signed ? 128 : 0) : 0;
+  const auto rest = row_sum - static_cast<uint32_t>(job.shape.k) * static_cast<uint32_t>(own);
+  const IntVec zero = hn::Set(d, own), left = hn::Set(d, static_cast<int32_t>(rest));
+  for (int64_t i = 0; i < kIntPanel; i += kIntLanes) {
+    const IntVec sum = hn::Sub(hn::Load(d, sums + i), hn::Mul(zero, hn::Load(d, c.sums + i)));
+    hn::Store(hn::Sub(sum, hn::Mul(left, hn::Load(d, c.zeros + i))), d, sums + i);
   }
-  const int32_t least = job.c.type == IntGemmResult::kInt8 ? -128 : 0;
-  const auto low = hn::Set(df, static_cast<float>(least - job.finish.zero_point));
-  const auto high = hn::Set(df, static_cast<float>(least + 255 - job.finish.zero_point));
-  for (int64_t i = 0; i < kIntPanel; i += lanes) {
-    const auto value =
-        hn::Mul(hn::ConvertTo(df, corrected(c, sums, i, zero, left)), hn::Load(df, c.scales + i));
-    const auto rounded = hn::NearestInt(hn::Min(hn::Max(value, low), high));
-    hn::Store(hn::Add(rounded, hn::Set(d, job.finish.zero_point)), d, whole + i);
-  }
-  HWY_ALIGN uint8_t bytes[kIntPanel];
-  for (int64_t i = 0; i < kIntPanel; ++i) bytes[i] = static_cast<uint8_t>(whole[i]);
-  write_row(c, bytes, row);
 }
 
 // ---- the product -------------------------------------------------------------------------------------
 
-// The rows of a block against the panels [panel0, panel1).
+// Rows of A as the form has them.
 template <typename Form>
-void run_block(const IntJob& job, const Block<Form>& block, int64_t row0, int64_t rows, int64_t panel0,
-               int64_t panel1) {
+struct Rows {
+  const typename Form::Left* data;
+  int64_t stride;
+  const uint32_t* sums;
+};
+
+// Rows against the panels [panel0, panel1).
+template <typename Form>
+void run_block(const IntJob& job, const IntFinisher& finisher, const Rows<Form>& a, int64_t row0,
+               int64_t rows, int64_t panel0, int64_t panel1) {
   const int64_t width = job.c.type == IntGemmResult::kInt32 || job.c.type == IntGemmResult::kFloat ? 4 : 1;
-  const int32_t shift = job.a.is_signed ? 128 : 0;
   const int64_t tiles = (rows + Form::kRows - 1) / Form::kRows;
+  const IntGemmAddend& z = job.finish->addend;
   Columns columns;
   HWY_ALIGN int32_t sums[Form::kRows * kIntPanel];
   for (int64_t panel = panel0; panel < panel1; ++panel) {
     load_columns(job, panel, columns);
     const int8_t* b = job.b + panel * panel_bytes<Form>(job.shape.k);
+    const auto& tile = columns.count > kIntLanes ? kIntTiles<Form, 2> : kIntTiles<Form, 1>;
     for (int64_t i = 0, row = 0; i < tiles; ++i) {
       const int64_t count = rows / tiles + (i < rows % tiles ? 1 : 0);
-      kIntTiles<Form>[static_cast<size_t>(count - 1)](block.rows + row * block.stride, block.stride, b,
-                                                      group_count<Form>(job.shape.k), sums);
-      for (int64_t r = 0; r < count; ++r, ++row) {
-        const int64_t at = row0 + row;
-        const int32_t zero =
-            shift + (job.a.zero_points != nullptr ? job.a.zero_points[at] : job.a.zero_point);
-        finish_row(job, columns, sums + r * kIntPanel, zero, block.sums[row],
-                   static_cast<std::byte*>(job.c.data) + (at * job.c.row_stride + panel * kIntPanel) * width);
+      tile[static_cast<size_t>(count - 1)](a.data + row * a.stride, a.stride, b,
+                                           group_count<Form>(job.shape.k), columns.first, sums);
+      const int64_t at = row0 + row, col = panel * kIntPanel;
+      if (job.a_rows || job.b_zero) {
+        for (int64_t r = 0; r < count; ++r)
+          correct_row(job, columns, at + r, a.sums[row + r], sums + r * kIntPanel);
       }
+      finisher.tile({sums, kIntPanel, count, columns.count, columns.scales, columns.float_bias,
+                     static_cast<const uint8_t*>(z.data) + at * z.row_stride + col,
+                     static_cast<std::byte*>(job.c.data) + (at * job.c.row_stride + col) * width,
+                     job.c.row_stride * width});
+      row += count;
     }
   }
+}
+
+bool has_b_zero(const IntGemmFinish& f, int64_t n) {
+  const int32_t none = f.b_signed ? 0 : 128;
+  if (f.b_zero_points == nullptr) return f.b_zero_point != none;
+  return std::any_of(f.b_zero_points, f.b_zero_points + n, [&](int32_t zero) { return zero != none; });
+}
+
+// Whether rows can be multiplied where they lie.
+template <typename Form>
+bool is_in_place(const IntJob& job) {
+  if constexpr (sizeof(typename Form::Left) > 1) return false;
+  return !job.a.is_signed && job.a.read_row == nullptr && job.a.col_stride == 1 && !job.b_zero &&
+         !job.a_rows && job.shape.k % Form::kGroup == 0 && job.a.row_stride % 2048 != 0;
 }
 
 template <typename Form>
@@ -248,11 +286,13 @@ void multiply_as(GemmShape shape, const IntGemmLeft& a, const void* packed, cons
   if (shape.m == 0 || shape.n == 0) return;
   const int64_t panels = int_panels(shape.n);
   const auto* b = static_cast<const int8_t*>(packed);
-  const IntJob job{shape, a,     b, reinterpret_cast<const int32_t*>(b + panels * panel_bytes<Form>(shape.k)),
-                   c,     finish};
+  const auto* sums = reinterpret_cast<const int32_t*>(b + panels * panel_bytes<Form>(shape.k));
+  const IntJob job{shape, a, b, sums, c, &finish, a.zero_points != nullptr, has_b_zero(finish, shape.n)};
+  const IntFinisher finisher(c.type, finish);
   const int64_t work = shape.m * shape.n * std::max<int64_t>(shape.k, 1);
   const int64_t tasks = work < 100000 ? 1 : threads;
   const bool by_rows = shape.m >= 2 * Form::kRows * tasks || panels < tasks;
+  const bool in_place = is_in_place<Form>(job);
   const int64_t share = int_gemm_scratch_bytes(shape.k, 1) / 64 * 64;
   parallel_for(threads, tasks, [&](int64_t task) {
     const int64_t row0 = by_rows ? shape.m * task / tasks : 0;
@@ -260,10 +300,18 @@ void multiply_as(GemmShape shape, const IntGemmLeft& a, const void* packed, cons
     const int64_t panel0 = by_rows ? 0 : panels * task / tasks;
     const int64_t panel1 = by_rows ? panels : panels * (task + 1) / tasks;
     const Block<Form> block = block_in<Form>(scratch + task * share, shape.k);
-    for (int64_t row = row0; row < row1; row += kBlockRows) {
-      const int64_t rows = std::min(kBlockRows, row1 - row);
-      load_rows(a, shape.k, row, rows, block);
-      run_block(job, block, row, rows, panel0, panel1);
+    const int64_t blocks = (row1 - row0 + Form::kBlockRows - 1) / Form::kBlockRows;
+    for (int64_t i = 0; i < blocks; ++i) {
+      const int64_t row = row0 + (row1 - row0) * i / blocks;
+      const int64_t rows = row0 + (row1 - row0) * (i + 1) / blocks - row;
+      if (in_place) {
+        const void* from = static_cast<const uint8_t*>(a.data) + row * a.row_stride;
+        const Rows<Form> lie{static_cast<const typename Form::Left*>(from), a.row_stride, nullptr};
+        run_block<Form>(job, finisher, lie, row, rows, panel0, panel1);
+      } else {
+        load_rows(a, shape.k, row, rows, job.a_rows || job.b_zero, block);
+        run_block<Form>(job, finisher, {block.rows, block.stride, block.sums}, row, rows, panel0, panel1);
+      }
     }
   });
 }

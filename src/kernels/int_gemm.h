@@ -43,7 +43,19 @@ struct IntGemmOutput {
   IntGemmResult type = IntGemmResult::kInt32;
 };
 
-// sum + bias; as float: * scale + float_bias; to 8 bits: * scale, half to even, + zero_point, saturated.
+// A matrix of bytes that is added to an 8-bit result y:
+//   saturate(round((y - zero_point) * own_scale + (z - z.zero_point) * z.scale) + sum_zero_point)
+struct IntGemmAddend {
+  const void* data = nullptr;
+  int64_t row_stride = 0;
+  bool is_signed = false;
+  int32_t zero_point = 0;
+  float scale = 1, own_scale = 1;
+  int32_t sum_zero_point = 0;
+};
+
+// sum + bias; as float: * scale + float_bias; to 8 bits: * scale, half to even, + zero_point, saturated; then
+// the addend.
 struct IntGemmFinish {
   bool b_signed = false;
   int32_t b_zero_point = 0;
@@ -53,6 +65,9 @@ struct IntGemmFinish {
   const float* scales = nullptr;  // one per column, instead
   const float* float_bias = nullptr;
   int32_t zero_point = 0;
+  // What 8-bit results are kept within besides the range of their type: what Relu and Clip are.
+  int32_t least = INT32_MIN, most = INT32_MAX;
+  IntGemmAddend addend;
 };
 
 // Names the packed format.
@@ -63,7 +78,7 @@ void int_gemm_pack(int64_t k, int64_t n, const IntGemmRight& b, void* packed);
 
 // Scratch of all threads is threads * (per_k * k + base).
 struct IntGemmScratch {
-  static constexpr int64_t kPerK = 98, kBase = 4096;
+  static constexpr int64_t kPerK = 98, kBase = 12288;
 };
 inline int64_t int_gemm_scratch_bytes(int64_t k, int threads) {
   return threads * (IntGemmScratch::kPerK * k + IntGemmScratch::kBase);

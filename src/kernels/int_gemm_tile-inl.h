@@ -23,23 +23,29 @@ using IntVec = hn::Vec<IntTag>;
 inline constexpr int64_t kIntLanes = hn::MaxLanes(IntTag());
 inline constexpr int64_t kIntPanel = 2 * kIntLanes;  // columns
 
-using IntTile = void (*)(const void* a, int64_t a_stride, const int8_t* b, int64_t groups, int32_t* sums);
+// `first`: what the sums of the columns start with; sums: rows of kIntPanel. The stride of A counts elements.
+using IntTile = void (*)(const void* a, int64_t a_stride, const int8_t* b, int64_t groups,
+                         const int32_t* first, int32_t* sums);
 
 // Two products of 16-bit numbers at a time: 255 * 128 * 2 is far from 32 bits.
 struct Pairs {
-  static constexpr int64_t kGroup = 2, kRows = 6;
+  static constexpr int64_t kGroup = 2, kRows = 6, kBlockRows = 48;
   using Left = int16_t;
 
-  // sums[r][col] for `rows` rows; the stride of A counts elements.
-  template <int64_t rows>
-  static void tile(const void* left, int64_t a_stride, const int8_t* b, int64_t groups, int32_t* sums) {
+  // The first `vectors` of a panel's two.
+  template <int64_t rows, int64_t vectors>
+  static void tile(const void* left, int64_t a_stride, const int8_t* b, int64_t groups, const int32_t* first,
+                   int32_t* sums) {
     const IntTag d;
     const hn::Repartition<int16_t, IntTag> d16;
     const hn::Rebind<int8_t, decltype(d16)> d8;
     const auto* a = static_cast<const Left*>(left);
     IntVec sum0[rows], sum1[rows];
     HWY_UNROLL(8)
-    for (int64_t r = 0; r < rows; ++r) sum0[r] = sum1[r] = hn::Zero(d);
+    for (int64_t r = 0; r < rows; ++r) {
+      sum0[r] = hn::Load(d, first);
+      if constexpr (vectors > 1) sum1[r] = hn::Load(d, first + kIntLanes);
+    }
     for (int64_t g = 0; g < groups; ++g, b += kGroup * kIntPanel) {
       const auto b0 = hn::PromoteTo(d16, hn::LoadU(d8, b));
       const auto b1 = hn::PromoteTo(d16, hn::LoadU(d8, b + kGroup * kIntLanes));
@@ -50,15 +56,17 @@ struct Pairs {
         const auto value = hn::BitCast(d16, hn::Set(d, pair));
         IntVec other0 = hn::Zero(d), other1 = hn::Zero(d);
         sum0[r] = hn::ReorderWidenMulAccumulate(d, value, b0, sum0[r], other0);
-        sum1[r] = hn::ReorderWidenMulAccumulate(d, value, b1, sum1[r], other1);
         sum0[r] = hn::RearrangeToOddPlusEven(sum0[r], other0);
-        sum1[r] = hn::RearrangeToOddPlusEven(sum1[r], other1);
+        if constexpr (vectors > 1) {
+          sum1[r] = hn::ReorderWidenMulAccumulate(d, value, b1, sum1[r], other1);
+          sum1[r] = hn::RearrangeToOddPlusEven(sum1[r], other1);
+        }
       }
     }
     HWY_UNROLL(8)
     for (int64_t r = 0; r < rows; ++r) {
       hn::Store(sum0[r], d, sums + r * kIntPanel);
-      hn::Store(sum1[r], d, sums + r * kIntPanel + kIntLanes);
+      if constexpr (vectors > 1) hn::Store(sum1[r], d, sums + r * kIntPanel + kIntLanes);
     }
   }
 };
@@ -67,42 +75,46 @@ struct Pairs {
 // Four products of unsigned and signed bytes at a time, where the machine has them: AVX-512 VNNI is no target
 // of Highway's, so that this one function names it.
 struct Quads {
-  static constexpr int64_t kGroup = 4, kRows = 8;
+  static constexpr int64_t kGroup = 4, kRows = 14, kBlockRows = 84;
   using Left = uint8_t;
 
-  template <int64_t rows>
+  template <int64_t rows, int64_t vectors>
   [[gnu::target("avx512vnni")]] static void tile(const void* left, int64_t a_stride, const int8_t* b,
-                                                 int64_t groups, int32_t* sums) {
+                                                 int64_t groups, const int32_t* first, int32_t* sums) {
     const auto* a = static_cast<const Left*>(left);
     __m512i sum0[rows], sum1[rows];
-    HWY_UNROLL(8)
-    for (int64_t r = 0; r < rows; ++r) sum0[r] = sum1[r] = _mm512_setzero_si512();
-    for (int64_t g = 0; g < groups; ++g, b += kGroup * kIntPanel) {
+#pragma GCC unroll 16
+    for (int64_t r = 0; r < rows; ++r) {
+      sum0[r] = _mm512_load_si512(first);
+      if constexpr (vectors > 1) sum1[r] = _mm512_load_si512(first + kIntLanes);
+    }
+    for (int64_t g = 0; g < groups; ++g, b += kGroup * kIntPanel, a += kGroup) {
       const __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + kGroup * kIntLanes);
-      HWY_UNROLL(8)
+#pragma GCC unroll 16
       for (int64_t r = 0; r < rows; ++r) {
         int32_t quad;
-        std::memcpy(&quad, a + r * a_stride + g * kGroup, sizeof quad);
+        std::memcpy(&quad, a + r * a_stride, sizeof quad);
         const __m512i value = _mm512_set1_epi32(quad);
         sum0[r] = _mm512_dpbusd_epi32(sum0[r], value, b0);
-        sum1[r] = _mm512_dpbusd_epi32(sum1[r], value, b1);
+        if constexpr (vectors > 1) sum1[r] = _mm512_dpbusd_epi32(sum1[r], value, b1);
       }
     }
-    HWY_UNROLL(8)
+#pragma GCC unroll 16
     for (int64_t r = 0; r < rows; ++r) {
-      _mm512_storeu_si512(sums + r * kIntPanel, sum0[r]);
-      _mm512_storeu_si512(sums + r * kIntPanel + kIntLanes, sum1[r]);
+      _mm512_store_si512(sums + r * kIntPanel, sum0[r]);
+      if constexpr (vectors > 1) _mm512_store_si512(sums + r * kIntPanel + kIntLanes, sum1[r]);
     }
   }
 };
 #endif
 
-template <typename Form, size_t... i>
+template <typename Form, int64_t vectors, size_t... i>
 constexpr std::array<IntTile, sizeof...(i)> make_int_tiles(std::index_sequence<i...>) {
-  return {Form::template tile<static_cast<int64_t>(i) + 1>...};
+  return {Form::template tile<static_cast<int64_t>(i) + 1, vectors>...};
 }
-template <typename Form>
-inline constexpr auto kIntTiles = make_int_tiles<Form>(std::make_index_sequence<Form::kRows>());
+// By the number of rows, less one.
+template <typename Form, int64_t vectors>
+inline constexpr auto kIntTiles = make_int_tiles<Form, vectors>(std::make_index_sequence<Form::kRows>());
 
 // Calls f with the form that this machine multiplies in.
 template <typename F>

@@ -1,22 +1,24 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <type_traits>
 
 namespace plimsoll::kernels {
+
+using TaskFunction = void (*)(void* function, int64_t task);
+void run_tasks(int threads, int64_t tasks, TaskFunction call, void* function);
 
 // Calls f(task) once for every task in [0, tasks), on at most `threads` threads, and returns when all are
 // done. One thread or one task runs inline. Which thread runs a task is fixed by (threads, tasks).
 // f must not throw.
 template <typename F>
-void parallel_for([[maybe_unused]] int threads, int64_t tasks, F&& f) {
-#ifdef _OPENMP
-  if (threads > 1 && tasks > 1) {
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t task = 0; task < tasks; ++task) f(task);
-    return;
-  }
-#endif
-  for (int64_t task = 0; task < tasks; ++task) f(task);
+void parallel_for(int threads, int64_t tasks, F&& f) {
+  // By address: inlined, the loops in f would be compiled twice, with threads and without.
+  using Function = std::remove_reference_t<F>;
+  run_tasks(
+      threads, tasks, [](void* function, int64_t task) { (*static_cast<Function*>(function))(task); },
+      const_cast<void*>(static_cast<const void*>(std::addressof(f))));
 }
 
 }  // namespace plimsoll::kernels

@@ -14,6 +14,7 @@
 #include "kernels/conv_functions.h"
 #include "kernels/gemm_tile-inl.h"
 #include "kernels/parallel.h"
+#include "kernels/weight_columns-inl.h"
 #include "kernels/winograd_functions.h"
 #include "kernels/winograd_transform-inl.h"
 
@@ -33,12 +34,23 @@ void pack_winograd(const ConvShape& s, const ConvWeights<>& w, float* packed) {
   for (int64_t panel = 0; panel < panel_count<float>(s.out_c); ++panel) {
     const int64_t width = panel_width<float>(s.out_c, panel), first = panel * kPanel;
     const int64_t cols = std::min(width, s.out_c - first), point_stride = s.in_c * width;
+    const WeightColumns<float> columns(w, first, cols);
+    const bool in_order =
+        columns.is_regular() && w.in_stride == 9 && w.row_stride == 3 && w.column_stride == 1;
     float* to = packed + first * kPoints * s.in_c;
     for (int64_t in = 0; in < s.in_c; ++in, to += width) {
       HWY_ALIGN float taps[9 * kPanel] = {};
-      for (int64_t o = 0; o < cols; ++o) {
+      int64_t done = 0;
+      for (; in_order && done + kFloatLanes <= cols; done += kFloatLanes) {
+        for (const int64_t tap : {0, 4, 5})
+          columns.quads(done, in * 9 + tap, [&](int i, FloatVec v) HWY_ATTR {
+            hn::Store(v, d, taps + (tap + i) * kPanel + done);
+          });
+      }
+      for (; done < cols; ++done) {
         for (int64_t tap = 0; tap < 9; ++tap)
-          taps[tap * kPanel + o] = scaled_weight(w, first + o, in, tap / 3, tap % 3);
+          taps[tap * kPanel + done] =
+              columns.at(done, in * w.in_stride + tap / 3 * w.row_stride + tap % 3 * w.column_stride);
       }
       for (int64_t col = 0; col < width; col += kFloatLanes) {
         transform_weights<kM>(

@@ -1,13 +1,18 @@
 #include "onnx/new_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 
 #include "base/fail.h"
 
@@ -26,6 +31,7 @@ NewFile::NewFile(const std::string& path) : path_(path) {
     fd_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd_ < 0 && errno != EEXIST) fail_with("created", errno);
   }
+  ::flock(fd_, LOCK_EX | LOCK_NB);  // as long as we live: see remove_abandoned
 }
 
 NewFile::~NewFile() {
@@ -58,6 +64,42 @@ void NewFile::commit() {
   if (is_special_) return;
   if (::rename(partial_.c_str(), path_.c_str()) != 0) fail_with("renamed into place", errno);
   partial_.clear();
+}
+
+namespace {
+
+// The process that made a file of this name beside `base`; 0 if it is no such name.
+pid_t writer_of(std::string_view name, std::string_view base) {
+  constexpr std::string_view kPartial = ".partial-";
+  if (!name.starts_with(base) || !name.substr(base.size()).starts_with(kPartial)) return 0;
+  const std::string_view rest = name.substr(base.size() + kPartial.size());
+  pid_t pid = 0;
+  int number = 0;
+  const auto first = std::from_chars(rest.data(), rest.data() + rest.size(), pid);
+  if (first.ec != std::errc() || first.ptr == rest.data() + rest.size() || *first.ptr != '-') return 0;
+  const auto second = std::from_chars(first.ptr + 1, rest.data() + rest.size(), number);
+  return second.ec == std::errc() && second.ptr == rest.data() + rest.size() ? pid : 0;
+}
+
+}  // namespace
+
+void remove_abandoned(const std::string& path) noexcept try {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+  const std::string base = path.substr(slash == std::string::npos ? 0 : slash + 1);
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
+  if (entries == nullptr) return;
+  while (const dirent* entry = ::readdir(entries.get())) {
+    const pid_t pid = writer_of(entry->d_name, base);
+    if (pid <= 0 || ::kill(pid, 0) == 0 || errno != ESRCH) continue;
+    // A process of another container has a number of its own, but holds the lock.
+    const std::string name = folder + entry->d_name;
+    const int fd = ::open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) continue;
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(name.c_str());
+    ::close(fd);
+  }
+} catch (...) {  // it is only tidying
 }
 
 }  // namespace plimsoll::onnx

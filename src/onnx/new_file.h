@@ -25,4 +25,8 @@ class NewFile {
   bool is_special_ = false;
 };
 
+// Removes what writers of `path` left beside it when they were killed. What a process that lives may be
+// writing stays.
+void remove_abandoned(const std::string& path) noexcept;
+
 }  // namespace plimsoll::onnx

@@ -29,19 +29,24 @@ constexpr NamedActivation kActivations[] = {
 }  // namespace
 
 kernels::Activation read_activation(AttrContext& c) {
-  const std::string_view name = c.text("activation", "");
-  const std::span<const float> parameters = c.reals("activation_params");
+  return read_activation(c, "activation", "activation_params");
+}
+
+kernels::Activation read_activation(AttrContext& c, std::string_view attribute,
+                                    std::string_view params_attribute) {
+  const std::string_view name = c.text(attribute, "");
+  const std::span<const float> parameters = c.reals(params_attribute);
   for (const NamedActivation& known : kActivations) {
     if (known.name != name) continue;
     if (parameters.size() != known.parameters)
-      c.reject("attribute 'activation_params': {} takes {}, found {}", name, known.parameters,
+      c.reject("attribute '{}': {} takes {}, found {}", params_attribute, name, known.parameters,
                parameters.size());
     kernels::Activation activation{known.kind};
     if (parameters.size() > 0) activation.a = parameters[0];
     if (parameters.size() > 1) activation.b = parameters[1];
     return activation;
   }
-  c.reject("attribute 'activation': '{}' is unknown", name);
+  c.reject("attribute '{}': '{}' is unknown", attribute, name);
 }
 
 namespace {

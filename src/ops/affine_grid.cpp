@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "kernels/parallel.h"
 #include "ops/float_blocks.h"
 #include "ops/movement.h"
@@ -79,6 +80,26 @@ void run(const RunContext& c) {
   });
 }
 
+// The grid is base * theta^T, where the base is that of the identity with a column of ones.
+void gradient(GradientContext& c) {
+  if (!c.gradient()->facts.type.ranked) c.reject("its gradient needs to know the dimensions of space");
+  const auto space = static_cast<int64_t>(c.gradient()->facts.type.rank()) - 2;
+  std::vector<float> identity(static_cast<size_t>(space * (space + 1)), 0.0f);
+  for (int64_t i = 0; i < space; ++i) identity[static_cast<size_t>(i * (space + 1) + i)] = 1;
+  const int64_t dims[] = {1, space, space + 1};
+  Edge* theta = c.op("CastLike", {c.build.constant("identity", dims, identity), c.in(0)});
+  Edge* sizes = c.op("Slice", {c.in(1), c.build.integers({1}), c.build.integers({space + 2})});
+  Edge* one_grid = c.op("Concat", {c.build.integers({1}), sizes}, c.attributes().set("axis", int64_t{0}));
+  Edge* base = c.op("AffineGrid", {theta, one_grid},
+                    c.attributes().set("align_corners", int64_t{c.attrs<GridAttrs>().align_corners}));
+  const auto rows = [&](Edge* edge) { return c.op("Reshape", {edge, c.build.integers({0, -1, space})}); };
+  const int64_t pads[] = {0, 0, 0, 0, 0, 1};
+  base = c.op("Pad", {rows(base), c.build.integers(pads), c.scalar(1)});
+  Edge* product =
+      c.own_op("FusedMatMul", {rows(c.gradient()), base}, c.attributes().set("trans_a", int64_t{1}));
+  c.set(0, product);
+}
+
 }  // namespace
 
 extern const OpDef op_affine_grid = {
@@ -87,6 +108,7 @@ extern const OpDef op_affine_grid = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -274,6 +274,13 @@ Edge* product(const GradientContext& c, Edge* a, Edge* b, bool trans_a, bool tra
       c.attributes().set("alpha", alpha).set("trans_a", int64_t{trans_a}).set("trans_b", int64_t{trans_b}));
 }
 
+// The same, times a scale that is no float where the product is of doubles.
+Edge* scaled_product(const GradientContext& c, Edge* a, Edge* b, bool trans_a, bool trans_b, double scale) {
+  if (a->facts.type.type != ElementType::kDouble)
+    return product(c, a, b, trans_a, trans_b, static_cast<float>(scale));
+  return c.op("Mul", {product(c, a, b, trans_a, trans_b), c.scalar(ElementType::kDouble, scale)});
+}
+
 // Adds a mask, or hides what is false in it.
 Edge* masked(const GradientContext& c, Edge* scores, Edge* mask) {
   if (mask->facts.type.type == ElementType::kBool)
@@ -281,38 +288,109 @@ Edge* masked(const GradientContext& c, Edge* scores, Edge* mask) {
   return c.op("Add", {scores, mask});
 }
 
+// Which keys each query sees, [queries, keys] or [batch, 1, queries, keys]; null if all.
+Edge* visible(const GradientContext& c, Edge* scores) {
+  const auto& a = c.attrs<AttentionAttrs>();
+  if (!a.causal && a.left < 0 && a.right < 0 && !c.has_input(kValid)) return nullptr;
+  const auto size = [&](int64_t axis) {
+    Edge* one = c.op("Shape", {scores}, c.attributes().set("start", axis).set("end", axis + 1));
+    return c.op("Squeeze", {one});
+  };
+  const auto numbers = [&](Edge* count) {
+    return c.op("Range", {c.build.scalar(int64_t{0}), count, c.build.scalar(int64_t{1})});
+  };
+  Edge *queries = size(2), *keys = size(3), *key = numbers(keys);
+  Edge *seen = nullptr, *first = c.build.scalar(int64_t{0});  // the first query's place
+  const auto also = [&](Edge* condition) {
+    seen = seen == nullptr ? condition : c.op("And", {seen, condition});
+  };
+  if (has_past(c)) {
+    Edge* past =
+        c.op("Shape", {c.in(kPastK)}, c.attributes().set("start", int64_t{2}).set("end", int64_t{3}));
+    first = c.op("Squeeze", {past});
+  } else if (c.has_input(kValid)) {
+    Edge* valid = c.op("Reshape", {c.in(kValid), c.build.integers({-1, 1, 1, 1})});
+    first = c.op("Sub", {valid, queries});
+    also(c.op("Less", {key, valid}));
+  }
+  Edge* place = c.op("Add", {first, c.op("Unsqueeze", {numbers(queries), c.build.integers({1})})});
+  if (a.causal) also(c.op("LessOrEqual", {key, place}));
+  if (a.left >= 0) also(c.op("GreaterOrEqual", {key, c.op("Sub", {place, c.build.scalar(a.left)})}));
+  if (a.right >= 0) also(c.op("LessOrEqual", {key, c.op("Add", {place, c.build.scalar(a.right)})}));
+  return seen;
+}
+
+// Of keys or values: what was given and what came before them. `whole` is of both.
+void set_parts(GradientContext& c, size_t given, size_t past, Edge* whole) {
+  if (!has_past(c)) return c.set(given, as_it_was(c, given, whole));
+  Edge* length = c.op("Shape", {c.in(past)}, c.attributes().set("start", int64_t{2}).set("end", int64_t{3}));
+  Edge* axis = c.build.integers({2});
+  if (c.wants(past)) c.set(past, c.op("Slice", {whole, c.build.integers({0}), length, axis}));
+  if (!c.wants(given)) return;
+  Edge* end = c.build.integers({std::numeric_limits<int64_t>::max()});
+  c.set(given, as_it_was(c, given, c.op("Slice", {whole, length, end, axis})));
+}
+
+void check_gradient(const GradientContext& c, const AttentionShape& s) {
+  if (c.gradient(3) != nullptr) c.reject("its output 3 cannot be differentiated");
+  for (Dim d : {s.q_heads, s.kv_heads, s.head}) {
+    if (!d.is_constant()) c.reject("its gradient needs the number and the size of heads");
+  }
+  if (!c.has_input(kMask) || !c.ranked(kMask) || c.rank(kMask) == 0) return;
+  const Dim keys = c.dims(kMask).back(), expected = s.total();
+  if (keys.is_constant() && expected.is_constant() && keys != Dim(1) && keys.value() < expected.value())
+    c.reject("its gradient does not know masks of fewer keys");
+}
+
+// Heads of queries that share keys are rows of one matrix: [batch, key heads, their queries, size].
 void gradient(GradientContext& c) {
   const auto& a = c.attrs<AttentionAttrs>();
-  if (has_past(c) || c.has_input(kValid) || a.left >= 0 || a.right >= 0 || a.softcap != 0)
-    c.reject("its gradient knows neither a past, nor nonpad_kv_seqlen, windows, softcap");
-  for (size_t i = 1; i < 4; ++i) {
-    if (c.gradient(i) != nullptr) c.reject("its output {} cannot be differentiated", i);
-  }
-  if (!c.ranked(kQ) || !c.ranked(kK) || !c.ranked(kV)) c.reject("its gradient needs the ranks of its inputs");
+  if (!c.ranked(kQ) || !c.ranked(kK) || !c.ranked(kV) ||
+      (has_past(c) && (!c.ranked(kPastK) || !c.ranked(kPastV))))
+    c.reject("its gradient needs the ranks of its inputs");
   const AttentionShape s = attention_shape(c);
-  if (!s.q_heads.is_constant() || !s.kv_heads.is_constant() || !s.head.is_constant() ||
-      s.q_heads.value() != s.kv_heads.value())
-    c.reject("its gradient needs as many heads of keys as of queries, and their size");
-  const int64_t heads = s.q_heads.value();
-  const float scale = a.has_scale ? a.scale : 1 / std::sqrt(static_cast<float>(s.head.value()));
-  Edge *q = by_heads(c, c.in(kQ), heads), *k = by_heads(c, c.in(kK), heads),
-       *v = by_heads(c, c.in(kV), heads);
-  Edge* dy = by_heads(c, c.gradient(), heads);
-  Edge* scores = product(c, q, k, false, true, scale);
-  if (c.has_input(kMask)) scores = masked(c, scores, c.in(kMask));
-  if (a.causal) {
-    Edge* sizes = c.op("Shape", {scores}, c.attributes().set("start", int64_t{2}));
-    Edge* ones = c.op("Expand", {c.scalar(ElementType::kFloat, 1), sizes});
-    Edge* seen = c.op("Trilu", {ones}, c.attributes().set("upper", int64_t{0}));
-    scores = masked(c, scores, c.op("Greater", {seen, c.scalar(ElementType::kFloat, 0)}));
+  check_gradient(c, s);
+  const int64_t q_heads = s.q_heads.value(), kv_heads = s.kv_heads.value();
+  const double scale = a.has_scale ? double{a.scale} : 1 / std::sqrt(static_cast<double>(s.head.value()));
+  const auto with_heads = [&](Edge* edge, int64_t heads) {
+    return q_heads == kv_heads ? edge : c.op("Reshape", {edge, c.build.integers({0, heads, -1, 0})});
+  };
+  const auto whole = [&](size_t given, size_t past) {
+    Edge* edge = by_heads(c, c.in(given), kv_heads);
+    return has_past(c) ? c.op("Concat", {c.in(past), edge}, c.attributes().set("axis", int64_t{2})) : edge;
+  };
+  Edge *q = with_heads(by_heads(c, c.in(kQ), q_heads), kv_heads), *k = whole(kK, kPastK),
+       *v = whole(kV, kPastV);
+  Edge *of_keys = c.gradient(1), *of_values = c.gradient(2);
+  const auto sum = [&](Edge* one, Edge* other) {
+    return one == nullptr ? other : other == nullptr ? one : c.op("Add", {one, other});
+  };
+  if (c.gradient(0) != nullptr) {
+    Edge* dy = with_heads(by_heads(c, c.gradient(0), q_heads), kv_heads);
+    Edge* scores = with_heads(scaled_product(c, q, k, false, true, scale), q_heads);
+    Edge* capped = nullptr;  // between -1 and 1
+    if (a.softcap != 0) {
+      capped = c.op("Tanh", {c.op("Div", {scores, c.scalar(double{a.softcap})})});
+      scores = c.op("Mul", {capped, c.scalar(double{a.softcap})});
+    }
+    if (c.has_input(kMask)) scores = masked(c, scores, c.in(kMask));
+    if (Edge* seen = visible(c, scores)) scores = masked(c, scores, seen);
+    Edge* probabilities = c.op("Softmax", {scores}, c.attributes().set("axis", int64_t{-1}));
+    Edge* weights = with_heads(probabilities, kv_heads);
+    of_values = sum(of_values, product(c, weights, dy, true, false));
+    Edge* of_scores =
+        c.own_op("SoftmaxGradient", {probabilities, with_heads(product(c, dy, v, false, true), q_heads)},
+                 c.attributes().set("axis", int64_t{-1}));
+    if (c.wants(kMask)) c.set_broadcast(kMask, of_scores);
+    if (capped != nullptr)
+      of_scores = c.op("Mul", {of_scores, c.op("Sub", {c.scalar(1), c.op("Mul", {capped, capped})})});
+    of_scores = with_heads(of_scores, kv_heads);
+    if (c.wants(kQ))
+      c.set(kQ, as_it_was(c, kQ, with_heads(scaled_product(c, of_scores, k, false, false, scale), q_heads)));
+    of_keys = sum(of_keys, scaled_product(c, of_scores, q, true, false, scale));
   }
-  Edge* probabilities = c.op("Softmax", {scores}, c.attributes().set("axis", int64_t{-1}));
-  if (c.wants(kV)) c.set(kV, as_it_was(c, kV, product(c, probabilities, dy, true, false)));
-  Edge* of_scores = c.own_op("SoftmaxGradient", {probabilities, product(c, dy, v, false, true)},
-                             c.attributes().set("axis", int64_t{-1}));
-  if (c.wants(kMask)) c.set_broadcast(kMask, of_scores);
-  if (c.wants(kQ)) c.set(kQ, as_it_was(c, kQ, product(c, of_scores, k, false, false, scale)));
-  if (c.wants(kK)) c.set(kK, as_it_was(c, kK, product(c, of_scores, q, true, false, scale)));
+  if (of_keys != nullptr && (c.wants(kK) || c.wants(kPastK))) set_parts(c, kK, kPastK, of_keys);
+  if (of_values != nullptr && (c.wants(kV) || c.wants(kPastV))) set_parts(c, kV, kPastV, of_values);
 }
 
 }  // namespace

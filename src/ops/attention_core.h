@@ -61,6 +61,13 @@ struct AttentionMask {
 };
 AttentionMask broadcast_mask(const TensorView& view, int64_t keys);
 
+// Scores become `value` where the booleans are `where`, before a mask is added.
+struct AttentionFill {
+  AttentionMask mask;
+  bool where = false;
+  float value = 0;
+};
+
 // Keys that are only padding get `filter` added. Every part may be absent.
 struct AttentionPadding {
   const int32_t* flags = nullptr;  // 0 is padding; of query i of batch b from b * batch + i * query on
@@ -118,6 +125,9 @@ struct AttentionProblem {
   int64_t left = -1, right = -1;  // keys before and after a query's own position that it sees; -1: all
   int64_t window = -1;            // only so many of the keys that it sees, the last ones
   AttentionMask mask;
+  AttentionFill fill;
+  bool as_written = false;  // the mask is only added: a query that sees nothing gets what softmax makes of it
+  bool nan_is_zero = false;  // of probabilities, then
   AttentionPadding padding;
   bool has_sink = false;             // one more score in every softmax, for which there is no value
   const TensorView* sink = nullptr;  // by head; 0 where absent

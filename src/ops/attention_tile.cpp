@@ -211,12 +211,42 @@ class AttentionRun {
     for (int64_t j = 0; j < count; ++j) row[j] *= limit;
   }
 
+  static int64_t start_of(const AttentionMask& mask, int64_t batch, int64_t head, int64_t query) {
+    return batch * mask.strides[0] + head * mask.strides[1] + query * mask.strides[2];
+  }
+
+  void fill(int64_t batch, int64_t head, int64_t query, Range r, W* row) const {
+    if (p_.fill.mask.view == nullptr) return;
+    const auto* flags = p_.fill.mask.view->as<uint8_t>() + start_of(p_.fill.mask, batch, head, query);
+    const int64_t step = p_.fill.mask.strides[3];
+    const W value = static_cast<W>(p_.fill.value);
+    for (int64_t j = r.first; j < r.last; ++j)
+      row[j] = (flags[j * step] != 0) == p_.fill.where ? value : row[j];
+  }
+
+  // A mask of the type of the scores, or of 16 bits.
+  static void add_written(const TensorView& mask, int64_t start, int64_t step, Range r, W* row) {
+    if (mask.type != element_type_of<W>() || step != 1) {
+      W value;
+      for (int64_t j = r.first; j < r.last; ++j) {
+        read_floats(mask, start + j * step, 1, &value);
+        row[j] += value;
+      }
+      return;
+    }
+    const W* from = mask.as<W>() + start;
+    for (int64_t j = r.first; j < r.last; ++j) row[j] += from[j];
+  }
+
   // Adds the mask; true if any key is left to attend to.
   bool add_mask(int64_t batch, int64_t head, int64_t query, Range r, W* row) const {
-    if (p_.mask.view == nullptr) return r.first < r.last;
+    if (p_.mask.view == nullptr) return r.first < r.last || p_.as_written;
     const TensorView& mask = *p_.mask.view;
-    const auto& strides = p_.mask.strides;
-    const int64_t start = batch * strides[0] + head * strides[1] + query * strides[2], step = strides[3];
+    const int64_t start = start_of(p_.mask, batch, head, query), step = p_.mask.strides[3];
+    if (p_.as_written) {
+      add_written(mask, start, step, r, row);
+      return true;
+    }
     bool any = false;
     if (mask.type == ElementType::kBool) {
       const auto* flags = mask.as<uint8_t>() + start;
@@ -272,6 +302,7 @@ class AttentionRun {
     cap(row, count);
     emit(ScoresStage::kCapped, batch, head, query, row, count);
     const Range r = range_of(batch, query);
+    fill(batch, head, query, r, row);
     const bool any = add_mask(batch, head, query, r, row);
     add_padding(batch, query, r, row);
     if (p_.scores.stage == ScoresStage::kMasked) {
@@ -283,6 +314,8 @@ class AttentionRun {
     if (any) {
       std::fill(row, row + r.first, W{0});
       softmax_with_sink(head, row + r.first, r.last - r.first);
+      // Where one is not a number, none is.
+      if (p_.nan_is_zero && r.first < r.last && std::isnan(row[r.first])) std::fill_n(row, count, W{0});
       std::fill(row + r.last, row + count, W{0});
     } else {
       std::fill_n(row, count, W{0});

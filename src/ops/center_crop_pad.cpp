@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -62,6 +63,11 @@ void run(const RunContext& c) {
                         c.threads);
 }
 
+// What was cropped is padded and what was padded is cropped, at the same places.
+void gradient(GradientContext& c) {
+  c.set(0, c.op("CenterCropPad", {c.gradient(), c.shape_of(c.in(0))}));
+}
+
 }  // namespace
 
 extern const OpDef op_center_crop_pad = {
@@ -70,6 +76,7 @@ extern const OpDef op_center_crop_pad = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -54,6 +54,7 @@ class LossGradient {
       : c_(c), a_(c.attrs<GradientAttrs>()), s_(samples_of(c.inputs[kScores])) {}
 
   void run() {
+    check_targets();
     if (a_.reduction != LossReduction::kNone) {
       widen(c_.inputs[kGradient].as<T>(), &common_, 1);
       if (a_.reduction == LossReduction::kMean) common_ = static_cast<W>(double{common_} / total_weight());
@@ -63,9 +64,20 @@ class LossGradient {
   }
 
  private:
-  // Of a target. The loss refuses one that is neither a class nor ignored; here it counts for nothing.
+  bool is_ignored(int64_t target) const { return a_.ignores && target == a_.ignored; }
+
+  // As the loss does, which may run later: before threads share the work, and before anything is updated.
+  void check_targets() const {
+    for (int64_t i = 0; i < s_.count; ++i) {
+      const int64_t target = index_at(c_.inputs[kTargets], i);
+      if (!is_ignored(target) && (target < 0 || target >= s_.classes))
+        fail(ErrorCode::kInvalidArgument, "{}: target {} is outside [0, {})", c_.node->label(), target,
+             s_.classes);
+    }
+  }
+
   W weight_of(int64_t target) const {
-    if ((a_.ignores && target == a_.ignored) || target < 0 || target >= s_.classes) return 0;
+    if (is_ignored(target)) return 0;
     W weight = 1;
     if (c_.has_input(kWeights)) widen(c_.inputs[kWeights].as<T>() + target, &weight, 1);
     return weight;

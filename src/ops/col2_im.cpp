@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <complex>
 
+#include "graph/gradient.h"
 #include "kernels/parallel.h"
 #include "ops/elementwise.h"
 #include "ops/float_blocks.h"
@@ -182,6 +183,28 @@ void run(const RunContext& c) {
   }
 }
 
+// The blocks of the image: a convolution whose kernel k is 1 at tap k alone, of every channel by itself.
+void gradient(GradientContext& c) {
+  const auto& w = c.attrs<WindowAttrs>();
+  const auto block = c.integers(kBlock);
+  if (!block || !c.gradient()->facts.type.ranked) c.reject("its gradient needs to know the shape of blocks");
+  int64_t taps = 1;
+  for (int64_t size : *block) taps = checked_mul(taps, size);
+  std::vector<int64_t> dims{taps, 1}, spread{-1, 1};
+  dims.insert(dims.end(), block->begin(), block->end());
+  std::vector<float> kernel(static_cast<size_t>(checked_mul(taps, taps)), 0.0f);
+  for (int64_t k = 0; k < taps; ++k) kernel[static_cast<size_t>(k * taps + k)] = 1;
+  Edge* weights = c.op("CastLike", {c.build.constant("taps", dims, kernel), c.gradient()});
+  AttributeList attributes = c.attributes();
+  if (!w.strides.empty()) attributes.set("strides", w.strides);
+  if (!w.dilations.empty()) attributes.set("dilations", w.dilations);
+  if (!w.pads.empty()) attributes.set("pads", w.pads);
+  Edge* space = c.op("Shape", {c.gradient()}, c.attributes().set("start", int64_t{2}));
+  Edge* planes = c.op("Concat", {c.build.integers(spread), space}, c.attributes().set("axis", int64_t{0}));
+  Edge* blocks = c.op("Conv", {c.op("Reshape", {c.gradient(), planes}), weights}, attributes);
+  c.set(kX, c.op("Reshape", {blocks, c.shape_of(c.in(kX))}));
+}
+
 }  // namespace
 
 extern const OpDef op_col2_im = {
@@ -190,6 +213,7 @@ extern const OpDef op_col2_im = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

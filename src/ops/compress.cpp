@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -81,6 +82,16 @@ void run(const RunContext& c) {
   }
 }
 
+void gradient(GradientContext& c) {
+  const bool whole = c.node().attribute("axis") == nullptr;
+  const int64_t axis = whole ? 0 : c.node().attribute("axis")->i;
+  Edge* indices = c.op("Reshape", {c.op("NonZero", {c.in(1)}), c.build.integers({-1})});
+  Edge* shape = c.shape_of(c.in(0));
+  Edge* lines = whole ? c.op("Reshape", {c.op("Size", {c.in(0)}), c.build.integers({1})}) : shape;
+  Edge* made = c.own_op("GatherGradient", {c.gradient(), indices, lines}, c.attributes().set("axis", axis));
+  c.set(0, whole ? c.op("Reshape", {made, shape}) : made);
+}
+
 }  // namespace
 
 extern const OpDef op_compress = {
@@ -89,6 +100,7 @@ extern const OpDef op_compress = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -13,6 +13,11 @@ struct ConvAttrs {
   int64_t groups = 1;
   kernels::Activation activation;
   kernels::WinogradForm winograd = kernels::WinogradForm::kNone;  // wished for, where weights are packed
+  // W's input channels that X has; 0: all of them.
+  int64_t first_channel = 0, some_channels = 0;
+  int64_t channels_of(int64_t weight_channels) const {
+    return some_channels > 0 ? some_channels : checked_mul(weight_channels, groups);
+  }
 };
 
 // Inputs by position.
@@ -35,6 +40,7 @@ struct ConvChoice {
   kernels::ConvShape shape;   // of one plane
   int64_t depth = 1;          // kernel planes
   int64_t plane_bytes = 0;    // packed weights of one of them
+  int64_t first_channel = 0, weight_channels = 0;  // of W, where the plane has some of them; else 0
   int64_t in_pixels = 0, out_pixels = 0;
   const Window* window = nullptr;                             // of the reference, and where there is depth
   int64_t packed_at = 0, x_at = 0, y_at = 0, working_at = 0;  // offsets in scratch

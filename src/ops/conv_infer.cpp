@@ -30,6 +30,11 @@ void check_kernel(InferContext& c, const ConvAttrs& a) {
     if (w[i].is_constant() && (w[i].value() < 1 || w[i].value() > INT32_MAX))
       c.reject("weights of shape {}: expected at least one tap", to_string(w));
   }
+  const bool is_cut = a.some_channels > 0;
+  if (is_cut && (a.groups > 1 || w.size() > 5 || !w[1].is_constant() ||
+                 a.first_channel + a.some_channels > w[1].value()))
+    c.reject("attribute 'weight_channels': {} and {} of weights of shape {} in {} groups", a.first_channel,
+             a.some_channels, to_string(w), a.groups);
   if (w[0].is_constant() && w[0].value() % a.groups != 0)
     c.reject("{} output channels do not divide into {} groups", w[0].value(), a.groups);
 }
@@ -55,6 +60,12 @@ void read_conv(AttrContext& c, ConvAttrs& attrs) {
   if (form != 0 && form != 2 && form != 4)
     c.reject("attribute 'winograd': expected 0, 2 or 4, found {}", form);
   attrs.winograd = static_cast<kernels::WinogradForm>(form);
+  const std::span<const int64_t> some = c.integers("weight_channels");
+  if (some.empty()) return;
+  if (some.size() != 2 || some[0] < 0 || some[1] < 1 || some[0] > INT32_MAX || some[1] > INT32_MAX)
+    c.reject("attribute 'weight_channels': expected the first and the number of them, found {}",
+             to_string(some));
+  attrs.first_channel = some[0], attrs.some_channels = some[1];
 }
 
 void infer_conv(InferContext& c) {
@@ -67,7 +78,8 @@ void infer_conv(InferContext& c) {
   const size_t rank = c.rank(kConvX);
   c.expect_rank(kConvW, rank, rank);
   const std::span<const Dim> x = c.dims(kConvX), w = c.dims(kConvW);
-  expect_channels(c, "input 0", x[channel_axis(a.window, rank)], w[1] * a.groups);
+  expect_channels(c, "input 0", x[channel_axis(a.window, rank)],
+                  a.some_channels > 0 ? Dim(a.some_channels) : w[1] * a.groups);
   std::vector<Dim> y(rank);
   y[0] = x[0];
   y[channel_axis(a.window, rank)] = w[0];
@@ -110,7 +122,9 @@ Cost cost_conv(const NodeContext& c) {
   if (!w || !y) return {};
   int64_t operations = 2;
   for (int64_t d : *y) operations = checked_mul(operations, d);
-  for (size_t i = 1; i < w->size(); ++i) operations = checked_mul(operations, (*w)[i]);
+  for (size_t i = 2; i < w->size(); ++i) operations = checked_mul(operations, (*w)[i]);
+  const auto& a = c.attrs<ConvAttrs>();
+  operations = checked_mul(operations, a.channels_of((*w)[1]) / a.groups);
   return {operations, tensor_bytes(c)};
 }
 

@@ -26,12 +26,12 @@ template <typename T>
 using Accumulator = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <typename T>
-void finish_element(const ConvOperands<T>& o, Accumulator<T> sum, int64_t channel, int64_t at) {
+Accumulator<T> finish_sum(const ConvOperands<T>& o, Accumulator<T> sum, int64_t channel, int64_t at) {
   if (o.scale != nullptr) sum *= static_cast<Accumulator<T>>(o.scale[channel]);
   if (o.bias != nullptr) sum += static_cast<Accumulator<T>>(o.bias[channel]);
   if (o.addend != nullptr) sum += static_cast<Accumulator<T>>(o.addend[at]);
   if (o.activation.kind != kernels::ActivationKind::kNone) sum = apply_activation(o.activation, sum);
-  o.y[at] = static_cast<T>(sum);
+  return sum;
 }
 
 // By lines of outputs along the last dimension, a few channels together: a line of inputs is fetched once for
@@ -48,7 +48,8 @@ class ConvLines {
         out_(strides_of(w.rank, o.out_channels, w.out, w.channels_last)),
         in_c_(w.channels / o.groups),
         out_c_(o.out_channels / o.groups),
-        taps_(volume(w.rank, w.kernel)) {}
+        taps_(volume(w.rank, w.kernel)),
+        phases_(kTransposed && w.stride[last_] < kLine ? w.stride[last_] : 1) {}
 
   void run(int threads) const {
     if (volume(w_.rank, w_.out) == 0) return;
@@ -64,13 +65,13 @@ class ConvLines {
   }
 
  private:
-  static constexpr int64_t kChannels = 8, kLine = 128;
+  static constexpr int64_t kChannels = 8, kInputs = 32, kLine = 128;
   struct Sums {
-    A of[kChannels][kLine];
+    A of[kChannels][2 * kLine];
   };
-  // Inputs [first, first + count) of a line go to outputs `to` + i * step.
+  // Inputs [first, first + count) of a line, every step_in-th, go to sums `to` and following.
   struct Meeting {
-    int64_t first, step_in, count, to, step_out;
+    int64_t first, step_in, count, to;
   };
 
   void run_line(int64_t image, int64_t group, int64_t part, const Spatial& at, int64_t start) const {
@@ -78,7 +79,8 @@ class ConvLines {
                   count = std::min(kChannels, out_c_ - part * kChannels);
     const int64_t size = std::min(kLine, w_.out[last_] - start);
     Sums sums;
-    for (int64_t m = 0; m < count; ++m) std::fill_n(sums.of[m], size, A{0});
+    A weights[kInputs * kChannels];
+    for (int64_t m = 0; m < count; ++m) std::fill_n(sums.of[m], phases_ * ceil_div(size, phases_), A{0});
     Spatial tap{};
     for (int64_t t = 0; t < taps_; ++t, next_position(w_.rank, w_.kernel, tap)) {
       int64_t from = image * in_.batch + group * in_c_ * in_.channel;
@@ -86,24 +88,41 @@ class ConvLines {
       if (meeting.count <= 0 || !add_outer_places(at, tap, from)) continue;
       from += meeting.first * in_.spatial[last_];
       for (int64_t c = 0; c < in_c_; ++c) {
+        if (c % kInputs == 0) fetch_weights(group, first, count, c, t, weights);
         A line[kLine];
         fetch(o_.x + from + c * in_.channel, meeting.step_in * in_.spatial[last_], meeting.count, line);
         for (int64_t m = 0; m < count; ++m)
-          add_line(line, weight(first + m, group * in_c_ + c, t), meeting, sums.of[m]);
+          add_line(line, weights[c % kInputs * count + m], meeting, sums.of[m]);
       }
     }
     int64_t to = image * out_.batch + start * out_.spatial[last_];
     for (size_t i = 0; i < last_; ++i) to += at[i] * out_.spatial[i];
     for (int64_t m = 0; m < count; ++m) {
-      for (int64_t i = 0; i < size; ++i)
-        finish_element(o_, sums.of[m][i], first + m,
-                       to + (first + m) * out_.channel + i * out_.spatial[last_]);
+      const int64_t line = to + (first + m) * out_.channel;
+      A finished[kLine];
+      for (int64_t phase = 0; phase < std::min(phases_, size); ++phase) {
+        const A* sum = sums.of[m] + place_of(phase, size);
+        for (int64_t i = phase; i < size; i += phases_)
+          finished[i] = finish_sum(o_, *sum++, first + m, line + i * out_.spatial[last_]);
+      }
+      store(finished, size, o_.y + line);
     }
   }
 
-  A weight(int64_t out, int64_t in, int64_t tap) const {
-    const int64_t at = kTransposed ? in * out_c_ + out % out_c_ : out * in_c_ + in % in_c_;
-    return static_cast<A>(o_.w[at * taps_ + tap]);
+  // Those of one tap for input channels `in` of the group and the next ones, from outputs `first` of all on.
+  void fetch_weights(int64_t group, int64_t first, int64_t count, int64_t in, int64_t tap, A* weights) const {
+    const int64_t inputs = std::min(kInputs, in_c_ - in);
+    const int64_t next_in = kTransposed ? out_c_ * taps_ : taps_,
+                  next_out = kTransposed ? taps_ : in_c_ * taps_;
+    const T* from =
+        o_.w + tap +
+        (kTransposed ? group * in_c_ * next_in + (first - group * out_c_) * next_out : first * next_out) +
+        in * next_in;
+    T found[kInputs * kChannels];
+    for (int64_t i = 0; i < inputs; ++i) {
+      for (int64_t m = 0; m < count; ++m) found[i * count + m] = from[i * next_in + m * next_out];
+    }
+    fetch(found, 1, inputs * count, weights);
   }
 
   Meeting meeting_of(int64_t tap, int64_t start, int64_t size) const {
@@ -113,11 +132,11 @@ class ConvLines {
       const int64_t first = std::max<int64_t>(0, ceil_div(std::max<int64_t>(0, start - shift), stride));
       const int64_t end = start + size - shift;
       const int64_t last = end <= 0 ? 0 : std::min(in, ceil_div(end, stride));
-      return {first, 1, last - first, first * stride + shift - start, stride};
+      return {first, 1, last - first, place_of(first * stride + shift - start, size)};
     } else {  // output j needs input j * stride + shift
       const int64_t first = std::max(start, shift >= 0 ? 0 : ceil_div(-shift, stride));
       const int64_t last = std::min(start + size, shift >= in ? 0 : (in - 1 - shift) / stride + 1);
-      return {first * stride + shift, stride, last - first, first - start, 1};
+      return {first * stride + shift, stride, last - first, first - start};
     }
   }
 
@@ -142,12 +161,21 @@ class ConvLines {
     }
     for (int64_t i = 0; i < count; ++i) line[i] = static_cast<A>(x[i * step]);
   }
-  static void add_line(const A* line, A weight, const Meeting& m, A* sums) {
-    if (m.step_out == 1) {
-      for (int64_t i = 0; i < m.count; ++i) sums[m.to + i] += weight * line[i];
-    } else {
-      for (int64_t i = 0; i < m.count; ++i) sums[m.to + i * m.step_out] += weight * line[i];
+  void store(const A* line, int64_t count, T* y) const {
+    const int64_t step = out_.spatial[last_];
+    if constexpr (kernels::kIsHalf<T>) {
+      if (step == 1) return kernels::narrow(line, y, count);
     }
+    for (int64_t i = 0; i < count; ++i) y[i * step] = static_cast<T>(line[i]);
+  }
+  static void add_line(const A* __restrict line, A weight, const Meeting& m, A* __restrict sums) {
+    A* __restrict to = sums + m.to;
+    for (int64_t i = 0; i < m.count; ++i) to[i] += weight * line[i];
+  }
+
+  // Where the sum of output i of a line is: outputs that one input after the other meets lie side by side.
+  int64_t place_of(int64_t i, int64_t size) const {
+    return phases_ == 1 ? i : i % phases_ * ceil_div(size, phases_) + i / phases_;
   }
 
   const Window& w_;
@@ -155,6 +183,8 @@ class ConvLines {
   const size_t last_;
   const SpatialStrides in_, out_;
   const int64_t in_c_, out_c_, taps_;
+  const int64_t
+      phases_;  // a transposed line's stride; 1 where it is so long that each tap has one input at most
 };
 
 template <typename T>

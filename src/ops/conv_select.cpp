@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/conv_gather.h"
 #include "kernels/depthwise.h"
 #include "kernels/gemm.h"
 #include "ops/conv_common.h"
@@ -28,7 +29,8 @@ Behind read_weights(const ConvAttrs& a, std::span<const int64_t> w, ConvChoice& 
   ConvShape& s = choice.shape;
   Behind behind;
   s.groups = a.groups;
-  s.in_c = checked_mul(w[1], a.groups);
+  s.in_c = a.channels_of(w[1]);
+  if (a.some_channels > 0) choice.first_channel = a.first_channel, choice.weight_channels = w[1];
   s.out_c = w[0];
   const auto begin = [&](size_t i) {
     return a.window.is_same() ? (w[2 + i] - 1) * a.window.dilation(i) : a.window.pad_begin(i);
@@ -60,11 +62,12 @@ Behind read_weights(const ConvAttrs& a, std::span<const int64_t> w, ConvChoice& 
 }
 
 PackFormat format_of(const SelectContext& c, const ConvChoice& choice) {
-  PackFormat format{choice.kernel == ConvKernel::kDepthwise  ? "depthwise"
-                    : choice.winograd != WinogradForm::kNone ? "winograd"
-                                                             : "conv",
-                    {kernels::packed_b_format(), choice.shape.groups, choice.widened,
-                     static_cast<int64_t>(choice.winograd)}};
+  PackFormat format{
+      choice.kernel == ConvKernel::kDepthwise  ? "depthwise"
+      : choice.winograd != WinogradForm::kNone ? "winograd"
+                                               : "conv",
+      {kernels::packed_b_format(), choice.shape.groups, choice.widened, static_cast<int64_t>(choice.winograd),
+       choice.first_channel, choice.weight_channels > 0 ? choice.shape.in_c : 0}};
   if (c.has_input(kConvScale)) format.also_reads = c.node().inputs[kConvScale];
   return format;
 }
@@ -86,8 +89,14 @@ Dim working_bytes(const ConvAttrs& a, const ConvChoice& choice, Behind behind, s
   }
   const Dim columns = plain ? product(x) : x[spatial_axis(a.window, x.size() - 3)];
   const Dim row = columns * need.bytes_per_pixel + need.bytes_per_row;
+  Dim gathered = 0;
+  if (kernels::gathers_pixels<T>(s)) {
+    gathered = y[0] * s.in_c * int64_t{sizeof(T)};
+    for (size_t i = 0; i + 2 < y.size(); ++i) gathered = gathered * y[spatial_axis(a.window, i)];
+    gathered = gathered + SelectContext::kScratchAlignment;
+  }
   return min(Dim(need.limit_bytes), rows * row + need.base_bytes) * threads +
-         kernels::conv_product_scratch_bytes<T>(s, threads);
+         kernels::conv_product_scratch_bytes<T>(s, threads) + gathered;
 }
 
 void set_sizes(const Window& w, ConvChoice& choice) {
@@ -187,6 +196,12 @@ template <typename T>
 void pack_conv_weights(const ConvChoice& choice, const void* raw, const T* scale, std::byte* destination) {
   const ConvShape& s = choice.shape;
   kernels::ConvWeights<T> weights = kernels::oihw_weights<T>(s, raw, scale);
+  if (choice.weight_channels > 0) {
+    weights.out_stride = choice.weight_channels * weights.in_stride;
+    raw = static_cast<const char*>(raw) +
+          choice.first_channel * weights.in_stride * choice.depth * int64_t{sizeof(T)};
+    weights.data = raw;
+  }
   if constexpr (std::is_same_v<T, float>) {
     if (choice.winograd != WinogradForm::kNone)
       return kernels::winograd_pack(s, choice.winograd, weights, destination);

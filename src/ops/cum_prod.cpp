@@ -1,3 +1,4 @@
+#include "graph/gradient.h"
 #include "ops/cumulative.h"
 
 namespace plimsoll {
@@ -15,6 +16,13 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  const CumulativeAttrs& a = c.attrs<CumulativeAttrs>();
+  c.set(0,
+        c.own_op("CumProdGradient", {c.in(0), c.gradient(), c.in(1)},
+                 c.attributes().set("reverse", int64_t{a.reverse}).set("exclusive", int64_t{a.exclusive})));
+}
+
 }  // namespace
 
 extern const OpDef op_cum_prod = {
@@ -24,6 +32,7 @@ extern const OpDef op_cum_prod = {
     .infer = infer_cumulative,
     .alias = alias_cumulative,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

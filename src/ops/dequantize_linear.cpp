@@ -1,3 +1,4 @@
+#include "ops/layout.h"
 #include "ops/linear_quantization.h"
 #include "ops/movement.h"
 
@@ -32,6 +33,10 @@ void infer(InferContext& c) {
   infer_quantization(c, output);
 }
 
+void layout(LayoutContext& c) {
+  if (c.has_one_element(kQuantizeScale)) c.either({kQuantizeX});
+}
+
 }  // namespace
 
 extern const OpDef op_dequantize_linear = {
@@ -40,6 +45,7 @@ extern const OpDef op_dequantize_linear = {
     .attrs = attrs,
     .infer = infer,
     .run = run_dequantize,
+    .layout = layout,
 };
 
 }  // namespace plimsoll

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/gradient.h"
 #include "kernels/parallel.h"
 #include "ops/float_blocks.h"
 #include "ops/movement.h"
@@ -67,6 +68,10 @@ Cost cost(const NodeContext& c) {
   return {static_cast<int64_t>(std::min(operations, 9e18)), tensor_bytes(c)};
 }
 
+void gradient(GradientContext& c) {
+  c.set(0, c.own_op("DetGradient", {c.in(0), c.gradient()}, c.attributes()));
+}
+
 }  // namespace
 
 extern const OpDef op_det = {
@@ -75,6 +80,7 @@ extern const OpDef op_det = {
     .select = select,
     .run = run,
     .cost = cost,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,6 +1,7 @@
 // Opset 17 has the axis as an attribute, opset 20 as an input.
 #include <cmath>
 
+#include "graph/gradient.h"
 #include "kernels/parallel.h"
 #include "ops/float_blocks.h"
 #include "ops/fourier.h"
@@ -165,6 +166,32 @@ Cost cost(const NodeContext& c) {
   return {static_cast<int64_t>(std::min(5 * n * std::log2(n + 1), 9e18)), tensor_bytes(c)};
 }
 
+// The transform is a matrix of complex numbers, of which the adjoint is the inverse transform times its
+// length.
+void gradient(GradientContext& c) {
+  const auto& a = c.attrs<DftAttrs>();
+  const auto axis = axis_of(c);
+  const auto length = axis ? length_of(c, *axis) : std::nullopt;
+  const Dim in = axis ? c.dims(kX)[*axis] : Dim(0);
+  if (!length || !length->is_constant() || !in.is_constant() || !c.dims(kX).back().is_constant())
+    c.reject("its gradient needs to know the axis and the length");
+  if (a.onesided && a.inverse) c.reject("its gradient does not know onesided inverse transforms");
+  const int64_t n = length->value(), size = in.value(), place = static_cast<int64_t>(*axis);
+  const auto fit = [&](Edge* edge, int64_t from, int64_t to, int64_t at) {
+    if (from == to) return edge;
+    Edge *start = c.build.integers({int64_t{0}}), *along = c.build.integers({at});
+    if (from > to) return c.op("Slice", {edge, start, c.build.integers({to}), along});
+    return c.op("Pad", {edge, c.build.integers({0, to - from}), nullptr, along});
+  };
+  Edge* dy = a.onesided ? fit(c.gradient(), n / 2 + 1, n, place) : c.gradient();
+  Edge* dx =
+      c.op("DFT", {dy, nullptr, c.build.scalar(place)}, c.attributes().set("inverse", int64_t{!a.inverse}));
+  const auto count = static_cast<double>(n);
+  dx = c.op("Mul", {dx, c.scalar(a.inverse ? 1 / count : count)});
+  dx = fit(dx, n, size, place);
+  c.set(kX, fit(dx, 2, c.dims(kX).back().value(), static_cast<int64_t>(c.rank(kX)) - 1));
+}
+
 }  // namespace
 
 extern const OpDef op_dft = {
@@ -176,6 +203,7 @@ extern const OpDef op_dft = {
     .bind = bind,
     .run = run,
     .cost = cost,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

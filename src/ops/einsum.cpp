@@ -239,46 +239,65 @@ Cost cost(const NodeContext& c) {
   return {plan_einsum(c, c.attrs<EinsumEquation>()).operations.value(), tensor_bytes(c)};
 }
 
-// Of operand i: an Einsum of dY and the other operands, whose result has its letters.
+// The terms of the operands, then of the output, with a letter for every dimension that '...' stands for.
+std::vector<std::string> lettered_terms(const GradientContext& c) {
+  const EinsumLabels labels = label_operands(c, c.attrs<EinsumEquation>());
+  std::string free;
+  for (char ch = 'A'; ch <= 'z'; ch = ch == 'Z' ? 'a' : static_cast<char>(ch + 1)) {
+    if (c.node().attribute("equation")->s.find(ch) == std::string_view::npos) free += ch;
+  }
+  std::vector<std::string> terms;
+  const auto add = [&](const std::vector<EinsumLabel>& term) {
+    std::string& letters = terms.emplace_back();
+    for (EinsumLabel label : term) {
+      const size_t behind = kEinsumLabels - 1 - label;  // of those that '...' stands for
+      if (label >= kEinsumLetters && behind >= free.size()) c.reject("its gradient has too few letters");
+      letters += label >= kEinsumLetters ? free[behind]
+                 : label < 26            ? static_cast<char>('A' + label)
+                                         : static_cast<char>('a' + (label - 26));
+    }
+  };
+  for (const std::vector<EinsumLabel>& term : labels.inputs) add(term);
+  add(labels.output);
+  return terms;
+}
+
+// Of operand i: an Einsum of dY and the other operands, whose result has its letters. What it was summed over
+// by itself is repeated.
 void gradient(GradientContext& c) {
-  std::string equation;
-  for (char ch : c.node().attribute("equation")->s) {
-    if (ch != ' ') equation += ch;
+  for (size_t i = 0; i < c.input_count(); ++i) {
+    if (!c.ranked(i)) c.reject("its gradient needs the ranks of its operands");
   }
-  if (equation.find('.') != std::string::npos) c.reject("its gradient does not know '...'");
-  std::string output;
-  const size_t arrow = equation.find("->");
-  if (arrow == std::string::npos) {
-    for (char ch = 'A'; ch <= 'z'; ++ch) {
-      if (std::count(equation.begin(), equation.end(), ch) == 1) output += ch;
-    }
-  } else {
-    output = equation.substr(arrow + 2);
-    equation.resize(arrow);
-  }
-  std::vector<std::string> terms(1);
-  for (char ch : equation) {
-    if (ch == ',') {
-      terms.emplace_back();
-    } else {
-      terms.back() += ch;
-    }
-  }
+  std::vector<std::string> terms = lettered_terms(c);
+  const std::string output = terms.back();
+  terms.pop_back();
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!c.wants(i)) continue;
-    std::string made = output;
+    std::string made = output, result;
     std::vector<Edge*> inputs{c.gradient()};
     for (size_t other = 0; other < terms.size(); ++other) {
       if (other == i) continue;
       made += "," + terms[other];
       inputs.push_back(c.in(other));
     }
-    for (char letter : terms[i]) {
-      if (made.find(letter) == std::string::npos || std::count(terms[i].begin(), terms[i].end(), letter) > 1)
-        c.reject("its gradient does not know letters of one operand alone or twice in it, here '{}'", letter);
+    std::vector<int64_t> alone;
+    for (size_t d = 0; d < terms[i].size(); ++d) {
+      const char letter = terms[i][d];
+      if (std::count(terms[i].begin(), terms[i].end(), letter) > 1)
+        c.reject("its gradient does not know letters twice in one operand, here '{}'", letter);
+      if (made.find(letter) == std::string::npos) {
+        alone.push_back(static_cast<int64_t>(d));
+      } else {
+        result += letter;
+      }
     }
-    const AttributeList attributes = c.attributes().set("equation", std::string_view(made + "->" + terms[i]));
-    c.set_broadcast(i, c.build.emit("", "Einsum", inputs, attributes.list())->outputs[0]);
+    const AttributeList attributes = c.attributes().set("equation", std::string_view(made + "->" + result));
+    Edge* gradient = c.build.emit("", "Einsum", inputs, attributes.list())->outputs[0];
+    if (!alone.empty()) {
+      gradient = c.op("Unsqueeze", {gradient, c.build.integers(alone)});
+      gradient = c.op("Expand", {gradient, c.shape_of(c.in(i))});
+    }
+    c.set_broadcast(i, gradient);
   }
 }
 

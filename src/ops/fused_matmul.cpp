@@ -20,7 +20,7 @@ const void* attrs(AttrContext& c) {
 }
 
 // Throws unless input i is absent or has exactly these dimensions, as far as both are known.
-void expect_dims(const InferContext& c, size_t i, std::span<const Dim> expected) {
+void expect_like(const InferContext& c, size_t i, std::span<const Dim> expected) {
   if (!c.has_input(i) || !c.ranked(i)) return;
   const auto found = c.dims(i);
   const bool fits = std::equal(found.begin(), found.end(), expected.begin(), expected.end(),
@@ -34,8 +34,8 @@ void infer(InferContext& c) {
   c.expect_rank(kMatMulA, 2, InferContext::kMaxRank);
   c.expect_rank(kMatMulB, 2, InferContext::kMaxRank);
   const std::span<const Dim> y = c.output(0).type.dims;
-  expect_dims(c, kMatMulBias, y.last(1));
-  expect_dims(c, kMatMulAddend, y);
+  expect_like(c, kMatMulBias, y.last(1));
+  expect_like(c, kMatMulAddend, y);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "graph/bodies.h"
 #include "graph/op_def.h"
+#include "ops/body_gradient.h"
 #include "ops/sequences.h"
 
 namespace plimsoll {
@@ -94,6 +95,35 @@ void run(BodyRun& run) {
   for (size_t i = 0; i < run.node().outputs.size(); ++i) run.set_output(i, run.body_output(body, i));
 }
 
+// The branch that was taken is computed again and differentiated by what it uses of the graphs around.
+void gradient(GradientContext& c) {
+  const auto& a = c.attrs<IfAttrs>();
+  const std::span<Edge* const> captured = c.inside.captured;
+  if (captured.empty()) return;
+  std::vector<Attribute> attributes;
+  for (const Graph* branch : {a.then_branch, a.else_branch}) {
+    expect_no_random_nodes(c, *branch);
+    const std::string_view name = branch == a.then_branch ? "then_branch" : "else_branch";
+    BackwardBody body(c, name);
+    const bool is_known = branch->outputs[0]->facts.type.type != ElementType::kUndefined;
+    if (!is_known) {  // never taken: the condition is a constant, or it does not fit these shapes
+      for (Edge* edge : captured) body.output(zeros_like(body.build(), edge));
+      attributes.push_back(body.attribute(name));
+      continue;
+    }
+    body.copy(*branch);
+    for (size_t i = 0; i < c.output_count(); ++i) {
+      if (c.gradient(i) != nullptr) body.arrives(branch->outputs[i], c.gradient(i));
+    }
+    for (Edge* gradient : body.differentiate(captured)) body.output(gradient);
+    remove_unused_nodes(body.graph());
+    attributes.push_back(body.attribute(name));
+  }
+  Edge* const condition[] = {c.in(0)};
+  const Node* node = c.build.emit("", "If", condition, attributes, captured.size());
+  std::copy(node->outputs.begin(), node->outputs.end(), c.inside.of_captured.begin());
+}
+
 constexpr ControlFlow kControlFlow = {.run = run};
 
 }  // namespace
@@ -105,6 +135,7 @@ extern const OpDef op_if = {
     .attrs = attrs,
     .infer = infer,
     .control_flow = &kControlFlow,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

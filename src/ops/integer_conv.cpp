@@ -47,11 +47,16 @@ void infer_integer_conv(InferContext& c, const IntegerConvInputs& in, ElementTyp
   c.expect_rank(in.w, rank, rank);
   const std::span<const Dim> x = c.dims(in.x), w = c.dims(in.w);
   expect_count(c, in.w_zero, w[0]);
+  const size_t channel = channel_axis(a.window, rank);
   const Dim channels = w[1] * Dim(a.groups);
-  if (x[1].is_constant() && channels.is_constant() && !(x[1] == channels))
-    c.reject("input {}: expected {} channels, found {}", in.x, channels.value(), x[1].value());
-  std::vector<Dim> y = {x[0], w[0]};
-  for (size_t i = 0; i + 2 < rank; ++i) y.push_back(window_output(a.window, i, x[2 + i], w[2 + i], false));
+  if (x[channel].is_constant() && channels.is_constant() && !(x[channel] == channels))
+    c.reject("input {}: expected {} channels, found {}", in.x, channels.value(), x[channel].value());
+  std::vector<Dim> y(rank);
+  y[0] = x[0], y[channel] = w[0];
+  for (size_t i = 0; i + 2 < rank; ++i) {
+    const size_t at = spatial_axis(a.window, i);
+    y[at] = window_output(a.window, i, x[at], w[2 + i], false);
+  }
   c.set_output(0, output, y);
 }
 
@@ -67,15 +72,28 @@ bool is_scalar(const NodeContext& c, size_t input) {
   return !c.has_input(input) || (c.ranked(input) && product(c.dims(input)) == Dim(1));
 }
 
+// What attributes and weights tell of a line or a plane.
+kernels::IntDepthwiseShape plane_of(const ConvAttrs& a, std::span<const int64_t> w) {
+  kernels::IntDepthwiseShape s;
+  const size_t x = w.size() - 3;
+  s.channels = a.groups;
+  s.kernel_w = w.back(), s.stride_w = a.window.stride(x), s.dilation_w = a.window.dilation(x);
+  if (x == 0) return s;
+  s.kernel_h = w[2], s.stride_h = a.window.stride(0), s.dilation_h = a.window.dilation(0);
+  return s;
+}
+
+void set_sizes(const Window& w, kernels::IntDepthwiseShape& s) {
+  const size_t x = w.rank - 1;
+  s.in_w = w.in[x], s.out_w = w.out[x], s.pad_left = w.begin[x];
+  if (x > 0) s.in_h = w.in[0], s.out_h = w.out[0], s.pad_top = w.begin[0];
+}
+
 void pack_weights(const IntegerConv& choice, const std::byte* raw, bool is_signed, std::byte* packed) {
   const int64_t k = choice.taps * choice.in_c;
-  if (choice.depthwise) {  // [taps][channels]
-    for (int64_t channel = 0; channel < choice.groups; ++channel) {
-      for (int64_t tap = 0; tap < choice.taps; ++tap)
-        packed[tap * choice.groups + channel] = raw[channel * choice.taps + tap];
-    }
-    return;
-  }
+  if (choice.depthwise)
+    return kernels::int_depthwise_pack(choice.groups, choice.plane.kernel_h, choice.plane.kernel_w, raw,
+                                       is_signed, packed);
   for (int64_t g = 0; g < choice.groups; ++g) {
     const kernels::IntGemmRight b{raw + g * choice.out_c * k, choice.taps, k, is_signed, choice.in_c, 1};
     kernels::int_gemm_pack(k, choice.out_c, b, packed + g * choice.group_bytes);
@@ -92,32 +110,35 @@ IntegerConv select_integer_conv(SelectContext& c, const IntegerConvInputs& in) {
   choice.groups = a.groups;
   choice.in_c = (*w)[1], choice.out_c = (*w)[0] / a.groups;
   for (size_t i = 2; i < w->size(); ++i) choice.taps = checked_mul(choice.taps, (*w)[i]);
-  choice.depthwise = a.groups > 1 && choice.in_c == 1 && choice.out_c == 1;
+  choice.depthwise = a.groups > 1 && choice.in_c == 1 && choice.out_c == 1 && w->size() <= 4;
+  if (choice.depthwise) choice.plane = plane_of(a, *w);
   const int64_t k = checked_mul(choice.taps, choice.in_c);
-  choice.group_bytes =
-      choice.depthwise ? choice.taps : static_cast<int64_t>(kernels::int_gemm_packed_bytes(k, choice.out_c));
-  const int64_t packed_bytes = checked_mul(choice.group_bytes, choice.groups);
-  const PackFormat format{"int_conv",
-                          {kernels::int_gemm_format(), choice.groups, c.type(in.w) == ElementType::kInt8}};
+  choice.group_bytes = static_cast<int64_t>(kernels::int_gemm_packed_bytes(k, choice.out_c));
+  const int64_t packed_bytes = choice.depthwise
+                                   ? static_cast<int64_t>(kernels::int_depthwise_packed_bytes(
+                                         choice.groups, choice.plane.kernel_h, choice.plane.kernel_w))
+                                   : checked_mul(choice.group_bytes, choice.groups);
+  const int kernel = choice.depthwise ? kernels::int_depthwise_format() : kernels::int_gemm_format();
+  const PackFormat format{
+      "int_conv", {kernel, choice.groups, c.type(in.w) == ElementType::kInt8, choice.depthwise ? 1 : 0}};
   choice.packed = c.pack(in.w, format, packed_bytes);
   if (!choice.packed) choice.packed_at = c.scratch(packed_bytes);
   if (!c.ranked(in.x) || !c.output(0).type.ranked) return choice;
   const std::span<const Dim> x = c.dims(in.x), y = c.output(0).type.dims;
-  choice.x_at = c.scratch(pixels_and_channels(x));
-  choice.y_at = c.scratch(pixels_and_channels(y) * Dim(element_bits(c.output(0).type.type) / 8));
-  if (!is_scalar(c, in.w_zero)) choice.w_zeros_at = c.scratch((*w)[0] * 4);
-  if (choice.depthwise) {
-    choice.w16_at = c.scratch(choice.taps * choice.groups * 2);
-    const int64_t per_thread = choice.groups * 4 + choice.taps * int64_t{sizeof(kernels::IntTap)};
-    choice.working_at = c.scratch(c.threads * round_up(per_thread, int64_t{64}));
-  } else {
-    choice.working_at = c.scratch(kernels::int_gemm_scratch_bytes(k, c.threads));
+  if (!a.window.channels_last) {
+    choice.x_at = c.scratch(pixels_and_channels(x));
+    choice.y_at = c.scratch(pixels_and_channels(y) * Dim(element_bits(c.output(0).type.type) / 8));
   }
+  if (!is_scalar(c, in.w_zero)) choice.w_zeros_at = c.scratch((*w)[0] * 4);
+  choice.working_at =
+      c.scratch(choice.depthwise ? kernels::int_depthwise_scratch_bytes(choice.plane, c.threads)
+                                 : kernels::int_gemm_scratch_bytes(k, c.threads));
   if (!c.is_concrete()) return choice;
   const Window window = make_window(a.window, *constant_dims(c.input(in.x)), *constant_dims(c.output(0)),
                                     std::span<const int64_t>(*w).subspan(2));
   choice.window = c.make<Window>(window);
   choice.in_pixels = volume(window.rank, window.in), choice.out_pixels = volume(window.rank, window.out);
+  if (choice.depthwise) set_sizes(window, choice.plane);
   return choice;
 }
 

@@ -1,8 +1,9 @@
-// ConvInteger and QLinearConv: convolution of 8-bit integers with zero points, any number of spatial
-// dimensions.
+// ConvInteger, QLinearConv and FusedQLinearConv: convolution of 8-bit integers with zero points, any number
+// of spatial dimensions.
 //
-// Each image is copied channels last; then rows of the product, the pixels that a kernel sees, are put
-// together as the product asks for them, a block of rows at a time.
+// Images are channels last, or copied so. Rows of the product, the pixels that a kernel sees, are put
+// together as the product asks for them, a block of rows at a time. Depthwise planes have a kernel of their
+// own.
 #pragma once
 
 #include "kernels/int_depthwise.h"
@@ -18,11 +19,12 @@ struct IntegerConvInputs {
 struct IntegerConv {
   const Window* window = nullptr;
   int64_t groups = 1, in_c = 0, out_c = 0, taps = 1;  // channels of one group
-  bool depthwise = false;
+  bool depthwise = false;                             // of a line or a plane
+  kernels::IntDepthwiseShape plane;
   bool packed = false;
   int64_t group_bytes = 0;  // of packed weights
-  // Offsets in scratch. y: an image, channels last; w16: depthwise weights less their zero point.
-  int64_t packed_at = 0, x_at = 0, y_at = 0, w_zeros_at = 0, w16_at = 0, working_at = 0;
+  // Offsets in scratch. x, y: an image, channels last.
+  int64_t packed_at = 0, x_at = 0, y_at = 0, w_zeros_at = 0, working_at = 0;
   int64_t in_pixels = 0, out_pixels = 0;
 };
 
@@ -33,7 +35,8 @@ void pack_integer_conv(const PackContext& c, const IntegerConv& choice);
 // Packed weights: as they are given, or packed into scratch now.
 const std::byte* packed_conv_weights(const RunContext& c, const IntegerConvInputs& in,
                                      const IntegerConv& choice);
-// `finish`: bias and scales, for all channels; zero points of W are taken from its input.
+// `finish`: bias, scales and addend, for all channels and of the first image; zero points of W are taken from
+// its input.
 void run_integer_conv(const RunContext& c, const IntegerConvInputs& in, const IntegerConv& choice,
                       const kernels::IntGemmFinish& finish);
 Cost cost_integer_conv(const NodeContext& c, const IntegerConvInputs& in);

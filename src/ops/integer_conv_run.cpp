@@ -1,9 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "kernels/copy.h"
-#include "kernels/parallel.h"
 #include "ops/integer_conv.h"
+#include "ops/integer_product.h"
 #include "tensor/small_types.h"
 
 namespace plimsoll {
@@ -35,6 +36,28 @@ void for_each_tap_of(const Window& w, const Spatial& at, F&& f) {
   } while (next_position(w.rank, w.kernel, tap));
 }
 
+// A few bytes without a call; never beyond them.
+inline void copy_bytes(uint8_t* to, const uint8_t* from, size_t count) {
+  const auto ends = [&](auto word) {
+    auto last = word;
+    std::memcpy(&word, from, sizeof word);
+    std::memcpy(&last, from + count - sizeof word, sizeof word);
+    std::memcpy(to, &word, sizeof word);
+    std::memcpy(to + count - sizeof word, &last, sizeof word);
+  };
+  if (count > 32) {
+    std::memcpy(to, from, count);
+  } else if (count >= 16) {
+    ends(std::array<uint64_t, 2>{});
+  } else if (count >= 8) {
+    ends(uint64_t{});
+  } else if (count >= 4) {
+    ends(uint32_t{});
+  } else {
+    for (size_t i = 0; i < count; ++i) to[i] = from[i];
+  }
+}
+
 // The rows of the product for one group: what the kernel sees from each output pixel.
 struct PatchReader {
   const Window* window;
@@ -45,6 +68,7 @@ struct PatchReader {
 
   static void read(const void* context, int64_t row, uint8_t* to) {
     const auto& self = *static_cast<const PatchReader*>(context);
+    if (self.is_dense && self.window->rank == 2) return self.read_plane(row, to);
     if (self.is_dense) return self.read_lines(row, to);
     const auto count = static_cast<size_t>(self.channels);
     for_each_tap_of(*self.window, position_of(*self.window, row), [&](int64_t, int64_t pixel) {
@@ -55,6 +79,19 @@ struct PatchReader {
       }
       to += self.channels;
     });
+  }
+
+  // What is most common: a window of a plane, most of the time inside of it.
+  void read_plane(int64_t row, uint8_t* to) const {
+    const Window& w = *window;
+    const int64_t y0 = row / w.out[1] * w.stride[0] - w.begin[0];
+    const int64_t x0 = row % w.out[1] * w.stride[1] - w.begin[1];
+    const int64_t y1 = y0 + (w.kernel[0] - 1) * w.dilation[0], x1 = x0 + w.kernel[1];
+    if (y0 < 0 || x0 < 0 || y1 >= w.in[0] || x1 > w.in[1]) return read_lines(row, to);
+    const uint8_t* from = x + (y0 * w.in[1] + x0) * pixel_stride;
+    const int64_t step = w.dilation[0] * w.in[1] * pixel_stride;
+    const auto line = static_cast<size_t>(w.kernel[1] * channels);
+    for (int64_t i = 0; i < w.kernel[0]; ++i, from += step, to += line) copy_bytes(to, from, line);
   }
 
   // The taps of one line of the kernel lie side by side: what is inside is one copy.
@@ -107,21 +144,20 @@ class IntegerConvRun {
     in_c_ = choice.in_c * choice.groups, out_c_ = choice.out_c * choice.groups;
     if (c.has_input(in.x_zero)) x_zero_ = integer_at(x_.type, c.inputs[in.x_zero].data, 0);
     if (c.has_input(in.w_zero)) read_weight_zeros(c.inputs[in.w_zero]);
-    if (choice.depthwise) widen_weights();
   }
 
   void run() const {
-    std::byte* image = c_.scratch + choice_.x_at;
-    std::byte* result = c_.scratch + choice_.y_at;
+    const int64_t in = in_c_ * choice_.in_pixels, out = out_c_ * choice_.out_pixels * width_;
     for (int64_t n = 0; n < w_.batch; ++n) {
-      swap_axes(x_.data + n * in_c_ * choice_.in_pixels, image, in_c_, choice_.in_pixels, 1);
-      if (choice_.depthwise) {
-        depthwise(image, result);
-      } else {
-        for (int64_t g = 0; g < choice_.groups; ++g) group(image, g, result);
+      const std::byte* x = x_.data + n * in;
+      std::byte* y = y_.data + n * out;
+      if (w_.channels_last) {
+        image(x, n, y);
+        continue;
       }
-      swap_axes(result, y_.data + n * out_c_ * choice_.out_pixels * width_, choice_.out_pixels, out_c_,
-                static_cast<size_t>(width_));
+      swap_axes(x, c_.scratch + choice_.x_at, in_c_, choice_.in_pixels, 1);
+      image(c_.scratch + choice_.x_at, n, c_.scratch + choice_.y_at);
+      swap_axes(c_.scratch + choice_.y_at, y, choice_.out_pixels, out_c_, static_cast<size_t>(width_));
     }
   }
 
@@ -136,15 +172,6 @@ class IntegerConvRun {
     w_zeros_ = all;
   }
 
-  void widen_weights() {
-    auto* wide = c_.scratch_as<int16_t>(choice_.w16_at);
-    const ElementType type = w_signed_ ? ElementType::kInt8 : ElementType::kUint8;
-    for (int64_t i = 0; i < choice_.taps * out_c_; ++i) {
-      const int32_t zero = w_zeros_ != nullptr ? w_zeros_[i % out_c_] : w_zero_;
-      wide[i] = static_cast<int16_t>(integer_at(type, weights_, i) - zero);
-    }
-  }
-
   // [rows][columns] to [columns][rows]
   void swap_axes(const std::byte* from, std::byte* to, int64_t rows, int64_t columns, size_t width) const {
     kernels::CopyShape shape;
@@ -153,23 +180,31 @@ class IntegerConvRun {
     kernels::strided_copy(to, from, shape, width, c_.threads);
   }
 
-  kernels::IntGemmFinish finish_of(int64_t channel) const {
+  kernels::IntGemmFinish finish_of(int64_t n, int64_t channel) const {
     kernels::IntGemmFinish f = finish_;
     f.b_signed = w_signed_;
     f.b_zero_point = w_zero_;
     f.b_zero_points = w_zeros_ != nullptr ? w_zeros_ + channel : nullptr;
     if (f.bias != nullptr) f.bias += channel;
     if (f.scales != nullptr) f.scales += channel;
+    if (f.addend.data != nullptr)
+      f.addend.data =
+          static_cast<const std::byte*>(f.addend.data) + n * choice_.out_pixels * out_c_ + channel;
     return f;
   }
 
-  kernels::IntGemmResult type() const {
-    return y_.type == ElementType::kInt32  ? kernels::IntGemmResult::kInt32
-           : y_.type == ElementType::kInt8 ? kernels::IntGemmResult::kInt8
-                                           : kernels::IntGemmResult::kUint8;
+  // One, channels last.
+  void image(const std::byte* x, int64_t n, std::byte* y) const {
+    if (!choice_.depthwise) {
+      for (int64_t g = 0; g < choice_.groups; ++g) group(x, n, g, y);
+      return;
+    }
+    kernels::int_depthwise(choice_.plane, {x, x_.type == ElementType::kInt8, x_zero_}, weights_,
+                           result_type(y_.type), finish_of(n, 0), y, c_.scratch + choice_.working_at,
+                           c_.threads);
   }
 
-  void group(const std::byte* image, int64_t g, std::byte* result) const {
+  void group(const std::byte* image, int64_t n, int64_t g, std::byte* result) const {
     const auto* x = reinterpret_cast<const uint8_t*>(image) + g * choice_.in_c;
     const PatchReader reader{&w_,
                              x,
@@ -185,35 +220,8 @@ class IntegerConvRun {
     if (!is_plain(w_)) a.read_row = PatchReader::read, a.context = &reader;
     kernels::int_gemm({choice_.out_pixels, choice_.taps * choice_.in_c, choice_.out_c}, a,
                       weights_ + g * choice_.group_bytes,
-                      {result + g * choice_.out_c * width_, out_c_, type()}, finish_of(g * choice_.out_c),
-                      c_.scratch + choice_.working_at, c_.threads);
-  }
-
-  void depthwise(const std::byte* image, std::byte* result) const {
-    kernels::IntDepthwise job;
-    job.x = image;
-    job.x_signed = x_.type == ElementType::kInt8;
-    job.x_zero_point = x_zero_;
-    job.w = c_.scratch_as<int16_t>(choice_.w16_at);
-    job.channels = out_c_;
-    job.finish = finish_of(0);
-    job.type = type();
-    const int64_t per_thread =
-        round_up(out_c_ * 4 + choice_.taps * int64_t{sizeof(kernels::IntTap)}, int64_t{64});
-    const int tasks = choice_.out_pixels * out_c_ * choice_.taps < 100000 ? 1 : c_.threads;
-    kernels::parallel_for(tasks, tasks, [&](int64_t task) {
-      std::byte* own = c_.scratch + choice_.working_at + task * per_thread;
-      auto* taps = reinterpret_cast<kernels::IntTap*>(own);
-      auto* sums = reinterpret_cast<int32_t*>(taps + choice_.taps);
-      for (int64_t pixel = choice_.out_pixels * task / tasks; pixel < choice_.out_pixels * (task + 1) / tasks;
-           ++pixel) {
-        int64_t count = 0;
-        for_each_tap_of(w_, position_of(w_, pixel), [&](int64_t tap, int64_t from) {
-          if (from >= 0) taps[count++] = {from * out_c_, tap * out_c_};
-        });
-        kernels::int_depthwise(job, taps, count, sums, result + pixel * out_c_ * width_);
-      }
-    });
+                      {result + g * choice_.out_c * width_, out_c_, result_type(y_.type)},
+                      finish_of(n, g * choice_.out_c), c_.scratch + choice_.working_at, c_.threads);
   }
 
   const RunContext& c_;

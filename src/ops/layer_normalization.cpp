@@ -3,6 +3,7 @@
 #include "kernels/normalize.h"
 #include "ops/elementwise.h"
 #include "ops/float_blocks.h"
+#include "ops/normalization.h"
 #include "ops/row_norm_gradient.h"
 
 namespace plimsoll {
@@ -11,14 +12,20 @@ namespace {
 struct LayerNormAttrs {
   int64_t axis = -1;
   float epsilon = 1e-5f;
+  ElementType moments = ElementType::kFloat;  // in which mean and inverse deviation are given
 };
 
 const void* attrs(AttrContext& c) {
   LayerNormAttrs* a = c.make<LayerNormAttrs>();
   a->axis = c.integer("axis", -1);
   a->epsilon = c.real("epsilon", 1e-5f);
-  const int64_t stash_type = c.integer("stash_type", 1);
-  if (stash_type != 1) fail(ErrorCode::kNotImplemented, "{}: stash_type {}", c.node().label(), stash_type);
+  a->moments = read_stash_type(c);
+  const auto outputs = c.node().outputs;
+  const bool gives_moments = std::any_of(outputs.begin(), outputs.end(),
+                                         [&](const Edge* e) { return e != nullptr && e != outputs[0]; });
+  if (gives_moments && a->moments != ElementType::kFloat && a->moments != ElementType::kBFloat16)
+    c.reject("attribute 'stash_type': outputs 1 and 2 are float or bfloat16, found {}",
+             static_cast<int>(a->moments));
   return a;
 }
 
@@ -35,8 +42,7 @@ void infer(InferContext& c) {
   c.expect_type(0, kFloatTypes);
   set_output_like(c, 0, c.type(0), 0);
   if (!c.ranked(0)) {
-    c.set_unranked_output(1, ElementType::kFloat);
-    c.set_unranked_output(2, ElementType::kFloat);
+    for (size_t i : {1, 2}) c.set_unranked_output(i, c.attrs<LayerNormAttrs>().moments);
     return;
   }
   const auto axis = static_cast<size_t>(c.axis(c.attrs<LayerNormAttrs>().axis, c.rank(0)));
@@ -45,8 +51,7 @@ void infer(InferContext& c) {
   if (c.has_input(2)) expect_parameter(c, 2, cols);
   std::vector<Dim> moments(c.dims(0).begin(), c.dims(0).end());
   for (size_t i = axis; i < moments.size(); ++i) moments[i] = 1;
-  c.set_output(1, ElementType::kFloat, moments);
-  c.set_output(2, ElementType::kFloat, moments);
+  for (size_t i : {1, 2}) c.set_output(i, c.attrs<LayerNormAttrs>().moments, moments);
 }
 
 void alias(AliasContext& c) {
@@ -60,12 +65,12 @@ bool must_copy(const NodeContext& c, size_t parameter, Dim cols) {
   return c.has_input(parameter) && (kernels::kIsHalf<T> || !(product(c.dims(parameter)) == cols));
 }
 
-// Scale and bias with an element per column, in what is computed in, where they do not come so; and of 16
-// bits the rows of a task for each thread.
+// Scale and bias with an element per column, in what is computed in, where they do not come so; of 16 bits
+// the rows of a task for each thread; and moments that are given in 16 bits.
 struct LayerNormChoice {
   bool copies[2] = {false, false};  // of scale and bias
   int64_t copy_at[2] = {0, 0};
-  int64_t rows_at = 0;
+  int64_t rows_at = 0, moments_at = 0;
 };
 
 template <typename T>
@@ -86,6 +91,8 @@ const void* select(SelectContext& c) {
   const auto first = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(c.rank(0)) : axis);
   const Dim cols = product(c.dims(0).subspan(first));
   visit_float(c.type(0), [&](auto tag) { select_copies<typename decltype(tag)::type>(c, cols, *choice); });
+  if (c.attrs<LayerNormAttrs>().moments == ElementType::kBFloat16)
+    choice->moments_at = c.scratch(product(c.dims(0).first(first)) * Dim(int64_t{2 * sizeof(float)}));
   return choice;
 }
 
@@ -136,8 +143,11 @@ class LayerNorm {
   void normalize(int64_t start, int64_t count, int64_t worker) const {
     const T* x = c_.inputs[0].as<T>() + start * cols_;
     T* y = c_.outputs[0].as<T>() + start * cols_;
-    const auto moment = [&](size_t i) {
-      return c_.has_output(i) ? c_.outputs[i].template as<float>() + start : nullptr;
+    const bool narrows = c_.attrs<LayerNormAttrs>().moments == ElementType::kBFloat16;
+    const auto moment = [&](size_t i) -> float* {
+      if (!c_.has_output(i)) return nullptr;
+      if (!narrows) return c_.outputs[i].template as<float>() + start;
+      return c_.scratch_as<float>(choice_.moments_at) + static_cast<int64_t>(i - 1) * rows_ + start;
     };
     const float epsilon = c_.attrs<LayerNormAttrs>().epsilon;
     if constexpr (kernels::kIsHalf<T>) {
@@ -147,6 +157,10 @@ class LayerNorm {
       kernels::narrow(wide, y, count * cols_);
     } else {
       layer_norm(x, scale_, bias_, y, count, cols_, epsilon, moment(1), moment(2));
+    }
+    for (size_t i : {1, 2}) {
+      if (narrows && c_.has_output(i))
+        kernels::narrow(moment(i), c_.outputs[i].template as<BFloat16>() + start, count);
     }
   }
 

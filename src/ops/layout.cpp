@@ -1,6 +1,7 @@
 #include "ops/layout.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace plimsoll {
 namespace {
@@ -26,10 +27,17 @@ void layout_unary(LayoutContext& c) {
 }
 
 void layout_broadcasting(LayoutContext& c) {
+  if (c.opset() < 7) return;
+  std::vector<size_t> inputs(c.input_count());
+  std::iota(inputs.begin(), inputs.end(), size_t{0});
+  layout_broadcasting(c, inputs);
+}
+
+void layout_broadcasting(LayoutContext& c, std::span<const size_t> inputs) {
   const TypeInfo& output = c.output(0).type;
-  if (c.opset() < 7 || !output.ranked) return;
+  if (!output.ranked) return;
   bool has_port = false;
-  for (size_t i = 0; i < c.input_count(); ++i) {
+  for (size_t i : inputs) {
     if (!c.has_input(i)) continue;
     const bool is_port = c.ranked(i) && c.rank(i) == output.rank();
     has_port |= is_port && !c.is_weight(i);
@@ -37,7 +45,7 @@ void layout_broadcasting(LayoutContext& c) {
   }
   if (!has_port) return;
   c.either({});
-  for (size_t i = 0; i < c.input_count(); ++i) {
+  for (size_t i : inputs) {
     if (!c.has_input(i)) continue;
     if (c.rank(i) == output.rank()) {
       c.make_port(i);
@@ -48,14 +56,16 @@ void layout_broadcasting(LayoutContext& c) {
 }
 
 void layout_windowed(LayoutContext& c) {
-  if (!is_float(c.type(0)) || is_channels_last(c)) return;
+  const ElementType type = c.type(0);
+  const bool is_byte = type == ElementType::kInt8 || type == ElementType::kUint8;
+  if ((!is_float(type) && !is_byte) || is_channels_last(c)) return;
   if (c.is_used(1)) return;  // indices count in ONNX's order
   c.moved({0});
   set_channels_last(c);
 }
 
 void layout_global_pool(LayoutContext& c) {
-  if (!is_float(c.type(0)) || is_channels_last(c)) return;
+  if (is_channels_last(c)) return;
   c.either({0});
   set_channels_last(c);
 }

@@ -9,6 +9,8 @@ namespace plimsoll {
 void layout_unary(LayoutContext& c);
 // Inputs of the output's rank move with it; constants of lower rank are given it first.
 void layout_broadcasting(LayoutContext& c);
+// Likewise for these inputs; the others are no tensors of its shape.
+void layout_broadcasting(LayoutContext& c, std::span<const size_t> inputs);
 // Float kernels that know channels-last by the attribute of that name. Windowed ones want it, global
 // ones take either.
 void layout_windowed(LayoutContext& c);

@@ -5,7 +5,9 @@
 
 #include "base/checked.h"
 #include "graph/op_def.h"
+#include "ops/body_gradient.h"
 #include "ops/movement.h"
+#include "ops/packed_copy.h"
 #include "ops/sequences.h"
 
 namespace plimsoll {
@@ -143,19 +145,6 @@ void copy_bytes(std::byte* to, const TensorView& from) {
   if (const int64_t bytes = from.bytes(); bytes > 0) std::memmove(to, from.data, static_cast<size_t>(bytes));
 }
 
-// Behind the first `before` elements. Those of less than a byte may begin within one, low bits first.
-void append_elements(std::byte* to, int64_t before, const TensorView& from) {
-  const int64_t bits = element_bits(from.type);
-  if (before * bits % 8 == 0) return copy_bytes(to + before * bits / 8, from);
-  const auto mask = static_cast<std::byte>((1 << bits) - 1);
-  for (int64_t i = 0, count = from.elements(); i < count; ++i) {
-    const int64_t at = (before + i) * bits, source = i * bits;
-    const std::byte value = from.data[source / 8] >> source % 8 & mask;
-    std::byte& byte = to[at / 8];
-    byte = (byte & ~(mask << at % 8)) | value << at % 8;
-  }
-}
-
 // One execution of a Loop.
 class LoopRun {
  public:
@@ -248,7 +237,8 @@ class LoopRun {
       check_same_shape(scan, element);
       make_room(scan, element_bytes(element.type, needed));
     }
-    append_elements(scan.memory.data, scan.used, element);
+    copy_elements(scan.memory.data, scan.used, element.data, 0, element.elements(),
+                  element_bits(element.type));
     scan.used = needed;
   }
 
@@ -326,6 +316,7 @@ extern const OpDef op_loop = {
     .infer = infer,
     .control_flow = &kControlFlow,
     .optional_inputs = 0b11,
+    .gradient = gradient_loop,
 };
 
 }  // namespace plimsoll

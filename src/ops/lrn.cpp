@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ops/elementwise.h"
+#include "ops/gradient_terms.h"
 #include "ops/movement.h"
 #include "ops/normalization.h"
 
@@ -89,6 +90,29 @@ Cost cost(const NodeContext& c) {
   return {static_cast<int64_t>(std::min(operations, 9e18)), tensor_bytes(c)};
 }
 
+// Means of `size` neighbours among the channels, zeros beyond the ends.
+Term neighbours(const GradientContext& c, const Term& x, int64_t before, int64_t after) {
+  const int64_t kernel[] = {before + after + 1, 1}, pads[] = {before, 0, after, 0};
+  Edge* image =
+      c.op("Unsqueeze", {c.op("Reshape", {x.edge(), c.build.integers({0, 0, -1})}), c.build.integers({1})});
+  Edge* mean = c.op("AveragePool", {image},
+                    c.attributes()
+                        .set("kernel_shape", std::span<const int64_t>(kernel))
+                        .set("pads", std::span<const int64_t>(pads))
+                        .set("count_include_pad", int64_t{1}));
+  return {c, c.op("Reshape", {mean, c.shape_of(c.in(0))})};
+}
+
+// With s = bias + alpha * mean(x^2), y = x * s^-beta: every neighbour's s has its share of x.
+void gradient(GradientContext& c) {
+  const LrnAttrs& a = c.attrs<LrnAttrs>();
+  const int64_t before = (a.size - 1) / 2, after = a.size - 1 - before;
+  const Term x = in(c), s = neighbours(c, x * x, before, after) * double{a.alpha} + double{a.bias};
+  const Term direct = dy(c) * s.binary("Pow", s.number(-double{a.beta}));
+  const Term shares = neighbours(c, direct * x / s, after, before);
+  c.set(0, (direct - x * shares * (2 * double{a.alpha} * double{a.beta})).edge());
+}
+
 }  // namespace
 
 extern const OpDef op_lrn = {
@@ -97,6 +121,7 @@ extern const OpDef op_lrn = {
     .infer = infer,
     .run = run,
     .cost = cost,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,10 +1,11 @@
-// Y = A * B: B stays in its 2, 4 or 8 bits; a panel of its columns at a time becomes floats in scratch, and
-// goes into the f32 product.
+// Y = A * B: B stays in its 2, 4 or 8 bits. A few rows of A meet the bits in registers; of many, a panel of
+// columns of B at a time becomes floats in scratch, and goes into the f32 product.
 #include <algorithm>
 
 #include "kernels/block_dequantize.h"
 #include "kernels/convert.h"
 #include "kernels/gemm.h"
+#include "kernels/nbits_dot.h"
 #include "kernels/parallel.h"
 #include "ops/linear_quantization.h"
 
@@ -12,11 +13,13 @@ namespace plimsoll {
 namespace {
 
 constexpr size_t kA = 0, kB = 1, kScales = 2, kZeros = 3, kGroups = 4, kBias = 5;
-constexpr int64_t kFewRows = 4;  // so few that packing a panel for them would take longer than they do
+// So few that making floats of a panel for them would take longer than they do.
+constexpr int64_t kFewRows = 16, kFewRowsInBytes = 32;
+constexpr int64_t kBytesLevel = 4;  // the accuracy at which A may be rounded to bytes
 constexpr TypeSet kTypes = types(ElementType::kFloat, ElementType::kFloat16, ElementType::kBFloat16);
 
 struct NBitsAttrs {
-  int64_t k = 0, n = 0, bits = 4, block = 0;
+  int64_t k = 0, n = 0, bits = 4, block = 0, level = 0;
   int64_t blocks() const { return ceil_div(k, block); }
   int64_t blob() const { return block * bits / 8; }
   int64_t zero_bytes() const { return ceil_div(blocks() * bits, int64_t{8}); }
@@ -27,13 +30,22 @@ struct NBitsChoice {
   int64_t a_at = 0, y_at = 0, bias_at = 0;  // wide copies, where A is of 16 bits
   int64_t tasks_at = 0, task_bytes = 0;     // one task's after the other's
   int64_t packed_in = 0, working_in = 0;    // offsets in a task's piece
+  int64_t few_rows = 0;                     // up to so many, A is arranged where the tasks' pieces are
+  kernels::NBitsForm form = kernels::NBitsForm::kFloat;
+  int64_t scales_at = 0, zeros_at = 0;  // wide copies, where they are of 16 bits
 };
+
+kernels::NBitsMatrix matrix_of(const NBitsAttrs& a) {
+  kernels::NBitsMatrix m;
+  m.k = a.k, m.n = a.n, m.bits = static_cast<int>(a.bits), m.block = a.block;
+  return m;
+}
 
 const void* attrs(AttrContext& c) {
   auto* a = c.make<NBitsAttrs>();
   a->k = c.integer("K"), a->n = c.integer("N");
   a->bits = c.integer("bits", 4), a->block = c.integer("block_size");
-  c.ignore("accuracy_level");  // how coarsely A may be taken: we take it as it is
+  a->level = c.integer("accuracy_level", 0);  // how coarsely A may be taken
   if (a->k < 1 || a->k > INT32_MAX || a->n < 1 || a->n > INT32_MAX)
     c.reject("expected positive attributes 'K' and 'N', found {} and {}", a->k, a->n);
   if (a->bits != 2 && a->bits != 4 && a->bits != 8)
@@ -96,7 +108,21 @@ const void* select(SelectContext& c) {
       choice->packed_in + aligned(static_cast<int64_t>(kernels::packed_b_bytes(a.k, choice->panel)));
   choice->task_bytes =
       choice->working_in + aligned(static_cast<int64_t>(kernels::gemm_most_scratch_bytes(a.k, 1)));
-  choice->tasks_at = c.scratch(checked_mul(choice->task_bytes, int64_t{c.threads}));
+  if (a.level == kBytesLevel && kernels::nbits_has_bytes(static_cast<int>(a.bits)))
+    choice->form = kernels::NBitsForm::kBytes;
+  if (!c.has_input(kGroups))
+    choice->few_rows = choice->form == kernels::NBitsForm::kBytes ? kFewRowsInBytes : kFewRows;
+  int64_t most_rows = choice->few_rows, tasks_bytes = checked_mul(choice->task_bytes, int64_t{c.threads});
+  if (c.is_concrete()) {
+    const int64_t rows = product(c.dims(kA)).value() / a.k;
+    most_rows = std::min(most_rows, rows);
+    if (rows <= choice->few_rows) tasks_bytes = 0;
+  }
+  const int64_t arranged = checked_mul(kernels::nbits_row_bytes(matrix_of(a), choice->form), most_rows);
+  choice->tasks_at = c.scratch(std::max(tasks_bytes, arranged));
+  if (c.type(kScales) != ElementType::kFloat) choice->scales_at = c.scratch(a.n * a.blocks() * 4);
+  if (c.has_input(kZeros) && c.type(kZeros) != ElementType::kUint8 && c.type(kZeros) != ElementType::kFloat)
+    choice->zeros_at = c.scratch(a.n * a.blocks() * 4);
   if (c.type(kA) == ElementType::kFloat || !c.ranked(kA)) return choice;
   choice->a_at = c.scratch(product(c.dims(kA)) * Dim(4));
   choice->y_at = c.scratch(product(c.output(0).type.dims) * Dim(4));
@@ -117,16 +143,50 @@ class NBitsRun {
     const float* bias = c_.has_input(kBias) ? wide(kBias, choice_.bias_at) : nullptr;
     const TensorView& y = c_.outputs[0];
     float* to = y.type == ElementType::kFloat ? y.as<float>() : c_.scratch_as<float>(choice_.y_at);
-    const int64_t panels = ceil_div(a_.n, choice_.panel);
-    kernels::parallel_for(c_.threads, c_.threads, [&](int64_t task) {
-      std::byte* own = c_.scratch + choice_.tasks_at + task * choice_.task_bytes;
-      for (int64_t p = panels * task / c_.threads; p < panels * (task + 1) / c_.threads; ++p)
-        multiply(left, rows, p * choice_.panel, bias, to, own);
-    });
+    if (rows <= choice_.few_rows) {
+      multiply_few(left, rows, bias, to);
+    } else {
+      multiply_many(left, rows, bias, to);
+    }
     if (to != y.as<float>()) kernels::convert(ElementType::kFloat, to, y.type, y.data, y.elements());
   }
 
  private:
+  kernels::NBitsMatrix raw_matrix() const {
+    kernels::NBitsMatrix matrix = matrix_of(a_);
+    matrix.data = c_.inputs[kB].as<uint8_t>();
+    matrix.scales = wide(kScales, choice_.scales_at);
+    if (c_.has_input(kZeros) && c_.inputs[kZeros].type == ElementType::kUint8) {
+      matrix.zeros = c_.inputs[kZeros].as<uint8_t>();
+    } else if (c_.has_input(kZeros)) {
+      matrix.real_zeros = wide(kZeros, choice_.zeros_at);
+    }
+    return matrix;
+  }
+
+  void multiply_few(const float* left, int64_t rows, const float* bias, float* to) const {
+    const kernels::NBitsMatrix matrix = raw_matrix();
+    std::byte* arranged = c_.scratch + choice_.tasks_at;
+    kernels::nbits_arrange(matrix, choice_.form, left, a_.k, rows, arranged);
+    const kernels::NBitsRows problem = {arranged, rows, bias, to, a_.n};
+    constexpr int64_t kTogether = 16;
+    const int64_t groups = ceil_div(a_.n, kTogether);
+    kernels::parallel_for(c_.threads, c_.threads, [&](int64_t task) {
+      const auto column = [&](int64_t t) { return std::min(groups * t / c_.threads * kTogether, a_.n); };
+      kernels::nbits_dot(matrix, choice_.form, problem, column(task), column(task + 1));
+    });
+  }
+
+  void multiply_many(const float* left, int64_t rows, const float* bias, float* to) const {
+    const int64_t panels = ceil_div(a_.n, choice_.panel);
+    const kernels::NBitsMatrix matrix = raw_matrix();
+    kernels::parallel_for(c_.threads, c_.threads, [&](int64_t task) {
+      std::byte* own = c_.scratch + choice_.tasks_at + task * choice_.task_bytes;
+      for (int64_t p = panels * task / c_.threads; p < panels * (task + 1) / c_.threads; ++p)
+        multiply(matrix, left, rows, p * choice_.panel, bias, to, own);
+    });
+  }
+
   const float* wide(size_t input, int64_t at) const {
     const TensorView& view = c_.inputs[input];
     if (view.type == ElementType::kFloat) return view.as<float>();
@@ -160,7 +220,7 @@ class NBitsRun {
                         : packed_bits(data, static_cast<int>(a_.bits), i);
   }
 
-  void dequantize(int64_t column, float* to) const {
+  void dequantize(const kernels::NBitsMatrix& matrix, int64_t column, float* to) const {
     const std::byte* blobs = c_.inputs[kB].data + column * a_.blocks() * a_.blob();
     if (c_.has_input(kGroups)) {
       const int32_t* groups = c_.inputs[kGroups].as<int32_t>();
@@ -170,28 +230,14 @@ class NBitsRun {
       }
       return;
     }
-    for (int64_t block = 0; block < a_.blocks(); ++block) {
-      const int64_t start = block * a_.block;
-      kernels::dequantize_bits(reinterpret_cast<const uint8_t*>(blobs + block * a_.blob()),
-                               static_cast<int>(a_.bits), std::min(a_.block, a_.k - start),
-                               scale(column, block), zero(column, block), to + start);
-    }
+    kernels::dequantize_column(matrix, column, to);
   }
 
-  void multiply(const float* left, int64_t rows, int64_t column, const float* bias, float* to,
-                std::byte* own) const {
+  void multiply(const kernels::NBitsMatrix& matrix, const float* left, int64_t rows, int64_t column,
+                const float* bias, float* to, std::byte* own) const {
     const int64_t columns = std::min(choice_.panel, a_.n - column);
     auto* panel = reinterpret_cast<float*>(own);
-    if (rows <= kFewRows) {
-      for (int64_t i = column; i < column + columns; ++i) {
-        dequantize(i, panel);
-        for (int64_t row = 0; row < rows; ++row)
-          to[row * a_.n + i] =
-              kernels::dot_product(left + row * a_.k, panel, a_.k) + (bias != nullptr ? bias[i] : 0);
-      }
-      return;
-    }
-    for (int64_t i = 0; i < columns; ++i) dequantize(column + i, panel + i * a_.k);
+    for (int64_t i = 0; i < columns; ++i) dequantize(matrix, column + i, panel + i * a_.k);
     kernels::pack_b(a_.k, columns, {panel, 1, a_.k}, own + choice_.packed_in);
     kernels::GemmEpilogue epilogue;
     if (bias != nullptr) epilogue.bias = bias + column;

@@ -56,7 +56,11 @@ struct Largest {
   void take(const PoolTaps<C>& t) {
     for (int64_t i = t.first; i < t.last; ++i) {
       const C x = t.x[(i - t.first) * t.step];
-      best[i] = (x > best[i]) | (x != x) ? x : best[i];  // a NaN wins
+      if constexpr (std::is_integral_v<C>) {
+        best[i] = std::max(best[i], x);
+      } else {
+        best[i] = (x > best[i]) | (x != x) ? x : best[i];  // a NaN wins
+      }
     }
   }
   void finish(int64_t i, const PoolCounts& counts, int64_t to) {

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 #include "ops/window.h"
 
@@ -86,6 +87,21 @@ void run(const RunContext& c) {
   });
 }
 
+// Back from where each element went. Indices count the elements of what was pooled, which lies in the corner
+// of a larger output.
+void gradient(GradientContext& c) {
+  Edge* dy = c.gradient();
+  if (c.has_input(kShape)) {
+    if (!c.input(kX).is_concrete()) c.reject("its gradient needs the shape of its input");
+    std::vector<int64_t> ends, starts(c.rank(kX), 0);
+    for (Dim d : unpooled<Dim>(c.attrs<WindowAttrs>(), c.dims(kX))) ends.push_back(d.value());
+    dy = c.op("Slice", {dy, c.build.integers(starts), c.build.integers(ends)});
+  }
+  Edge* all = c.build.integers({-1});
+  Edge* found = c.op("GatherElements", {c.op("Reshape", {dy, all}), c.op("Reshape", {c.in(kIndices), all})});
+  c.set(kX, c.op("Reshape", {found, c.shape_of(c.in(kX))}));
+}
+
 }  // namespace
 
 extern const OpDef op_max_unpool = {
@@ -94,6 +110,7 @@ extern const OpDef op_max_unpool = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

@@ -1,6 +1,7 @@
 // (x - mean) / (deviation + 1e-9), as the operator's function says; moments over any axes.
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "graph/gradient.h"
 #include "ops/elementwise.h"
@@ -95,25 +96,39 @@ Nest nest_of(std::span<const int64_t> dims, std::span<const int64_t> axes) {
   return n;
 }
 
+// Several sums at a time: one alone would wait for each addition.
+class ManySums {
+ public:
+  // Adds f(value) of each.
+  template <typename W, typename F>
+  void add(const W* values, int64_t size, F f) {
+    int64_t i = 0;
+    for (; i + kCount <= size; i += kCount) {
+      for (int64_t k = 0; k < kCount; ++k) sums_[k] += f(static_cast<double>(values[i + k]));
+    }
+    for (; i < size; ++i) sums_[0] += f(static_cast<double>(values[i]));
+  }
+  double total() const { return std::accumulate(sums_.begin(), sums_.end(), 0.0); }
+
+ private:
+  static constexpr int64_t kCount = 8;
+  std::array<double, kCount> sums_{};
+};
+
 // Everything that shares one mean: runs of contiguous elements.
 template <typename T>
 void normalize_runs(const Nest& n, const T* x, T* y) {
   const double count = static_cast<double>(n.run * n.reduced.count);
-  double sum = 0, squares = 0;
-  n.reduced.for_each([&](int64_t at) {
-    for_each_block(x + at, n.run, [&](const auto* wide, int64_t, int64_t size) {
-      for (int64_t i = 0; i < size; ++i) sum += static_cast<double>(wide[i]);
+  const auto sum = [&](auto of) {
+    ManySums sums;
+    n.reduced.for_each([&](int64_t at) {
+      for_each_block(x + at, n.run,
+                     [&](const auto* wide, int64_t, int64_t size) { sums.add(wide, size, of); });
     });
-  });
-  const double mean = sum / count;
-  n.reduced.for_each([&](int64_t at) {
-    for_each_block(x + at, n.run, [&](const auto* wide, int64_t, int64_t size) {
-      for (int64_t i = 0; i < size; ++i) {
-        const double distance = static_cast<double>(wide[i]) - mean;
-        squares += distance * distance;
-      }
-    });
-  });
+    return sums.total();
+  };
+  const double mean = sum([](double value) { return value; }) / count;
+  const double squares = sum([mean](double value) { return (value - mean) * (value - mean); });
   const double factor = 1 / (std::sqrt(squares / count) + kEpsilon);
   n.reduced.for_each([&](int64_t at) {
     for_each_block(x + at, n.run, [&](auto* wide, int64_t start, int64_t size) {

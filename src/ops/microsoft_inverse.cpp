@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "graph/gradient.h"
 #include "kernels/parallel.h"
 #include "ops/float_blocks.h"
 #include "ops/movement.h"
@@ -77,6 +78,16 @@ Cost cost(const NodeContext& c) {
   return {checked_mul(2, (product(c.dims(0)) * c.dims(0).back()).value()), tensor_bytes(c)};
 }
 
+// -Y^T dY Y^T
+void gradient(GradientContext& c) {
+  const auto product = [&](Edge* a, Edge* b, bool trans_a, bool trans_b, float alpha) {
+    return c.own_op(
+        "FusedMatMul", {a, b},
+        c.attributes().set("alpha", alpha).set("trans_a", int64_t{trans_a}).set("trans_b", int64_t{trans_b}));
+  };
+  c.set(0, product(product(c.out(0), c.gradient(), true, false, -1), c.out(0), false, true, 1));
+}
+
 }  // namespace
 
 extern const OpDef op_microsoft_inverse = {.domain = kMicrosoftDomain,
@@ -85,6 +96,7 @@ extern const OpDef op_microsoft_inverse = {.domain = kMicrosoftDomain,
                                            .alias = alias,
                                            .select = select,
                                            .run = run,
-                                           .cost = cost};
+                                           .cost = cost,
+                                           .gradient = gradient};
 
 }  // namespace plimsoll

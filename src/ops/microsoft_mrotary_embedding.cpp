@@ -1,6 +1,7 @@
 // RotaryEmbedding whose tokens have three positions (time, height, width), each for its share of the angles.
 #include "ops/microsoft_decomposed.h"
 #include "ops/movement.h"
+#include "ops/rotary_heads.h"
 
 namespace plimsoll {
 namespace {
@@ -90,15 +91,17 @@ void decompose(DecomposeContext& c) {
   const auto& a = c.attrs<MRotaryAttrs>();
   AttributeList list = c.attributes();
   list.set("interleaved", int64_t{a.interleaved});
-  if (!c.ranked(kX)) fail(ErrorCode::kNotImplemented, "{}: an input whose rank is unknown", c.node().label());
-  if (c.rank(kX) == 3) {
-    const Dim width = c.dims(kX).back();
-    if (a.heads == 0 && !width.is_constant())
-      fail(ErrorCode::kNotImplemented, "{}: without num_heads, the width must be known", c.node().label());
-    list.set("num_heads", a.heads > 0 ? a.heads : width.value() / (2 * a.pairs));
-  }
+  if (!c.ranked(kX) && a.heads == 0)
+    fail(ErrorCode::kNotImplemented, "{}: an input whose rank is unknown, without num_heads",
+         c.node().label());
+  const bool divides = a.heads == 0 && c.rank(kX) == 3;
+  const RotaryTables tables{chosen(c, kCosine), chosen(c, kSine), nullptr};
+  if (divides && !c.dims(kX).back().is_constant())
+    return write_rotary_of_heads(c, c.build.integers({2 * a.pairs}), tables, list);
+  const int64_t heads = divides ? c.dims(kX).back().value() / (2 * a.pairs) : a.heads;
+  if (heads > 0) list.set("num_heads", heads);
   if (a.rotary > 0) list.set("rotary_embedding_dim", a.rotary);
-  c.op_into(0, "RotaryEmbedding", {c.in(kX), chosen(c, kCosine), chosen(c, kSine)}, list);
+  c.op_into(0, "RotaryEmbedding", {c.in(kX), tables.cosine, tables.sine}, list);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // RotaryEmbedding with its inputs in another order; one position stands for those that follow it.
 #include "ops/microsoft_decomposed.h"
 #include "ops/movement.h"
+#include "ops/rotary_heads.h"
 
 namespace plimsoll {
 namespace {
@@ -60,41 +61,18 @@ void infer(InferContext& c) {
 
 // [batch, steps] from one number.
 Edge* write_positions(DecomposeContext& c) {
-  if (!c.ranked(kPositions) || !c.ranked(kX))
-    fail(ErrorCode::kNotImplemented, "{}: inputs whose rank is unknown", c.node().label());
+  if (!c.ranked(kPositions))
+    fail(ErrorCode::kNotImplemented, "{}: position_ids whose rank is unknown", c.node().label());
   if (c.rank(kPositions) == 2 && !(product(c.dims(kPositions)) == Dim(1))) return c.in(kPositions);
-  const int64_t steps_axis = c.rank(kX) == 4 ? 2 : 1;
   const auto size = [&](int64_t axis) {
     return c.op("Shape", {c.in(kX)}, c.attributes().set("start", axis).set("end", axis + 1));
   };
-  Edge* steps = size(steps_axis);
+  Edge* steps = size(-2);  // of [batch, steps, width] and [batch, heads, steps, size]
   Edge* scalar = c.op("Squeeze", {steps, c.build.integers({0})});
   Edge* following = c.op("Range", {c.build.scalar(int64_t{0}), scalar, c.build.scalar(int64_t{1})});
   Edge* first = c.op("Reshape", {c.in(kPositions), c.build.integers({1, 1})});
   Edge* shape = c.op("Concat", {size(0), steps}, c.attributes().set("axis", int64_t{0}));
   return c.op("Expand", {c.op("Add", {first, following}), shape});
-}
-
-// Where only a run tells how many heads there are: [batch, steps, width] as [batch, heads, steps, size] and
-// back.
-void write_divided(DecomposeContext& c, Edge* positions, const AttributeList& list) {
-  Edge* pairs = c.op("Shape", {c.in(kCosine)}, c.attributes().set("start", int64_t{1}));
-  Edge* size = c.op("Mul", {pairs, c.build.integers({2})});
-  const auto sizes = [&](int64_t start, int64_t end) {
-    return c.op("Shape", {c.in(kX)}, c.attributes().set("start", start).set("end", end));
-  };
-  const auto shaped = [&](Edge* x, Edge* shape) {
-    return c.op("Reshape", {x, shape}, c.attributes().set("allowzero", int64_t{1}));
-  };
-  Edge* divided = c.op("Concat", {sizes(0, 2), c.op("Div", {sizes(2, 3), size}), size},
-                       c.attributes().set("axis", int64_t{0}));
-  const auto turned = [&](Edge* x) {
-    return c.op("Transpose", {x}, c.attributes().set("perm", std::vector<int64_t>{0, 2, 1, 3}));
-  };
-  Edge* heads = turned(shaped(c.in(kX), divided));
-  Edge* rotated = c.op("RotaryEmbedding", {heads, c.in(kCosine), c.in(kSine), positions}, list);
-  c.op_into(0, "Reshape", {turned(rotated), c.op("Shape", {c.in(kX)})},
-            c.attributes().set("allowzero", int64_t{1}));
 }
 
 void decompose(DecomposeContext& c) {
@@ -103,8 +81,15 @@ void decompose(DecomposeContext& c) {
   list.set("interleaved", int64_t{a.interleaved});
   Edge* positions = write_positions(c);
   const int64_t heads = heads_of(c);
-  if (heads == 0 && c.rank(kX) == 3) return write_divided(c, positions, list);
-  if (c.rank(kX) == 3) list.set("num_heads", heads);
+  if (heads == 0 && !c.ranked(kX))
+    fail(ErrorCode::kNotImplemented, "{}: an input whose rank is unknown, without num_heads",
+         c.node().label());
+  if (heads == 0 && c.rank(kX) == 3) {
+    Edge* pairs = c.op("Shape", {c.in(kCosine)}, c.attributes().set("start", int64_t{1}));
+    Edge* size = c.op("Mul", {pairs, c.build.integers({2})});
+    return write_rotary_of_heads(c, size, {c.in(kCosine), c.in(kSine), positions}, list);
+  }
+  if (heads > 0) list.set("num_heads", heads);
   if (a.rotary > 0) list.set("rotary_embedding_dim", a.rotary);
   c.op_into(0, "RotaryEmbedding", {c.in(kX), c.in(kCosine), c.in(kSine), positions}, list);
 }

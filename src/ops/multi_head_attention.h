@@ -6,11 +6,11 @@
 
 namespace plimsoll {
 
-inline constexpr size_t kNoInput = 1u << 20;
+inline constexpr size_t kNotAnInput = 1u << 20;
 
 struct HeadInputs {
-  size_t query = 0, key = 1, value = 2, bias = kNoInput, padding = kNoInput, mask = kNoInput,
-         past_key = kNoInput, past_value = kNoInput, past_length = kNoInput, beams = kNoInput;
+  size_t query = 0, key = 1, value = 2, bias = kNotAnInput, padding = kNotAnInput, mask = kNotAnInput,
+         past_key = kNotAnInput, past_value = kNotAnInput, past_length = kNotAnInput, beams = kNotAnInput;
 };
 
 struct MultiHeadAttrs {

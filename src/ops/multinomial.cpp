@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <cmath>
 
 #include "graph/gradient.h"
+#include "kernels/unary.h"
 #include "ops/random_source.h"
 
 namespace plimsoll {
@@ -43,9 +43,10 @@ void sum_probabilities(const RunContext& c, const T* logarithms, int64_t classes
   double largest = -std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < classes; ++i)
     largest = std::max(largest, static_cast<double>(load_element(logarithms[i])));
+  for (int64_t i = 0; i < classes; ++i) sums[i] = static_cast<double>(load_element(logarithms[i])) - largest;
+  kernels::unary_f64({kernels::UnaryKind::kExp}, sums, sums, classes);
   double total = 0;
-  for (int64_t i = 0; i < classes; ++i)
-    sums[i] = total += std::exp(static_cast<double>(load_element(logarithms[i])) - largest);
+  for (int64_t i = 0; i < classes; ++i) sums[i] = total += sums[i];
   if (!(total > 0))
     fail(ErrorCode::kInvalidArgument,
          "{}: expected log-probabilities of which one is finite, found none or NaN", c.node->label());

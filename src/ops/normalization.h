@@ -21,10 +21,11 @@ inline void expect_channels(const InferContext& c, size_t i, Dim channels) {
 
 // stash_type is a float type. What it asks for is a least precision: everything is computed in float or
 // double whatever it says.
-inline void read_stash_type(AttrContext& c) {
+inline ElementType read_stash_type(AttrContext& c) {
   const int64_t type = c.integer("stash_type", 1);
   if (type < 0 || type > 31 || !kFloatTypes.contains(static_cast<ElementType>(type)))
     c.reject("attribute 'stash_type': expected a float type, found {}", type);
+  return static_cast<ElementType>(type);
 }
 
 // Calls f(block of floats or doubles, position, size) over a run of any float type.

@@ -9,6 +9,7 @@
 #include "kernels/softmax.h"
 #include "ops/integer_product.h"
 #include "ops/linear_quantization.h"
+#include "ops/movement.h"
 
 namespace plimsoll {
 namespace {
@@ -44,15 +45,6 @@ const void* attrs(AttrContext& c) {
   if (c.integer("past_present_share_buffer", 0) != 0)
     fail(ErrorCode::kNotImplemented, "{}: past and present in one buffer", c.node().label());
   return a;
-}
-
-void expect_dims(const InferContext& c, size_t i, const std::vector<Dim>& expected) {
-  if (!c.has_input(i) || !c.ranked(i)) return;
-  const auto found = c.dims(i);
-  bool fits = found.size() == expected.size();
-  for (size_t d = 0; fits && d < expected.size(); ++d)
-    fits = !found[d].is_constant() || !expected[d].is_constant() || found[d] == expected[d];
-  if (!fits) c.reject("input {}: expected shape {}, found {}", i, to_string(expected), to_string(found));
 }
 
 // Lengths [batch]; ends and starts [2 * batch]; one flag per key [batch, keys], or per query and key; [batch,

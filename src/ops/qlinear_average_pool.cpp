@@ -1,3 +1,4 @@
+#include "ops/layout.h"
 #include "ops/pool_lines.h"
 #include "ops/qlinear.h"
 
@@ -61,6 +62,8 @@ extern const OpDef op_qlinear_average_pool = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .layout = layout_windowed,
+    .channels_last = true,
     .optional_inputs = 1u << kUnaryXZero,
 };
 

@@ -13,4 +13,9 @@ void infer_qlinear_binary(InferContext& c) {
   c.set_output(0, c.type(kQlA), c.broadcast(c.dims(kQlA), c.dims(kQlB)));
 }
 
+void layout_qlinear_binary(LayoutContext& c) {
+  constexpr size_t kTensors[] = {kQlA, kQlB};
+  layout_broadcasting(c, kTensors);
+}
+
 }  // namespace plimsoll

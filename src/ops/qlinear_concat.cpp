@@ -1,3 +1,5 @@
+#include "kernels/byte_table.h"
+#include "ops/layout.h"
 #include "ops/movement.h"
 #include "ops/qlinear.h"
 
@@ -53,12 +55,20 @@ void run(const RunContext& c) {
     const TensorView& x = c.inputs[i];
     const ByteTable table(x.type, read_quantization(c, i + 1, i + 2), to, [](float value) { return value; });
     const int64_t length = x.dims[axis] * stride_of(x.dims, axis);
-    for (int64_t r = 0; length > 0 && r < x.elements() / length; ++r) {
-      for (int64_t k = 0; k < length; ++k)
-        y.as<uint8_t>()[r * row + column + k] = table[x.as<uint8_t>()[r * length + k]];
-    }
+    for (int64_t r = 0; length > 0 && r < x.elements() / length; ++r)
+      kernels::apply_byte_table(x.as<uint8_t>() + r * length, table.values, length,
+                                y.as<uint8_t>() + r * row + column, c.threads);
     column += length;
   }
+}
+
+void layout(LayoutContext& c) {
+  if (!c.ranked(kFirst)) return;
+  c.either({});
+  for (size_t i = kFirst; i < c.input_count(); i += 3) c.make_port(i);
+  const int64_t axis = c.attrs<ConcatAttrs>().axis;
+  const size_t rank = c.rank(kFirst);
+  c.changes().set("axis", LayoutContext::place(axis < 0 ? axis + static_cast<int64_t>(rank) : axis, rank));
 }
 
 }  // namespace
@@ -70,6 +80,7 @@ extern const OpDef op_qlinear_concat = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .layout = layout,
 };
 
 }  // namespace plimsoll

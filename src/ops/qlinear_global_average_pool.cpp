@@ -1,4 +1,5 @@
 #include "kernels/parallel.h"
+#include "ops/layout.h"
 #include "ops/pool_common.h"
 #include "ops/qlinear.h"
 
@@ -21,24 +22,62 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(kUnaryX), y);
 }
 
+// Sums over the pixels of up to kBlock channels at a time, which lie side by side.
+constexpr int64_t kBlock = 256;
+
+template <typename T>
+void sum_pixels(const T* x, int64_t pixels, int64_t stride, int64_t count, int32_t* sums) {
+  std::fill_n(sums, count, 0);
+  for (int64_t i = 0; i < pixels; ++i, x += stride) {
+    for (int64_t k = 0; k < count; ++k) sums[k] += x[k];
+  }
+}
+
+struct Mean {
+  ElementType type;
+  Quantization from, to;
+  int64_t pixels;
+  uint8_t operator()(int64_t sum) const {
+    const double mean = pixels > 0 ? static_cast<double>(sum) / static_cast<double>(pixels) - from.zero : 0.0;
+    return quantize_byte(type, to, static_cast<float>(mean * static_cast<double>(from.scale)));
+  }
+};
+
+void run_channels_last(const RunContext& c, const Mean& mean, int64_t channels) {
+  const TensorView& x = c.inputs[kUnaryX];
+  const int64_t blocks = ceil_div(channels, kBlock);
+  kernels::parallel_for(x.elements() < 65536 ? 1 : c.threads, x.dims[0] * blocks, [&](int64_t task) {
+    const int64_t image = task / blocks, first = task % blocks * kBlock;
+    const int64_t count = std::min(kBlock, channels - first), at = image * mean.pixels * channels + first;
+    int32_t sums[kBlock];
+    if (x.type == ElementType::kInt8) {
+      sum_pixels(x.as<int8_t>() + at, mean.pixels, channels, count, sums);
+    } else {
+      sum_pixels(x.as<uint8_t>() + at, mean.pixels, channels, count, sums);
+    }
+    for (int64_t k = 0; k < count; ++k)
+      c.outputs[0].as<uint8_t>()[image * channels + first + k] = mean(sums[k]);
+  });
+}
+
 void run(const RunContext& c) {
   const TensorView& x = c.inputs[kUnaryX];
   const WindowAttrs& w = c.attrs<PoolAttrs>().window;
   const int64_t channels = x.dims[channel_axis(w, x.rank())], lines = x.dims[0] * channels;
   if (lines == 0) return;
   const int64_t pixels = x.elements() / lines;
-  const Quantization from = read_quantization(c, kUnaryXScale, kUnaryXZero);
-  const Quantization to = read_quantization(c, kUnaryYScale, kUnaryYZero);
+  const Mean mean{x.type, read_quantization(c, kUnaryXScale, kUnaryXZero),
+                  read_quantization(c, kUnaryYScale, kUnaryYZero), pixels};
+  constexpr int64_t kMostPixels = INT32_MAX / 256;
+  if (w.channels_last && pixels <= kMostPixels) return run_channels_last(c, mean, channels);
   kernels::parallel_for(x.elements() < 65536 ? 1 : c.threads, lines, [&](int64_t line) {
     const int64_t step = w.channels_last ? channels : 1;
     const uint8_t* start =
         x.as<uint8_t>() +
         (w.channels_last ? line / channels * channels * pixels + line % channels : line * pixels);
     int64_t sum = 0;
-    for (int64_t i = 0; i < pixels; ++i) sum += byte_value(x.type, start[i * step]) - from.zero;
-    const double mean = pixels > 0 ? static_cast<double>(sum) / static_cast<double>(pixels) : 0.0;
-    c.outputs[0].as<uint8_t>()[line] =
-        quantize_byte(x.type, to, static_cast<float>(mean * static_cast<double>(from.scale)));
+    for (int64_t i = 0; i < pixels; ++i) sum += byte_value(x.type, start[i * step]);
+    c.outputs[0].as<uint8_t>()[line] = mean(sum);
   });
 }
 
@@ -51,6 +90,8 @@ extern const OpDef op_qlinear_global_average_pool = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .layout = layout_global_pool,
+    .channels_last = true,
 };
 
 }  // namespace plimsoll

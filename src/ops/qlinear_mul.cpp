@@ -4,7 +4,10 @@ namespace plimsoll {
 namespace {
 
 void run(const RunContext& c) {
-  run_qlinear_binary(c, [](float a, float b) { return a * b; });
+  const float scale = scale_at(c, kQlAScale) * scale_at(c, kQlBScale) / scale_at(c, kQlCScale);
+  run_qlinear_binary(c, [&](const kernels::ByteOperands& x, int64_t count, uint8_t* to) {
+    kernels::multiply_8(x, count, scale, to);
+  });
 }
 
 }  // namespace
@@ -15,6 +18,7 @@ extern const OpDef op_qlinear_mul = {
     .inputs = {7, 8},
     .infer = infer_qlinear_binary,
     .run = run,
+    .layout = layout_qlinear_binary,
     .optional_inputs = (1u << kQlAZero) | (1u << kQlBZero),
 };
 

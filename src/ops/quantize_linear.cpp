@@ -1,3 +1,4 @@
+#include "ops/layout.h"
 #include "ops/linear_quantization.h"
 #include "ops/movement.h"
 
@@ -46,6 +47,10 @@ void infer(InferContext& c) {
   infer_quantization(c, output);
 }
 
+void layout(LayoutContext& c) {
+  if (c.has_one_element(kQuantizeScale)) c.either({kQuantizeX});
+}
+
 }  // namespace
 
 extern const OpDef op_quantize_linear = {
@@ -54,6 +59,7 @@ extern const OpDef op_quantize_linear = {
     .attrs = attrs,
     .infer = infer,
     .run = run_quantize,
+    .layout = layout,
 };
 
 }  // namespace plimsoll

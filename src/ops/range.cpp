@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -111,6 +112,19 @@ void run(const RunContext& c) {
   });
 }
 
+// Element i is start + i * delta; how many there are does not change with small steps of limit.
+void gradient(GradientContext& c) {
+  const auto sum = [&](Edge* edge, size_t input) {
+    edge = c.op("ReduceSum", {edge}, c.attributes().set("keepdims", int64_t{0}));
+    return c.rank(input) == 0 ? edge : c.op("Reshape", {edge, c.shape_of(c.in(input))});
+  };
+  c.set(0, sum(c.gradient(), 0));
+  if (!c.wants(2)) return;
+  Edge* numbers =
+      c.op("Range", {c.build.scalar(int64_t{0}), c.op("Size", {c.gradient()}), c.build.scalar(int64_t{1})});
+  c.set(2, sum(c.op("Mul", {c.gradient(), c.op("CastLike", {numbers, c.gradient()})}), 2));
+}
+
 }  // namespace
 
 extern const OpDef op_range = {
@@ -118,6 +132,7 @@ extern const OpDef op_range = {
     .inputs = {3, 3},
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

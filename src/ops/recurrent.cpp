@@ -4,6 +4,8 @@
 #include <cctype>
 #include <string>
 
+#include "ops/movement.h"
+
 namespace plimsoll {
 namespace {
 
@@ -52,16 +54,6 @@ void read_functions(AttrContext& c, RecurrentAttrs& a) {
     if (takes_alpha(found->kind) && next_alpha < alphas.size()) a.functions[i].alpha = alphas[next_alpha++];
     if (takes_beta(found->kind) && next_beta < betas.size()) a.functions[i].beta = betas[next_beta++];
   }
-}
-
-// Throws unless input i is absent or has these dimensions, as far as both are known.
-void expect_dims(const InferContext& c, size_t i, const std::vector<Dim>& expected) {
-  if (!c.has_input(i) || !c.ranked(i)) return;
-  const auto found = c.dims(i);
-  bool fits = found.size() == expected.size();
-  for (size_t d = 0; fits && d < expected.size(); ++d)
-    fits = !found[d].is_constant() || !expected[d].is_constant() || found[d] == expected[d];
-  if (!fits) c.reject("input {}: expected shape {}, found {}", i, to_string(expected), to_string(found));
 }
 
 void check_types(const InferContext& c) {

@@ -1,8 +1,9 @@
-// RecurrentGradient(P, R, R's last bias, h0, c0, dY, dY_h, dY_c): back through the time of LSTM, GRU and RNN,
-// as `cell` says. P [directions, steps, batch, gates * hidden] is what goes into the gates besides the state.
-// Outputs: dP; the states before each step; dh0; then LSTM's dc0, or GRU's gradient of what the state gives
-// to the gates, and the reset states if not `linear_before_reset`. The rest are products of matrices around
-// it (recurrent_gradient.h). Gates and states are computed anew.
+// RecurrentGradient(P, R, R's last bias, h0, c0, dY, dY_h, dY_c, peepholes, lengths): back through the time
+// of LSTM, GRU and RNN, as `cell` says. P [directions, steps, batch, gates * hidden] is what goes into the
+// gates besides the state. Outputs: dP; the states before each step; dh0; then LSTM's dc0, and the gradient
+// of its peepholes if there are any, or GRU's gradient of what the state gives to the gates, and the reset
+// states if not `linear_before_reset`. The rest are products of matrices around it (recurrent_gradient.h).
+// Gates and states are computed anew.
 #include "ops/recurrent_gradient.h"
 
 #include <algorithm>
@@ -20,12 +21,35 @@ enum class Cell : uint8_t { kLstm, kGru, kRnn };
 
 struct Attrs {
   Cell cell = Cell::kLstm;
-  bool reverse = false, linear_before_reset = false, relu = false;
+  bool reverse = false, linear_before_reset = false, input_forget = false;
+  float clip = 0;             // 0: none
+  GateFunction functions[6];  // of each direction as many as the cell has
+  size_t function_count() const { return cell == Cell::kLstm ? 3 : cell == Cell::kGru ? 2 : 1; }
   int64_t gates() const { return cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1; }
 };
 
-constexpr size_t kP = 0, kR = 1, kLastBias = 2, kH0 = 3, kC0 = 4, kGradient = 5, kLastH = 6, kLastC = 7;
-constexpr size_t kToP = 0, kStates = 1, kToH0 = 2, kToC0 = 3, kToR = 3, kReset = 4;
+constexpr size_t kP = 0, kR = 1, kLastBias = 2, kH0 = 3, kC0 = 4, kGradient = 5, kLastH = 6, kLastC = 7,
+                 kPeephole = 8, kLengths = 9;
+
+// Kinds, alphas and betas of all functions of all directions; none: the cell's own.
+void read_functions(AttrContext& c, Attrs& a) {
+  constexpr Gate kDefaults[3] = {Gate::kSigmoid, Gate::kTanh, Gate::kTanh};
+  const size_t each = a.function_count();
+  for (size_t i = 0; i < std::size(a.functions); ++i)
+    a.functions[i].kind = a.cell == Cell::kRnn ? Gate::kTanh : kDefaults[i % each];
+  const auto kinds = c.integers("functions");
+  const auto alphas = c.reals("alphas"), betas = c.reals("betas");
+  const bool fits = (kinds.empty() || kinds.size() == each || kinds.size() == 2 * each) &&
+                    alphas.size() == kinds.size() && betas.size() == kinds.size();
+  if (!fits)
+    c.reject("expected as many functions, alphas and betas as gates, found {}, {} and {}", kinds.size(),
+             alphas.size(), betas.size());
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i] < 0 || kinds[i] > static_cast<int64_t>(Gate::kSoftplus))
+      c.reject("attribute 'functions': {} is none", kinds[i]);
+    a.functions[i] = {static_cast<Gate>(kinds[i]), alphas[i], betas[i]};
+  }
+}
 
 const void* attrs(AttrContext& c) {
   auto* a = c.make<Attrs>();
@@ -35,16 +59,19 @@ const void* attrs(AttrContext& c) {
   a->cell = cell == "lstm" ? Cell::kLstm : cell == "gru" ? Cell::kGru : Cell::kRnn;
   a->reverse = c.integer("reverse", 0) != 0;
   a->linear_before_reset = c.integer("linear_before_reset", 0) != 0;
-  a->relu = c.integer("relu", 0) != 0;
+  a->input_forget = c.integer("input_forget", 0) != 0;
+  a->clip = c.real("clip", 0.0f);
+  read_functions(c, *a);
   return a;
 }
 
 // run writes all outputs of its cell, and no other.
 void check_outputs(const InferContext& c) {
   const Attrs& a = c.attrs<Attrs>();
-  const size_t expected = a.cell == Cell::kRnn                             ? kToH0 + 1
-                          : a.cell == Cell::kGru && !a.linear_before_reset ? kReset + 1
-                                                                           : kToR + 1;
+  const size_t expected = a.cell == Cell::kRnn                              ? kToH0 + 1
+                          : a.cell == Cell::kGru && !a.linear_before_reset  ? kReset + 1
+                          : a.cell == Cell::kLstm && c.has_input(kPeephole) ? kToPeephole + 1
+                                                                            : kToR + 1;
   if (c.output_count() != expected) c.reject("expected {} outputs, found {}", expected, c.output_count());
   for (size_t i = 0; i < expected; ++i) {
     if (!c.has_output(i)) c.reject("output {} is missing", i);
@@ -54,7 +81,12 @@ void check_outputs(const InferContext& c) {
 void infer(InferContext& c) {
   c.expect_type(kP, types(ElementType::kFloat, ElementType::kDouble));
   for (size_t i = 1; i < c.input_count(); ++i) {
-    if (c.has_input(i)) c.expect_same_type(kP, i);
+    if (!c.has_input(i)) continue;
+    if (i == kLengths) {
+      c.expect_type(i, types(ElementType::kInt32));
+    } else {
+      c.expect_same_type(kP, i);
+    }
   }
   c.expect_rank(kP, 4, 4);
   c.expect_rank(kR, 3, 3);
@@ -72,11 +104,16 @@ void infer(InferContext& c) {
   expect_dims(c, kLastBias, {p[0], hidden});
   expect_dims(c, kGradient, {p[1], p[0], p[2], hidden});
   for (size_t i : {kH0, kC0, kLastH, kLastC}) expect_dims(c, i, state);
+  expect_dims(c, kPeephole, {p[0], hidden * Dim(3)});
+  expect_dims(c, kLengths, {p[2]});
   const ElementType type = c.type(kP);
   c.set_output(kToP, type, p);
   c.set_output(kStates, type, states);
   c.set_output(kToH0, type, state);
-  if (c.attrs<Attrs>().cell == Cell::kLstm) return c.set_output(kToC0, type, state);
+  if (c.attrs<Attrs>().cell == Cell::kLstm) {
+    c.set_output(kToC0, type, state);
+    return c.set_output(kToPeephole, type, {p[0], hidden * Dim(3)});
+  }
   c.set_output(kToR, type, p);
   c.set_output(kReset, type, states);
 }
@@ -120,6 +157,56 @@ const void* select(SelectContext& c) {
   return choice;
 }
 
+// How fast a function changes, from what it gives.
+template <typename T>
+T slope(const GateFunction& f, T y) {
+  const auto alpha = static_cast<T>(f.alpha), beta = static_cast<T>(f.beta);
+  switch (f.kind) {
+    case Gate::kSigmoid:
+      return y * (1 - y);
+    case Gate::kTanh:
+      return 1 - y * y;
+    case Gate::kRelu:
+      return y > 0 ? T{1} : T{0};
+    case Gate::kAffine:
+      return alpha;
+    case Gate::kLeakyRelu:
+      return y >= 0 ? T{1} : alpha;
+    case Gate::kThresholdedRelu:
+      return y != 0 ? T{1} : T{0};
+    case Gate::kScaledTanh:
+      return beta * (alpha - y * y / alpha);
+    case Gate::kHardSigmoid:
+      return y > 0 && y < 1 ? alpha : T{0};
+    case Gate::kElu:
+      return y > 0 ? T{1} : y + alpha;
+    case Gate::kSoftsign:
+      return (1 - std::abs(y)) * (1 - std::abs(y));
+    case Gate::kSoftplus:
+      return 1 - std::exp(-y);
+  }
+  return 0;
+}
+
+// A function of the gates behind the clip, if there is one.
+template <typename T>
+struct ClippedGate {
+  GateFunction function;
+  T clip = 0, low = 0, high = 0;  // what it gives at both ends
+
+  void set(const GateFunction& f, float most) {
+    function = f, clip = static_cast<T>(most);
+    T ends[] = {-clip, clip};
+    apply_gate(f, ends, 2);
+    low = std::min(ends[0], ends[1]), high = std::max(ends[0], ends[1]);
+  }
+  void apply(T* x, int64_t count) const {
+    for (int64_t j = 0; clip > 0 && j < count; ++j) x[j] = std::clamp(x[j], -clip, clip);
+    apply_gate(function, x, count);
+  }
+  T slope_at(T y) const { return clip > 0 && (y <= low || y >= high) ? T{0} : slope(function, y); }
+};
+
 // One direction. Matrices [batch, gates, hidden] and [batch, hidden]; those of GRU are in the order z, r, h,
 // those of LSTM i, o, f, c.
 template <typename T>
@@ -134,6 +221,8 @@ class BackThroughTime {
     gates_ = c.scratch_as<T>(choice_.gates_at), h_ = c.scratch_as<T>(choice_.h_at);
     // Of GRU: what R gives to the last gate, where it comes before the reset.
     cells_ = c.scratch_as<T>(choice_.c_at);
+    for (size_t i = 0; i < a_.function_count(); ++i)
+      functions_[i].set(a_.functions[static_cast<size_t>(d) * a_.function_count() + i], a_.clip);
     pack();
   }
 
@@ -144,6 +233,7 @@ class BackThroughTime {
     T *dh = c_.scratch_as<T>(choice_.dh_at), *dc = c_.scratch_as<T>(choice_.dc_at);
     start(kLastH, dh);
     start(kLastC, dc);
+    if (c_.has_input(kPeephole)) std::fill_n(of_peephole(), 3 * n_, T{0});
     for (int64_t k = steps_; k-- > 0;) backward(k, dh, dc);
     std::copy_n(dh, state(), c_.outputs[kToH0].as<T>() + d_ * state());
     if (a_.cell == Cell::kLstm) std::copy_n(dc, state(), c_.outputs[kToC0].as<T>() + d_ * state());
@@ -155,6 +245,14 @@ class BackThroughTime {
   T* of_step(size_t output, int64_t k, int64_t width) const {
     return c_.outputs[output].as<T>() + (d_ * steps_ + time(k)) * batch_ * width;
   }
+  // Past its length a sequence keeps its state.
+  bool is_active(int64_t k, int64_t b) const {
+    return !c_.has_input(kLengths) || time(k) < c_.inputs[kLengths].as<int32_t>()[b];
+  }
+  const T* peephole() const {
+    return c_.has_input(kPeephole) ? c_.inputs[kPeephole].as<T>() + d_ * 3 * n_ : nullptr;
+  }
+  T* of_peephole() const { return c_.outputs[kToPeephole].as<T>() + d_ * 3 * n_; }
   void start(size_t input, T* to) const {
     if (c_.has_input(input)) {
       std::copy_n(c_.inputs[input].as<T>() + d_ * state(), state(), to);
@@ -185,7 +283,7 @@ class BackThroughTime {
                                c_.scratch + choice_.gemm_at, c_.threads);
   }
 
-  void activate(bool tanh, T* x) const { apply_gate({tanh ? Gate::kTanh : Gate::kSigmoid}, x, n_); }
+  void activate(size_t function, T* x) const { functions_[function].apply(x, n_); }
 
   void forward(int64_t k) {
     const T* h = h_ + k * state();
@@ -194,11 +292,19 @@ class BackThroughTime {
     std::copy_n(h, state(), of_step(kStates, k, n_));
     multiply(h, n_, n_, c_.scratch + choice_.forward_at, gates, width_, joint_, true);
     for (int64_t b = 0; a_.cell == Cell::kGru && b < batch_; ++b) {
-      activate(false, gates + b * width_);
-      activate(false, gates + b * width_ + n_);
+      activate(0, gates + b * width_);
+      activate(0, gates + b * width_ + n_);
     }
     if (a_.cell == Cell::kGru) share_of_state(k, gates, h);
-    for (int64_t b = 0; b < batch_; ++b) step(k, gates + b * width_, h + b * n_, next + b * n_, b);
+    for (int64_t b = 0; b < batch_; ++b) {
+      if (is_active(k, b)) {
+        step(k, gates + b * width_, h + b * n_, next + b * n_, b);
+      } else {
+        std::copy_n(h + b * n_, n_, next + b * n_);
+        if (a_.cell == Cell::kLstm)
+          std::copy_n(cells_ + k * state() + b * n_, n_, cells_ + (k + 1) * state() + b * n_);
+      }
+    }
   }
 
   // Into GRU's last gate.
@@ -224,24 +330,35 @@ class BackThroughTime {
 
   void step(int64_t k, T* g, const T* h, T* next, int64_t b) const {
     if (a_.cell == Cell::kRnn) {
-      if (a_.relu) {
-        apply_gate({Gate::kRelu}, g, n_);
-      } else {
-        activate(true, g);
-      }
+      activate(0, g);
       std::copy_n(g, n_, next);
     } else if (a_.cell == Cell::kGru) {
-      activate(true, g + 2 * n_);
+      activate(1, g + 2 * n_);
       for (int64_t j = 0; j < n_; ++j) next[j] = (1 - g[j]) * g[2 * n_ + j] + g[j] * h[j];
     } else {
-      for (int64_t gate = 0; gate < 4; ++gate) activate(gate == 3, g + gate * n_);
-      const T* cell = cells_ + k * state() + b * n_;
-      T* cell_after = cells_ + (k + 1) * state() + b * n_;
-      for (int64_t j = 0; j < n_; ++j)
-        next[j] = cell_after[j] = g[2 * n_ + j] * cell[j] + g[j] * g[3 * n_ + j];
-      activate(true, next);
-      for (int64_t j = 0; j < n_; ++j) next[j] *= g[n_ + j];
+      step_lstm(g, cells_ + k * state() + b * n_, cells_ + (k + 1) * state() + b * n_, next);
     }
+  }
+
+  void step_lstm(T* g, const T* cell, T* cell_after, T* next) const {
+    const T* w = peephole();
+    const auto look = [&](int64_t gate, const T* at) {
+      for (int64_t j = 0; w != nullptr && j < n_; ++j) g[gate * n_ + j] += w[gate * n_ + j] * at[j];
+    };
+    look(0, cell);
+    activate(0, g);
+    if (a_.input_forget) {
+      for (int64_t j = 0; j < n_; ++j) g[2 * n_ + j] = 1 - g[j];
+    } else {
+      look(2, cell);
+      activate(0, g + 2 * n_);
+    }
+    activate(1, g + 3 * n_);
+    for (int64_t j = 0; j < n_; ++j) next[j] = cell_after[j] = g[2 * n_ + j] * cell[j] + g[j] * g[3 * n_ + j];
+    look(1, cell_after);
+    activate(0, g + n_);
+    apply_gate(functions_[2].function, next, n_);
+    for (int64_t j = 0; j < n_; ++j) next[j] *= g[n_ + j];
   }
 
   void backward(int64_t k, T* dh, T* dc) {
@@ -249,31 +366,52 @@ class BackThroughTime {
     if (c_.has_input(kGradient)) {
       const int64_t directions = c_.inputs[kP].dims[0];
       const T* dy = c_.inputs[kGradient].as<T>() + (time(k) * directions + d_) * state();
-      for (int64_t i = 0; i < state(); ++i) dh[i] += dy[i];
+      for (int64_t b = 0; b < batch_; ++b) {
+        for (int64_t i = b * n_; is_active(k, b) && i < (b + 1) * n_; ++i) dh[i] += dy[i];
+      }
     }
     if (a_.cell == Cell::kGru) return backward_gru(k, dp, dh);
+    T* work = c_.scratch_as<T>(choice_.work_at);
     for (int64_t b = 0; b < batch_; ++b) {
       const T* g = gates_ + k * batch_ * width_ + b * width_;
-      if (a_.cell == Cell::kLstm) {
+      if (!is_active(k, b)) {
+        std::fill_n(dp + b * width_, width_, T{0});
+        std::copy_n(dh + b * n_, n_, work + b * n_);
+      } else if (a_.cell == Cell::kLstm) {
         backward_lstm(g, cells_ + k * state() + b * n_, cells_ + (k + 1) * state() + b * n_, dp + b * width_,
-                      dh + b * n_, dc + b * n_);
+                      dh + b * n_, dc + b * n_, work + b * n_);
       } else {
-        for (int64_t j = 0; j < n_; ++j)
-          dp[b * n_ + j] = dh[b * n_ + j] * (a_.relu ? (g[j] > 0 ? T{1} : T{0}) : 1 - g[j] * g[j]);
+        for (int64_t j = 0; j < n_; ++j) dp[b * n_ + j] = dh[b * n_ + j] * functions_[0].slope_at(g[j]);
       }
     }
     multiply(dp, width_, joint_, c_.scratch + choice_.backward_at, dh, n_, n_, false);
+    for (int64_t b = 0; b < batch_; ++b) {
+      if (!is_active(k, b)) std::copy_n(work + b * n_, n_, dh + b * n_);
+    }
   }
 
-  void backward_lstm(const T* g, const T* cell, const T* cell_after, T* dp, const T* dh, T* dc) const {
+  // With room for a state in `out`.
+  void backward_lstm(const T* g, const T* cell, const T* cell_after, T* dp, const T* dh, T* dc,
+                     T* out) const {
+    std::copy_n(cell_after, n_, out);
+    apply_gate(functions_[2].function, out, n_);
+    const T* w = peephole();
     for (int64_t j = 0; j < n_; ++j) {
       const T i = g[j], o = g[n_ + j], f = g[2 * n_ + j], candidate = g[3 * n_ + j];
-      const T out = std::tanh(cell_after[j]), change = dc[j] + dh[j] * o * (1 - out * out);
-      dp[j] = change * candidate * i * (1 - i);
-      dp[n_ + j] = dh[j] * out * o * (1 - o);
-      dp[2 * n_ + j] = change * cell[j] * f * (1 - f);
-      dp[3 * n_ + j] = change * i * (1 - candidate * candidate);
+      dp[n_ + j] = dh[j] * out[j] * functions_[0].slope_at(o);
+      const T change = dc[j] + dh[j] * o * slope(functions_[2].function, out[j]) +
+                       (w != nullptr ? dp[n_ + j] * w[n_ + j] : T{0});
+      const T of_input = change * (a_.input_forget ? candidate - cell[j] : candidate);
+      dp[j] = of_input * functions_[0].slope_at(i);
+      dp[2 * n_ + j] = a_.input_forget ? T{0} : change * cell[j] * functions_[0].slope_at(f);
+      dp[3 * n_ + j] = change * i * functions_[1].slope_at(candidate);
       dc[j] = change * f;
+      if (w == nullptr) continue;
+      dc[j] += dp[j] * w[j] + dp[2 * n_ + j] * w[2 * n_ + j];
+      T* dw = of_peephole();
+      dw[j] += dp[j] * cell[j];
+      dw[n_ + j] += dp[n_ + j] * cell_after[j];
+      dw[2 * n_ + j] += dp[2 * n_ + j] * cell[j];
     }
   }
 
@@ -283,13 +421,18 @@ class BackThroughTime {
     T *dr = of_step(kToR, k, width_), *work = c_.scratch_as<T>(choice_.work_at);
     const auto for_each = [&](auto f) {
       for (int64_t b = 0; b < batch_; ++b) {
-        for (int64_t j = 0; j < n_; ++j) f(b * width_ + j, b * n_ + j);
+        for (int64_t j = 0; is_active(k, b) && j < n_; ++j) f(b * width_ + j, b * n_ + j);
       }
     };
+    for (int64_t b = 0; b < batch_; ++b) {
+      if (is_active(k, b)) continue;
+      std::fill_n(dp + b * width_, width_, T{0});
+      std::fill_n(dr + b * width_, width_, T{0});
+    }
     for_each([&](int64_t i, int64_t s) {
       const T z = gates[i], candidate = gates[i + 2 * n_];
-      dp[i] = dh[s] * (h[s] - candidate) * z * (1 - z);
-      dp[i + 2 * n_] = dh[s] * (1 - z) * (1 - candidate * candidate);
+      dp[i] = dh[s] * (h[s] - candidate) * functions_[0].slope_at(z);
+      dp[i + 2 * n_] = dh[s] * (1 - z) * functions_[1].slope_at(candidate);
       dh[s] *= z;
     });
     if (!a_.linear_before_reset) multiply(dp + 2 * n_, width_, n_, rest_backward_, work, n_, n_, false);
@@ -297,7 +440,7 @@ class BackThroughTime {
       const T r = gates[i + n_], last = dp[i + 2 * n_];
       const T change = a_.linear_before_reset ? last * q[s] : work[s] * h[s];
       if (!a_.linear_before_reset) dh[s] += work[s] * r;
-      dp[i + n_] = change * r * (1 - r);
+      dp[i + n_] = change * functions_[0].slope_at(r);
       dr[i] = dp[i], dr[i + n_] = dp[i + n_];
       dr[i + 2 * n_] = a_.linear_before_reset ? last * r : last;
     });
@@ -311,11 +454,24 @@ class BackThroughTime {
   const int64_t d_;
   int64_t steps_, batch_, width_, n_, joint_;
   bool backwards_;
+  ClippedGate<T> functions_[3];
   T *gates_, *h_, *cells_;
   std::byte *rest_forward_ = nullptr, *rest_backward_ = nullptr;
 };
 
+void check_lengths(const RunContext& c) {
+  if (!c.has_input(kLengths)) return;
+  const int64_t steps = c.inputs[kP].dims[1];
+  for (int64_t b = 0; b < c.inputs[kLengths].elements(); ++b) {
+    const int32_t length = c.inputs[kLengths].as<int32_t>()[b];
+    if (length < 0 || length > steps)
+      fail(ErrorCode::kInvalidArgument, "{}: sequence_lens[{}] is {}, expected 0 to {}", c.node->label(), b,
+           length, steps);
+  }
+}
+
 void run(const RunContext& c) {
+  check_lengths(c);
   const int64_t directions = c.inputs[kP].dims[0];
   for (int64_t d = 0; d < directions; ++d) {
     if (c.inputs[kP].type == ElementType::kDouble) {
@@ -336,7 +492,7 @@ Cost cost(const NodeContext& c) {
 extern const OpDef op_recurrent_gradient = {
     .domain = kPlimsollDomain,
     .name = "RecurrentGradient",
-    .inputs = {2, 8},
+    .inputs = {2, 10},
     .outputs = {3, 5},
     .attrs = attrs,
     .infer = infer,
@@ -344,107 +500,5 @@ extern const OpDef op_recurrent_gradient = {
     .run = run,
     .cost = cost,
 };
-
-namespace {
-
-// What every gradient of this family asks of the forward node.
-void check(const GradientContext& c, const RecurrentAttrs& a, std::string_view cell) {
-  const auto is = [&](size_t i, Gate kind) { return a.functions[i].kind == kind; };
-  bool plain = a.clip == 0 && !a.input_forget && !a.batch_first && !c.has_input(kRecurrentLengths) &&
-               !(cell == "lstm" && c.has_input(kRecurrentPeephole));
-  for (size_t d = 0; d < static_cast<size_t>(a.directions); ++d) {
-    const size_t first = d * a.kind->functions;
-    if (cell == "rnn") {
-      plain &= (is(first, Gate::kTanh) || is(first, Gate::kRelu)) && is(first, a.functions[0].kind);
-    } else {
-      plain &= is(first, Gate::kSigmoid) && is(first + 1, Gate::kTanh);
-      if (cell == "lstm") plain &= is(first + 2, Gate::kTanh);
-    }
-  }
-  if (!plain)
-    c.reject(
-        "its gradient knows neither layout 1, nor sequence_lens, clip, peepholes, input_forget, nor other "
-        "activations than the default ones");
-  if (c.type(kRecurrentX) != ElementType::kFloat && c.type(kRecurrentX) != ElementType::kDouble)
-    c.reject("its gradient is for float and double");
-  if (!c.ranked(kRecurrentX) || !c.ranked(kRecurrentR) || !c.dims(kRecurrentR)[2].is_constant())
-    c.reject("its gradient needs to know the hidden size");
-}
-
-Edge* product(const GradientContext& c, Edge* a, Edge* b, bool trans_a, bool trans_b) {
-  return c.own_op("FusedMatMul", {a, b},
-                  c.attributes().set("trans_a", int64_t{trans_a}).set("trans_b", int64_t{trans_b}));
-}
-
-Edge* slice(const GradientContext& c, Edge* edge, int64_t begin, int64_t end) {
-  return c.op("Slice", {edge, c.build.integers({begin}), c.build.integers({end}), c.build.integers({-1})});
-}
-
-}  // namespace
-
-void gradient_recurrent(GradientContext& c, std::string_view cell) {
-  const auto& a = c.attrs<RecurrentAttrs>();
-  check(c, a, cell);
-  const int64_t hidden = c.dims(kRecurrentR)[2].value(), gates = a.kind->gates, width = gates * hidden;
-  const bool late = cell == "gru" && a.linear_before_reset, early = cell == "gru" && !late;
-  Edge *x = c.in(kRecurrentX), *w = c.in(kRecurrentW), *last_bias = nullptr;
-  Edge* rows = c.op("Flatten", {x}, c.attributes().set("axis", int64_t{2}));
-  Edge* p = product(c, rows, w, false, true);  // [directions, steps * batch, width]
-  if (c.has_input(kRecurrentB)) {
-    Edge *b = c.in(kRecurrentB), *of_r = slice(c, b, width, 2 * width);
-    if (late) {
-      last_bias = slice(c, of_r, 2 * hidden, width);
-      std::vector<float> joint(static_cast<size_t>(width), 0.0f);
-      std::fill_n(joint.begin(), 2 * hidden, 1.0f);
-      const int64_t dims[] = {width};
-      of_r = c.op("Mul", {of_r, c.build.reals("joint", c.type(kRecurrentX), dims, joint)});
-    }
-    Edge* both = c.op("Add", {slice(c, b, 0, width), of_r});
-    p = c.op("Add", {p, c.op("Unsqueeze", {both, c.build.integers({1})})});
-  }
-  Edge* sizes = c.op("Shape", {x}, c.attributes().set("start", int64_t{0}).set("end", int64_t{2}));
-  Edge* shape = c.op("Concat", {c.build.integers({a.directions}), sizes, c.build.integers({width})},
-                     c.attributes().set("axis", int64_t{0}));
-  p = c.op("Reshape", {p, shape});
-  Edge* c0 = cell == "lstm" ? c.in(kRecurrentInitialC) : nullptr;
-  Edge* const inputs[] = {p,  c.in(kRecurrentR), last_bias,     c.in(kRecurrentInitialH),
-                          c0, c.gradient(0),     c.gradient(1), cell == "lstm" ? c.gradient(2) : nullptr};
-  const AttributeList attributes = c.attributes()
-                                       .set("cell", cell)
-                                       .set("reverse", int64_t{a.reverse})
-                                       .set("linear_before_reset", int64_t{late})
-                                       .set("relu", int64_t{a.functions[0].kind == Gate::kRelu});
-  const Node* node = c.build.emit(kPlimsollDomain, "RecurrentGradient", inputs, attributes.list(),
-                                  cell == "lstm" || late ? 4
-                                  : early                ? 5
-                                                         : 3);
-  const auto flat = [&](Edge* edge, int64_t last) {
-    return c.op("Reshape", {edge, c.build.integers({0, -1, last})});
-  };
-  Edge *dp = flat(node->outputs[kToP], width), *dr = cell == "gru" ? flat(node->outputs[kToR], width) : dp;
-  if (c.wants(kRecurrentX)) {
-    Edge* dx = c.op("ReduceSum", {product(c, dp, w, false, false), c.build.integers({0})},
-                    c.attributes().set("keepdims", int64_t{0}));
-    c.set(kRecurrentX, c.op("Reshape", {dx, c.shape_of(x)}));
-  }
-  if (c.wants(kRecurrentW)) c.set(kRecurrentW, product(c, dp, rows, true, false));
-  Edge* states = flat(node->outputs[kStates], hidden);
-  if (c.wants(kRecurrentR) && early) {
-    Edge* joint = product(c, slice(c, dr, 0, 2 * hidden), states, true, false);
-    Edge* last =
-        product(c, slice(c, dr, 2 * hidden, width), flat(node->outputs[kReset], hidden), true, false);
-    c.set(kRecurrentR, c.op("Concat", {joint, last}, c.attributes().set("axis", int64_t{1})));
-  } else if (c.wants(kRecurrentR)) {
-    c.set(kRecurrentR, product(c, dr, states, true, false));
-  }
-  if (c.wants(kRecurrentB)) {
-    const auto sum = [&](Edge* edge) {
-      return c.op("ReduceSum", {edge, c.build.integers({1})}, c.attributes().set("keepdims", int64_t{0}));
-    };
-    c.set(kRecurrentB, c.op("Concat", {sum(dp), sum(dr)}, c.attributes().set("axis", int64_t{1})));
-  }
-  c.set(kRecurrentInitialH, node->outputs[kToH0]);
-  if (cell == "lstm") c.set(kRecurrentInitialC, node->outputs[kToC0]);
-}
 
 }  // namespace plimsoll

@@ -6,6 +6,9 @@
 
 namespace plimsoll {
 
+// Outputs of RecurrentGradient; those of one number belong to different cells.
+inline constexpr size_t kToP = 0, kStates = 1, kToH0 = 2, kToC0 = 3, kToR = 3, kReset = 4, kToPeephole = 4;
+
 // `cell` is lstm, gru or rnn.
 void gradient_recurrent(GradientContext& c, std::string_view cell);
 

@@ -41,5 +41,6 @@ void layout_resample(LayoutContext& c);
 void region_resample(RegionContext& c);
 const void* select_resample(SelectContext& c);
 void run_resample(const RunContext& c);
+void gradient_resample(GradientContext& c);
 
 }  // namespace plimsoll

@@ -3,23 +3,11 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/resize.h"
 #include "ops/movement.h"
 #include "ops/resample_taps.h"
 
 namespace plimsoll {
 namespace {
-
-struct Scaled {
-  size_t axis;
-  ResampleAxis shape;
-  kernels::ResizeAxis taps;
-};
-
-struct Resampling {
-  size_t count = 0;
-  Scaled axes[InferContext::kMaxRank];  // those along which something moves, outermost first
-};
 
 float real_at(const TensorView& view, int64_t i) {
   return visit_float(view.type, [&](auto tag) {
@@ -28,45 +16,14 @@ float real_at(const TensorView& view, int64_t i) {
   });
 }
 
-// Only the run knows the regions of interest.
-Resampling resampling_at_run(const RunContext& c, const ResampleChoice& choice) {
-  const ResampleAttrs& a = c.attrs<ResampleAttrs>();
-  const int64_t named =
-      a.axes.empty() ? static_cast<int64_t>(c.inputs[0].rank()) : static_cast<int64_t>(a.axes.size());
-  Resampling result;
-  for (const MovingAxis& moving : choice.axes) {
-    ResampleAxis shape = moving.shape;
-    if (a.coordinates == ResampleAttrs::Coordinates::kTfCropAndResize) {
-      const TensorView& roi = c.inputs[a.roi_input];
-      shape.roi_start = real_at(roi, moving.position);
-      shape.roi_end = real_at(roi, moving.position + named);
-    }
-    if (!shape.is_identity(a)) result.axes[result.count++] = {moving.axis, shape, {}};
-  }
-  return result;
-}
-
-// Fills the tables of taps into scratch.
-void make_taps(const ResampleAttrs& a, Resampling& r, std::byte* scratch) {
-  for (size_t i = 0; i < r.count; ++i) {
-    Scaled& s = r.axes[i];
-    const int64_t taps = tap_count(a, s.shape), entries = taps * s.shape.out;
-    auto* index = reinterpret_cast<int32_t*>(scratch);
-    auto* weight = reinterpret_cast<float*>(scratch + entries * 4);
-    write_taps(a, s.shape, index, weight);
-    s.taps = {s.shape.in, s.shape.out, taps, index, weight};
-    scratch += entries * 8;
-  }
-}
-
 kernels::ResizeShape collapsed(const Resampling& r, std::span<const int64_t> dims) {
   kernels::ResizeShape shape;
-  const Scaled& columns = r.axes[r.count - 1];
+  const ScaledAxis& columns = r.axes[r.count - 1];
   shape.columns = columns.taps;
   shape.inner = stride_of(dims, columns.axis);
   size_t outer_axes = columns.axis;
   if (r.count == 2) {
-    const Scaled& rows = r.axes[0];
+    const ScaledAxis& rows = r.axes[0];
     shape.rows = rows.taps;
     shape.middle = count_of(dims.subspan(rows.axis + 1, columns.axis - rows.axis - 1));
     outer_axes = rows.axis;
@@ -111,7 +68,7 @@ class Sampler {
  private:
   Sum sum(size_t slot, int64_t base) const {
     if (slot == r_.count) return static_cast<Sum>(c_.inputs[0].as<T>()[base]);
-    const Scaled& s = r_.axes[slot];
+    const ScaledAxis& s = r_.axes[slot];
     Sum total = 0;
     for (int64_t t = 0; t < s.taps.taps; ++t) {
       const int64_t at = t * s.taps.out + position_[slot];
@@ -148,7 +105,7 @@ void copy_nearest(const RunContext& c, const Resampling& r, size_t slot, const s
     std::memcpy(out, in, static_cast<size_t>(bytes));
     return;
   }
-  const Scaled& s = r.axes[slot];
+  const ScaledAxis& s = r.axes[slot];
   const int64_t outer = count_of(c.inputs[0].dims.subspan(first, s.axis - first));
   const int64_t in_step = stride_of(c.inputs[0].dims, s.axis) * width;
   const int64_t out_step = stride_of(c.outputs[0].dims, s.axis) * width;
@@ -166,14 +123,39 @@ void copy_nearest(const RunContext& c, const Resampling& r, size_t slot, const s
 
 }  // namespace
 
+Resampling resampling_at_run(const RunContext& c, std::span<const MovingAxis> axes, std::byte* scratch) {
+  const ResampleAttrs& a = c.attrs<ResampleAttrs>();
+  const int64_t named =
+      a.axes.empty() ? static_cast<int64_t>(c.inputs[0].rank()) : static_cast<int64_t>(a.axes.size());
+  Resampling result;
+  for (const MovingAxis& moving : axes) {
+    ResampleAxis shape = moving.shape;
+    if (a.coordinates == ResampleAttrs::Coordinates::kTfCropAndResize) {
+      const TensorView& roi = c.inputs[a.roi_input];
+      shape.roi_start = real_at(roi, moving.position);
+      shape.roi_end = real_at(roi, moving.position + named);
+    }
+    if (!shape.is_identity(a)) result.axes[result.count++] = {moving.axis, shape, {}};
+  }
+  for (size_t i = 0; i < result.count; ++i) {
+    ScaledAxis& s = result.axes[i];
+    const int64_t taps = tap_count(a, s.shape), entries = taps * s.shape.out;
+    auto* index = reinterpret_cast<int32_t*>(scratch);
+    auto* weight = reinterpret_cast<float*>(scratch + entries * 4);
+    write_taps(a, s.shape, index, weight);
+    s.taps = {s.shape.in, s.shape.out, taps, index, weight};
+    scratch += entries * 8;
+  }
+  return result;
+}
+
 void run_resample(const RunContext& c) {
   const ResampleAttrs& a = c.attrs<ResampleAttrs>();
   const auto& choice = c.choice<ResampleChoice>();
   const TensorView &in = c.inputs[0], &out = c.outputs[0];
   if (out.elements() == 0) return;
-  Resampling r = resampling_at_run(c, choice);
+  const Resampling r = resampling_at_run(c, choice.axes, c.scratch + choice.taps_at);
   if (r.count == 0) return kernels::copy_bytes(out.data, in.data, in.bytes());
-  make_taps(a, r, c.scratch + choice.taps_at);
   switch (choice.kernel) {
     case ResampleKernel::kNearest:
       return kernels::resize_nearest(collapsed(r, in.dims), in.data, out.data, width_of(in.type), c.threads);

@@ -1,6 +1,7 @@
 // Which axes are resampled, how, and where the elements of such an axis come from.
 #pragma once
 
+#include "kernels/resize.h"
 #include "ops/resample.h"
 
 namespace plimsoll {
@@ -46,6 +47,13 @@ std::optional<std::vector<float>> known_scales(const NodeContext& c);
 float first_scale(ResampleAttrs::Policy policy);
 float uniform_scale(ResampleAttrs::Policy policy, float so_far, int64_t size, int64_t dim);
 
+// The axes along which something moves from `in` to `out`, both concrete, outermost first. Input 0 is not
+// looked at: the gradient has another one there.
+std::span<const MovingAxis> moving_axes(SelectContext& c, std::span<const Dim> in, std::span<const Dim> out);
+// Entries of the tables of taps for the axes that may move; `each` is called for these.
+Dim most_entries(const NodeContext& c, std::span<const Dim> in, std::span<const Dim> out,
+                 const std::function<void(size_t axis)>& each);
+
 inline constexpr int32_t kOutside = -1;  // index of a position that shows the extrapolation value
 
 int64_t tap_count(const ResampleAttrs& a, const ResampleAxis& axis);
@@ -53,5 +61,20 @@ int64_t tap_count(const ResampleAttrs& a, const ResampleAxis& axis);
 Dim most_taps(const ResampleAttrs& a, Dim in, Dim out);
 // Writes out * tap_count indices and weights, tap after tap; indices are inside the axis, or kOutside.
 void write_taps(const ResampleAttrs& a, const ResampleAxis& axis, int32_t* index, float* weight);
+
+// An axis of a run, with its taps.
+struct ScaledAxis {
+  size_t axis;
+  ResampleAxis shape;
+  kernels::ResizeAxis taps;
+};
+
+struct Resampling {
+  size_t count = 0;
+  ScaledAxis axes[InferContext::kMaxRank];  // those along which something moves, outermost first
+};
+
+// Only the run knows the regions of interest. The tables of taps are written to scratch.
+Resampling resampling_at_run(const RunContext& c, std::span<const MovingAxis> axes, std::byte* scratch);
 
 }  // namespace plimsoll

@@ -72,6 +72,7 @@ extern const OpDef op_resize = {
     .run = run_resample,
     .layout = layout_resample,
     .region = region_resample,
+    .gradient = gradient_resample,
 };
 
 }  // namespace plimsoll

@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "graph/gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -67,6 +68,11 @@ void run(const RunContext& c) {
   });
 }
 
+void gradient(GradientContext& c) {
+  c.set(0,
+        c.op("ReverseSequence", {c.gradient(), c.in(1)}, AttributeList(c.build.graph().arena(), c.node())));
+}
+
 }  // namespace
 
 extern const OpDef op_reverse_sequence = {
@@ -75,6 +81,7 @@ extern const OpDef op_reverse_sequence = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .gradient = gradient,
 };
 
 }  // namespace plimsoll

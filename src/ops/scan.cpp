@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/body_gradient.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -140,12 +141,13 @@ void infer(InferContext& c) {
   if (a.batched && c.has_input(0)) c.expect_type(0, types(ElementType::kInt64));
   Dim batch = c.unknown("batch"), steps = c.unknown("steps");
   std::vector<Facts> inputs;
+  const TypeSet carried = a.batched ? kAllTypes : kViewTypes;
   for (size_t i = 0; i < a.states; ++i) {
-    c.expect_type(a.first_input + i, kAllTypes);
+    c.expect_type(a.first_input + i, carried);
     inputs.push_back(without_batch(c, a, a.first_input + i, batch));
   }
   for (size_t i = 0; i < a.inputs.size(); ++i) {
-    c.expect_type(a.first_input + a.states + i, kAllTypes);
+    c.expect_type(a.first_input + a.states + i, carried);
     inputs.push_back(element_of(c, a, i, batch, steps));
   }
   std::vector<Facts> outputs;
@@ -171,7 +173,7 @@ Dim known_bytes(const Facts& facts) {
 }
 
 // Two copies of each state, what a step reads and what it writes, then an element of each scan input, of
-// which those that lie in one piece need none.
+// which those that lie in one piece, in whole bytes, need none.
 void workspace(WorkspaceContext& c) {
   const ScanAttrs& a = c.attrs<ScanAttrs>();
   for (size_t i = 0; i < a.states; ++i) {
@@ -179,8 +181,10 @@ void workspace(WorkspaceContext& c) {
   }
   for (size_t i = 0; i < a.inputs.size(); ++i) {
     const size_t input = a.first_input + a.states + i;
+    const bool in_whole_bytes = element_bits(c.type(input)) >= 8;
     const bool in_one_piece =
-        !c.ranked(input) || a.batched || axis_from_front(a.inputs[i], c.rank(input)) == 0;
+        !c.ranked(input) ||
+        (in_whole_bytes && (a.batched || axis_from_front(a.inputs[i], c.rank(input)) == 0));
     c.add(in_one_piece ? Dim(0) : known_bytes(c.inside(a.body->inputs[a.states + i])));
   }
 }
@@ -198,6 +202,7 @@ extern const OpDef op_scan = {
     .infer = infer,
     .control_flow = &kControlFlow,
     .optional_inputs = 0b1,
+    .gradient = gradient_scan,
 };
 
 }  // namespace plimsoll

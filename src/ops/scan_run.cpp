@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/packed_copy.h"
 #include "ops/scan.h"
 
 namespace plimsoll {
@@ -12,11 +13,11 @@ void copy_bytes(std::byte* to, const TensorView& from) {
   if (const int64_t bytes = from.bytes(); bytes > 0) std::memmove(to, from.data, static_cast<size_t>(bytes));
 }
 
-// A tensor as [outer, steps, inner bytes] around the axis that is scanned.
+// A tensor as [outer, steps, inner] around the axis that is scanned.
 struct Slices {
-  int64_t outer = 1, steps = 1, inner_bytes = 1;
+  int64_t outer = 1, steps = 1, inner = 1, bits;
 
-  Slices(const TensorView& view, int64_t axis, int64_t first) : inner_bytes(element_bits(view.type) / 8) {
+  Slices(const TensorView& view, int64_t axis, int64_t first) : bits(element_bits(view.type)) {
     for (int64_t i = first; i < static_cast<int64_t>(view.rank()); ++i) {
       const int64_t size = view.dims[static_cast<size_t>(i)];
       if (i < axis) {
@@ -24,11 +25,12 @@ struct Slices {
       } else if (i == axis) {
         steps = size;
       } else {
-        inner_bytes *= size;
+        inner *= size;
       }
     }
   }
-  int64_t bytes() const { return outer * steps * inner_bytes; }
+  int64_t elements() const { return outer * steps * inner; }
+  bool are_views() const { return outer == 1 && bits >= 8; }
 };
 
 // One execution of a Scan.
@@ -141,9 +143,9 @@ class ScanRun {
     const Slices slices(from, axis, first_axis());
     TensorView to;
     const bool known = run_.knows_input(kBody, a_.states + i, to);
-    if (slices.outer == 1) {
+    if (slices.are_views()) {
       if (!known) to = {nullptr, from.type, false, element_dims(i, from, axis)};
-      to.data = from.data + b * slices.bytes() + t * slices.inner_bytes;
+      to.data = from.data + (b * slices.elements() + t * slices.inner) * slices.bits / 8;
       return to;
     }
     if (known) {
@@ -151,9 +153,9 @@ class ScanRun {
     } else {
       to = run_.allocate(from.type, element_dims(i, from, axis));
     }
-    for (int64_t o = 0; o < slices.outer && slices.inner_bytes > 0; ++o)
-      std::memcpy(to.data + o * slices.inner_bytes, from.data + (o * slices.steps + t) * slices.inner_bytes,
-                  static_cast<size_t>(slices.inner_bytes));
+    for (int64_t o = 0; o < slices.outer; ++o)
+      copy_elements(to.data, o * slices.inner, from.data,
+                    b * slices.elements() + (o * slices.steps + t) * slices.inner, slices.inner, slices.bits);
     return to;
   }
 
@@ -169,7 +171,7 @@ class ScanRun {
     TensorView known;
     const TensorView from = scan_input(i);
     if (run_.knows_input(kBody, a_.states + i, known)) return;
-    if (Slices(from, axis_from_front(a_.inputs[i], from.rank()), first_axis()).outer != 1)
+    if (!Slices(from, axis_from_front(a_.inputs[i], from.rank()), first_axis()).are_views())
       run_.free(given_[a_.states + i]);
   }
 
@@ -192,9 +194,9 @@ class ScanRun {
       fail(ErrorCode::kInvalidModel, "{}: scan output {} changes its shape to {}", run_.node().label(), i,
            to_string(element.dims));
     const Slices slices(to, axis, first_axis());
-    for (int64_t o = 0; o < slices.outer && slices.inner_bytes > 0; ++o)
-      std::memcpy(to.data + b * slices.bytes() + (o * slices.steps + t) * slices.inner_bytes,
-                  element.data + o * slices.inner_bytes, static_cast<size_t>(slices.inner_bytes));
+    for (int64_t o = 0; o < slices.outer; ++o)
+      copy_elements(to.data, b * slices.elements() + (o * slices.steps + t) * slices.inner, element.data,
+                    o * slices.inner, slices.inner, slices.bits);
   }
 
   // Behind a shorter sequence come zeros.

@@ -74,11 +74,20 @@ void run_scatter_elements(const RunContext& c) {
 }
 
 void gradient_scatter_elements(GradientContext& c) {
-  if (c.attrs<Attrs>().reduction != ScatterReduction::kNone &&
-      c.attrs<Attrs>().reduction != ScatterReduction::kAdd)
-    c.reject("its gradient is implemented for the reductions none and add");
-  const bool replaces = c.attrs<Attrs>().reduction == ScatterReduction::kNone;
+  const ScatterReduction reduction = c.attrs<Attrs>().reduction;
+  const bool replaces = reduction == ScatterReduction::kNone;
   const AttributeList attributes = c.attributes().set("axis", c.attrs<Attrs>().axis);
+  if (!replaces && reduction != ScatterReduction::kAdd) {
+    return gradient_reduced_scatter(
+        c, reduction,
+        {[&](Edge* data, Edge* updates, std::string_view by) {
+           return c.op("ScatterElements", {data, c.in(1), updates},
+                       c.attributes().set("axis", c.attrs<Attrs>().axis).set("reduction", by));
+         },
+         [&](Edge* data) {
+           return c.op("GatherElements", {data, c.in(1)}, attributes);
+         }});
+  }
   if (c.wants(0)) {
     Edge* dx = c.gradient();
     if (replaces) {

@@ -66,10 +66,18 @@ void run(const RunContext& c) {
 }
 
 void gradient(GradientContext& c) {
-  if (c.attrs<Attrs>().reduction != ScatterReduction::kNone &&
-      c.attrs<Attrs>().reduction != ScatterReduction::kAdd)
-    c.reject("its gradient is implemented for the reductions none and add");
-  const bool replaces = c.attrs<Attrs>().reduction == ScatterReduction::kNone;
+  const ScatterReduction reduction = c.attrs<Attrs>().reduction;
+  const bool replaces = reduction == ScatterReduction::kNone;
+  if (!replaces && reduction != ScatterReduction::kAdd) {
+    return gradient_reduced_scatter(
+        c, reduction,
+        {[&](Edge* data, Edge* updates, std::string_view by) {
+           return c.op("ScatterND", {data, c.in(1), updates}, c.attributes().set("reduction", by));
+         },
+         [&](Edge* data) {
+           return c.op("GatherND", {data, c.in(1)});
+         }});
+  }
   if (c.wants(0)) {
     Edge* dx = c.gradient();
     if (replaces) {

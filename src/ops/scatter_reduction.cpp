@@ -1,5 +1,7 @@
 #include "ops/scatter_reduction.h"
 
+#include "ops/gradient_terms.h"
+
 #include <cstring>
 
 #include "kernels/storage.h"
@@ -83,6 +85,46 @@ void scatter_into(ScatterReduction reduction, ElementType type, std::byte* targe
     return typed(TypeTag<uint8_t>{});
   }
   visit_numeric(type, typed);
+}
+
+namespace {
+
+// Those equal to the result share what arrives.
+void gradient_of_extremes(GradientContext& c, const ScatterNodes& n) {
+  const Term y = out(c), data = in(c, 0), updates = in(c, 2);
+  const auto gathered = [&](const Term& x) { return Term(c, n.gather(x.edge())); };
+  const Term of_data = data.binary("Equal", y).cast(data.type());
+  const Term of_updates = updates.binary("Equal", gathered(y)).cast(data.type());
+  const Term count(c, n.scatter(of_data.edge(), of_updates.edge(), "add"));
+  const Term share = dy(c) / count;
+  // What replaced everything it met has a count of at least 1, like everything else.
+  c.set(0, (of_data * share).edge());
+  if (c.wants(2)) c.set(2, (of_updates * gathered(share)).edge());
+}
+
+// The product of all the others: with zeros left out and counted, it is 0 where there is another one.
+void gradient_of_products(GradientContext& c, const ScatterNodes& n) {
+  const Term data = in(c, 0), updates = in(c, 2);
+  const auto is_zero = [](const Term& x) { return x.binary("Equal", x.number(0)); };
+  const auto or_one = [&](const Term& x) { return is_zero(x).choose(x.number(1), x); };
+  const auto as_number = [&](const Term& x) { return is_zero(x).cast(data.type()); };
+  const auto gathered = [&](const Term& x) { return Term(c, n.gather(x.edge())); };
+  const Term rest(c, n.scatter(or_one(data).edge(), or_one(updates).edge(), "mul"));
+  const Term zeros(c, n.scatter(as_number(data).edge(), as_number(updates).edge(), "add"));
+  const auto others = [&](const Term& x, const Term& product, const Term& count) {
+    const Term more = count - as_number(x);
+    return (more > 0.5).choose(x.number(0), product / or_one(x));
+  };
+  c.set(0, (dy(c) * others(data, rest, zeros)).edge());
+  if (!c.wants(2)) return;
+  c.set(2, (gathered(dy(c)) * others(updates, gathered(rest), gathered(zeros))).edge());
+}
+
+}  // namespace
+
+void gradient_reduced_scatter(GradientContext& c, ScatterReduction reduction, const ScatterNodes& nodes) {
+  if (reduction == ScatterReduction::kMul) return gradient_of_products(c, nodes);
+  gradient_of_extremes(c, nodes);
 }
 
 }  // namespace plimsoll

@@ -55,7 +55,8 @@ void run_window(const RunContext& c, double a, double b, double d) {
   for (int64_t i = 0; i < size; ++i) {
     // A symmetric window of one point is its middle.
     const double angle = n == 0 ? std::numbers::pi : 2 * std::numbers::pi * static_cast<double>(i) / n;
-    write_number(c.outputs[0], i, a - b * std::cos(angle) + d * std::cos(2 * angle));
+    // In this order Blackman's middle, 0.42 + 0.08 + 0.5, is 1 also where it becomes an integer.
+    write_number(c.outputs[0], i, a + d * std::cos(2 * angle) - b * std::cos(angle));
   }
 }
 

@@ -37,6 +37,7 @@ extern const OpDef op_upsample = {
     .run = run_resample,
     .layout = layout_resample,
     .region = region_resample,
+    .gradient = gradient_resample,
 };
 
 }  // namespace plimsoll

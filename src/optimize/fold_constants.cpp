@@ -153,9 +153,11 @@ bool adopt_constant(Node& node, Editor& editor) {
   return true;
 }
 
-}  // namespace
+bool is_dequantization(const Node& node) {
+  return is_op(&node, "DequantizeLinear") || is_op(&node, "DequantizeLinear", kMicrosoftDomain);
+}
 
-bool fold_constants(Graph& root, const OptimizeOptions& options) {
+bool fold_graph(Graph& root, const OptimizeOptions& options, bool dequantizes) {
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
@@ -164,10 +166,21 @@ bool fold_constants(Graph& root, const OptimizeOptions& options) {
       for (Edge* edge : outputs) {
         if (edge != nullptr && !node->op->control_flow) write_known_values(*edge, editor);
       }
-      if (editor.alive(*node)) fold(*node, editor, options.fold_bytes_cap);
+      if (editor.alive(*node) && (dequantizes || !is_dequantization(*node)))
+        fold(*node, editor, options.fold_bytes_cap);
     }
   }
   return editor.finish();
+}
+
+}  // namespace
+
+bool fold_constants(Graph& root, const OptimizeOptions& options) {
+  return fold_graph(root, options, true);
+}
+
+bool fold_all_but_dequantized(Graph& root, const OptimizeOptions& options) {
+  return fold_graph(root, options, false);
 }
 
 }  // namespace plimsoll

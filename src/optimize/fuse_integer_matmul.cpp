@@ -1,5 +1,6 @@
 // MatMulInteger, Cast to float, Mul by the product of both scales, and Add of a bias: what dynamic
-// quantization makes of a MatMul. All of it is MatMulIntegerToFloat of com.microsoft.
+// quantization makes of a MatMul. All of it is MatMulIntegerToFloat of com.microsoft; with the
+// DynamicQuantizeLinear before it, if that serves nobody else, DynamicQuantizeMatMul.
 #include "optimize/editor.h"
 #include "optimize/match.h"
 #include "optimize/rewrites.h"
@@ -46,6 +47,19 @@ Edge* row_bias(const Node* add, const Edge* y, Dim columns) {
              : nullptr;
 }
 
+// The node that quantizes A for this product alone; null if there is none.
+const Node* own_quantizer(const Node& product, const Edge* a_scale, const Edge* factor,
+                          const Editor& editor) {
+  const Node* maker_of_a = maker(product.input(0), "DynamicQuantizeLinear");
+  if (maker_of_a == nullptr || !is_f32(maker_of_a->input(0)) || maker_of_a->outputs.size() != 3 ||
+      maker_of_a->outputs[1] != a_scale || maker_of_a->outputs[2] != product.input(2))
+    return nullptr;
+  for (const Edge* output : maker_of_a->outputs) {
+    if (editor.use_count(*output) != 1) return nullptr;
+  }
+  return editor.use_count(*factor) == 1 ? maker_of_a : nullptr;
+}
+
 void fuse(Node& product, Editor& editor) {
   const Edge* b = product.input(1);
   if (rank_of(b) < 2 || !product.outputs[0]->facts.type.ranked) return;
@@ -56,12 +70,16 @@ void fuse(Node& product, Editor& editor) {
   if (!is_op(cast, "Cast") || !is_f32(cast->outputs[0])) return;
   Node* mul = editor.only_user(*cast->outputs[0]);
   if (!is_op(mul, "Mul") || !same_shape(mul->outputs[0], cast->outputs[0])) return;
-  const Scales scales = scales_of(other_input(*mul, cast->outputs[0]), columns);
+  const Edge* factor = other_input(*mul, cast->outputs[0]);
+  const Scales scales = scales_of(factor, columns);
   if (scales.a == nullptr) return;
   Node* last = mul;
   Node* add = editor.only_user(*mul->outputs[0]);
   Edge* bias = row_bias(add, mul->outputs[0], columns);
   if (bias != nullptr) last = add;
+  if (const Node* quantizer = own_quantizer(product, scales.a, factor, editor))
+    return editor.become(*last, kMicrosoftDomain, "DynamicQuantizeMatMul",
+                         {quantizer->input(0), product.input(1), scales.b, product.input(3), bias}, {});
   editor.become(
       *last, kMicrosoftDomain, "MatMulIntegerToFloat",
       {product.input(0), product.input(1), scales.a, scales.b, product.input(2), product.input(3), bias}, {});

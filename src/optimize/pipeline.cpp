@@ -6,6 +6,7 @@
 
 #include "graph/infer.h"
 #include "optimize/check_graph.h"
+#include "optimize/recognize_attention.h"
 #include "optimize/rewrites.h"
 
 namespace plimsoll {
@@ -13,7 +14,7 @@ namespace {
 
 // Folding can make more shapes known, which makes more to fold.
 bool fold_and_infer(Graph& root, const OptimizeOptions& options) {
-  if (!fold_constants(root, options)) return false;
+  if (!fold_all_but_dequantized(root, options)) return false;
   infer_graph(root);
   return true;
 }
@@ -34,6 +35,11 @@ constexpr Pass kPasses[] = {
     {"constant_shapes", 1, use_constant_shapes},
     {"common_subexpressions", 1, share_subexpressions},
     {"identity", 1, remove_identities},
+    {"byte_tables", 2, make_byte_tables, true},
+    {"quantized_products", 2, fuse_quantized_products, true},
+    {"quantized_operators", 2, fuse_quantized_operators, true},
+    {"fold_constants", 1, fold_constants},
+    {"identity", 1, remove_identities},
     {"activations", 2, recognize_activations},
     {"gelu", 2, recognize_gelu},
     {"layer_normalization", 2, recognize_layer_normalization},
@@ -45,10 +51,14 @@ constexpr Pass kPasses[] = {
     {"fuse_activations", 2, fuse_activations, true},
     {"channels_last", 3, use_channels_last, true},
     {"transposes", 2, simplify_transposes},
+    {"quantized_residual", 3, fuse_quantized_residual, true},
     {"matmul_transposes", 2, fuse_matmul_transposes, true},
     {"matmul", 2, fuse_matmul, true},
+    {"attention", 2, recognize_attention, true},
     {"fuse_activations", 2, fuse_activations, true},
     {"matmul_residual", 2, fuse_matmul_residual, true},
+    {"conv_chain", 3, chain_convolutions, true},
+    {"conv_pieces", 3, convolve_pieces, true},
     {"winograd", 3, use_winograd, true},
     {"fold_constants", 1, fold_constants},
     {"common_subexpressions", 1, share_subexpressions},

@@ -11,6 +11,8 @@ bool remove_dead_code(Graph& root, const OptimizeOptions& options);
 bool remove_identities(Graph& root, const OptimizeOptions& options);
 // Computes nodes whose inputs are constants, and writes down integers that shape arithmetic knows.
 bool fold_constants(Graph& root, const OptimizeOptions& options);
+// Likewise, but for DequantizeLinear: integers stay integers for the rewrites of quantized models.
+bool fold_all_but_dequantized(Graph& root, const OptimizeOptions& options);
 // If with a constant condition: the branch takes the node's place.
 bool inline_constant_branches(Graph& root, const OptimizeOptions& options);
 // Reshape with a constant in place of shape arithmetic, where inference knows what it comes to.
@@ -35,12 +37,25 @@ bool fuse_activations(Graph& root, const OptimizeOptions& options);
 bool fuse_matmul(Graph& root, const OptimizeOptions& options);
 // MatMulInteger with the scales and the bias behind it as MatMulIntegerToFloat.
 bool fuse_integer_matmul(Graph& root, const OptimizeOptions& options);
+// Elementwise operators of one 8-bit value, up to a QuantizeLinear: ByteTable.
+bool make_byte_tables(Graph& root, const OptimizeOptions& options);
+// Conv, MatMul and Gemm between DequantizeLinear and QuantizeLinear: QLinearConv and its kin.
+bool fuse_quantized_products(Graph& root, const OptimizeOptions& options);
+// Other operators between them, on integers.
+bool fuse_quantized_operators(Graph& root, const OptimizeOptions& options);
+// QLinearAdd after a channels-last QLinearConv: its addend.
+bool fuse_quantized_residual(Graph& root, const OptimizeOptions& options);
 // Transposes before and after FusedMatMul.
 bool fuse_matmul_transposes(Graph& root, const OptimizeOptions& options);
 // Add of a value of the same shape after FusedMatMul.
 bool fuse_matmul_residual(Graph& root, const OptimizeOptions& options);
 // Convolutions and what is between them on channels-last tensors.
 bool use_channels_last(Graph& root, const OptimizeOptions& options);
+// Depthwise convolutions and the 1x1 ones around them as one node that works by bands of rows, where what is
+// between them is large.
+bool chain_convolutions(Graph& root, const OptimizeOptions& options);
+// A convolution of what a Concat makes as a sum of convolutions of its pieces, where those are large.
+bool convolve_pieces(Graph& root, const OptimizeOptions& options);
 // Channels-last convolutions of 3x3 by Winograd's way, where that saves much time for the memory it takes.
 bool use_winograd(Graph& root, const OptimizeOptions& options);
 // Merges, cancels and moves Transposes.

@@ -86,7 +86,7 @@ ConvShape shape_of(const Node& node, const Sizes& sizes) {
   s.stride_h = a.window.stride(0), s.stride_w = a.window.stride(1);
   s.dilation_h = a.window.dilation(0), s.dilation_w = a.window.dilation(1);
   if (!kernels::winograd_applies(s)) return s;
-  s.out_c = kernel.type.dims[0].value(), s.in_c = kernel.type.dims[1].value();
+  s.out_c = kernel.type.dims[0].value(), s.in_c = a.channels_of(kernel.type.dims[1].value());
   const std::span<const Dim> y = node.outputs[0]->facts.type.dims;
   s.batch = sizes.of(image.type.dims[0]);
   s.out_h = sizes.of(y[1]), s.out_w = sizes.of(y[2]);

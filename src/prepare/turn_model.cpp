@@ -8,8 +8,9 @@
 namespace plimsoll {
 
 int64_t estimated_time(const Cost& cost) {
-  // 80 thousand million operations and ten thousand million bytes a second.
-  constexpr int64_t kPerOperation = 12, kPerByte = 100, kPerTurn = 1'000'000;
+  // 80 thousand million operations and twenty thousand million bytes a second: what a step of a GPT took of both, on
+  // one thread of a Zen 4 (docs/recompute.md).
+  constexpr int64_t kPerOperation = 12, kPerByte = 50, kPerTurn = 1'000'000;
   return checked_add(
       checked_add(checked_mul(cost.operations, kPerOperation), checked_mul(cost.bytes, kPerByte)), kPerTurn);
 }
@@ -21,13 +22,8 @@ constexpr uint32_t kNone = TurnModel::kNone;
 // Drawing again gives the same numbers (ops/random_source.h), except in bodies, which draw anew at every
 // turn. Operators of the caller may have a memory of their own.
 bool has_random_bodies(const Node& node) {
-  const auto draws = [](const Graph* body) {
-    return std::any_of(body->nodes.begin(), body->nodes.end(), [](const Node* inner) {
-      return inner->op->control_flow != nullptr ? has_random_bodies(*inner) : !inner->op->deterministic;
-    });
-  };
-  const auto bodies = bodies_of(node);
-  return std::any_of(bodies.begin(), bodies.end(), draws);
+  const std::vector<Graph*> bodies = bodies_of(node);
+  return std::any_of(bodies.begin(), bodies.end(), [](const Graph* body) { return has_random_nodes(*body); });
 }
 
 bool is_custom(const Node& node) {

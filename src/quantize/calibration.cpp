@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/fail.h"
+#include "graph/builder.h"
 #include "graph/op_def.h"
 
 namespace plimsoll {
@@ -29,7 +30,7 @@ float Histogram::edge(size_t i) const {
 
 namespace {
 
-// Values by name, as sinks need them: each node right behind the one that makes its value, so that no value
+// Values by name, as sinks need them: each sink right behind the node that makes its value, so that no value
 // lives longer for it.
 class Observing {
  public:
@@ -52,18 +53,13 @@ class Observing {
     }
   }
 
-  // make(i) gives the operator and its attributes.
+  // sink(i, value) adds nodes and returns what they make of the value, which becomes an output.
   template <typename F>
-  void observe(std::string_view op_type, F&& attributes_of) {
+  void observe(F&& sink) {
     const std::vector<Node*> nodes(graph_.nodes.begin(), graph_.nodes.end());
     std::unordered_map<const Node*, std::vector<size_t>> after;
     graph_.nodes.clear();
-    const auto add = [&](size_t i) {
-      Sink& sink = sinks_[i];
-      sink.numbers = graph_.add_edge(fmt::format("{}/observed_{}", sink.value->name, i));
-      Edge *const inputs[] = {sink.value}, *const outputs[] = {sink.numbers};
-      graph_.add_node(kPlimsollDomain, op_type, "", inputs, outputs, attributes_of(i));
-    };
+    const auto add = [&](size_t i) { sinks_[i].made = sink(i, sinks_[i].value); };
     for (size_t i = 0; i < sinks_.size(); ++i) {
       if (sinks_[i].value->producer == nullptr) {
         add(i);
@@ -75,8 +71,20 @@ class Observing {
       graph_.nodes.push_back(node);
       for (size_t i : after[node]) add(i);
     }
-    std::vector<Edge*> all;
-    for (const Sink& sink : sinks_) all.push_back(sink.numbers);
+    graph_.outputs.clear();
+    for (const Sink& made : sinks_) graph_.outputs.push_back(made.made);
+  }
+
+  // The same with one operator, of whose numbers a single output is made.
+  template <typename F>
+  void observe(std::string_view op_type, F&& attributes_of) {
+    observe([&](size_t i, Edge* value) {
+      Edge* numbers = graph_.add_edge(fmt::format("{}/observed_{}", value->name, i));
+      Edge *const inputs[] = {value}, *const outputs[] = {numbers};
+      graph_.add_node(kPlimsollDomain, op_type, "", inputs, outputs, attributes_of(i));
+      return numbers;
+    });
+    const std::vector<Edge*> all(graph_.outputs.begin(), graph_.outputs.end());
     Edge* joined = graph_.add_edge("observations");
     Edge* const outputs[] = {joined};
     graph_.add_node("", "Concat", "join_observations", all, outputs,
@@ -87,13 +95,34 @@ class Observing {
 
  private:
   struct Sink {
-    Edge *value = nullptr, *numbers = nullptr;
+    Edge *value = nullptr, *made = nullptr;
   };
   Graph& graph_;
   std::vector<Sink> sinks_;
 };
 
 }  // namespace
+
+void observe_products(Graph& graph, std::span<const ObservedProduct> values) {
+  constexpr int kOpset = 13;
+  std::vector<std::string> names;
+  for (const ObservedProduct& product : values) names.push_back(product.value);
+  GraphBuilder builder(graph, "observed_product");
+  Observing(graph, names).observe([&](size_t i, Edge* value) {
+    const int64_t rank[] = {2}, shape[] = {-1, values[i].k};
+    const auto add = [&](std::string_view op_type, std::initializer_list<Edge*> inputs,
+                         const AttributeList& attributes) {
+      Edge* made = builder.op(op_type, inputs, attributes);
+      made->producer->opset = kOpset;
+      return made;
+    };
+    const auto list = [&] { return AttributeList(graph.arena()); };
+    Edge* wide = add("Cast", {value}, list().set("to", static_cast<int64_t>(ElementType::kFloat)));
+    Edge* rows =
+        add("Reshape", {wide, builder.constant("rows", rank, std::span<const int64_t>(shape))}, list());
+    return add("Gemm", {rows, rows}, list().set("transA", int64_t{1}));
+  });
+}
 
 void observe_ranges(Graph& graph, std::span<const std::string> values) {
   Observing(graph, values).observe("ObserveRange", [](size_t) { return std::span<const Attribute>(); });

@@ -33,6 +33,12 @@ void observe_ranges(Graph& graph, std::span<const std::string> values);
 void observe_histograms(Graph& graph, std::span<const std::string> values,
                         std::span<const Histogram> histograms);
 inline constexpr size_t kRangeNumbers = 3;
+// The model's outputs become x^T * x of these values, whose last axes have so many elements, as floats.
+struct ObservedProduct {
+  std::string value;
+  int64_t k = 0;
+};
+void observe_products(Graph& graph, std::span<const ObservedProduct> values);
 
 // Where to cut: the range that loses the least information when it gets `quantized_bins` numbers.
 RealRange entropy_range(const Histogram& histogram, const ObservedRange& observed, int quantized_bins);

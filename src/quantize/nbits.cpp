@@ -5,6 +5,7 @@
 #include "graph/op_def.h"
 #include "memory/budget.h"
 #include "quantize/block_rounding.h"
+#include "quantize/gptq.h"
 #include "quantize/quantize_model.h"
 #include "tensor/small_types.h"
 
@@ -45,7 +46,8 @@ class NBitsRewriter : public Rewriter {
     const int64_t k = b->data->dims[0], n = b->data->dims[1];
     if (options_.qdq) return quantize_to_qdq(node, *b);
     const auto known = matrices_.find(b);
-    const Blocks blocks = known != matrices_.end() ? known->second : matrices_[b] = quantize_matrix(*b);
+    const Blocks blocks =
+        known != matrices_.end() ? known->second : matrices_[b] = quantize_matrix(*b, *node.inputs[0]);
     std::vector<Edge*> inputs = {node.inputs[0], blocks.q, blocks.scales};
     if (blocks.zeros != nullptr) inputs.push_back(blocks.zeros);
     AttributeList list = attributes();
@@ -57,59 +59,109 @@ class NBitsRewriter : public Rewriter {
     return true;
   }
 
-  // Columns one after the other, each in blocks; the last block of a column is filled up with zeros.
-  Blocks quantize_matrix(const Edge& b) {
-    const int64_t k = b.data->dims[0], n = b.data->dims[1], block = options_.block_size, bits = options_.bits;
-    const int64_t count = ceil_div(k, block), blob = block * bits / 8,
+  // A matrix in the making. Columns one after the other, each in blocks; the last block of a column is filled
+  // up with zeros.
+  struct Matrix {
+    int64_t k, n, count, blob, zero_bytes;
+    ElementType type;
+    Room q, zeros = {};
+    std::vector<float> scales = {}, real_zeros = {};
+  };
+
+  Blocks quantize_matrix(const Edge& b, const Edge& input) {
+    const int64_t k = b.data->dims[0], n = b.data->dims[1], bits = options_.bits;
+    const int64_t count = ceil_div(k, options_.block_size), blob = options_.block_size * bits / 8,
                   zero_bytes = ceil_div(count * bits, int64_t{8});
     const std::string name(b.name);
     const int64_t q_dims[] = {n, count, blob}, scale_dims[] = {n, count}, zero_dims[] = {n, zero_bytes};
-    const Room q = room(fmt::format("{}_Q{}", name, bits), ElementType::kUint8, q_dims);
     const Charge held(graph_.arena().budget(), Account::kSession, n * count * (options_.hqq ? 12 : 8));
-    std::vector<float> scales(static_cast<size_t>(n * count));
-    std::vector<float> real_zeros(options_.hqq ? scales.size() : 0);
-    Room zeros = {};
+    Matrix m = {k,
+                n,
+                count,
+                blob,
+                zero_bytes,
+                b.data->type,
+                room(fmt::format("{}_Q{}", name, bits), ElementType::kUint8, q_dims)};
+    m.scales.resize(static_cast<size_t>(n * count));
+    m.real_zeros.resize(options_.hqq ? m.scales.size() : 0);
     if (!options_.hqq && !options_.symmetric)
-      zeros = room(name + "_zero_points", ElementType::kUint8, zero_dims);
+      m.zeros = room(name + "_zero_points", ElementType::kUint8, zero_dims);
     check_finite(b);
-    std::vector<float> columns(static_cast<size_t>(block * kColumnsAtOnce)), one(static_cast<size_t>(block));
+    const std::span<const double> factor =
+        options_.factor ? options_.factor(input.name) : std::span<const double>();
     for (int64_t first = 0; first < n; first += kColumnsAtOnce) {
       const int64_t width = std::min(kColumnsAtOnce, n - first);
-      for (int64_t i = 0; i < count; ++i) {
-        const int64_t rows = std::min(block, k - i * block);
-        for (int64_t r = 0; r < rows; ++r) {
-          const std::span<const float> row =
-              context_.reader.read(*b.data, (i * block + r) * n + first, width);
-          std::copy(row.begin(), row.end(), columns.begin() + r * kColumnsAtOnce);
-        }
-        for (int64_t c = 0; c < width; ++c) {
-          for (int64_t r = 0; r < rows; ++r)
-            one[static_cast<size_t>(r)] = columns[static_cast<size_t>(r * kColumnsAtOnce + c)];
-          const std::span<const float> weights(one.data(), static_cast<size_t>(rows));
-          const int64_t column = first + c;
-          const BlockParameters p = rounded(parameters(weights), b.data->type);
-          scales[static_cast<size_t>(column * count + i)] = p.scale;
-          if (options_.hqq) real_zeros[static_cast<size_t>(column * count + i)] = p.zero_point;
-          if (zeros.edge != nullptr) {
-            set_packed_bits(zeros.bytes.data() + column * zero_bytes, static_cast<int>(bits), i,
-                            static_cast<unsigned>(p.zero_point));
-            fill_rest(zeros.bytes.data() + column * zero_bytes, i, count);
-          }
-          std::byte* out = q.bytes.data() + (column * count + i) * blob;
-          for (int64_t r = 0; r < rows; ++r)
-            set_packed_bits(out, static_cast<int>(bits), r, number(weights[static_cast<size_t>(r)], p));
-        }
+      if (factor.empty()) {
+        round_columns(*b.data, first, width, m);
+      } else {
+        round_columns_together(*b.data, first, width, factor, m);
       }
     }
     context_.reader.drop(*b.data, 0, k * n);
-    settle(q);
-    Blocks made = {q.edge, reals(name + "_scales", b.data->type, scale_dims, scales), nullptr};
-    if (options_.hqq) made.zeros = reals(name + "_zero_points", b.data->type, scale_dims, real_zeros);
-    if (zeros.edge != nullptr) {
-      settle(zeros);
-      made.zeros = zeros.edge;
+    settle(m.q);
+    Blocks made = {m.q.edge, reals(name + "_scales", b.data->type, scale_dims, m.scales), nullptr};
+    if (options_.hqq) made.zeros = reals(name + "_zero_points", b.data->type, scale_dims, m.real_zeros);
+    if (m.zeros.edge != nullptr) {
+      settle(m.zeros);
+      made.zeros = m.zeros.edge;
     }
     return made;
+  }
+
+  void round_columns(const TensorData& data, int64_t first, int64_t width, Matrix& m) {
+    const int64_t block = options_.block_size;
+    std::vector<float> columns(static_cast<size_t>(block * kColumnsAtOnce)), one(static_cast<size_t>(block));
+    for (int64_t i = 0; i < m.count; ++i) {
+      const int64_t rows = std::min(block, m.k - i * block);
+      for (int64_t r = 0; r < rows; ++r) {
+        const std::span<const float> row = context_.reader.read(data, (i * block + r) * m.n + first, width);
+        std::copy(row.begin(), row.end(), columns.begin() + r * kColumnsAtOnce);
+      }
+      for (int64_t c = 0; c < width; ++c) {
+        for (int64_t r = 0; r < rows; ++r)
+          one[static_cast<size_t>(r)] = columns[static_cast<size_t>(r * kColumnsAtOnce + c)];
+        const std::span<const float> weights(one.data(), static_cast<size_t>(rows));
+        const BlockParameters p = store_parameters(weights, first + c, i, m);
+        for (int64_t r = 0; r < rows; ++r)
+          store_number(i * block + r, first + c, number(weights[static_cast<size_t>(r)], p), m);
+      }
+    }
+  }
+
+  void round_columns_together(const TensorData& data, int64_t first, int64_t width,
+                              std::span<const double> factor, Matrix& m) {
+    const Charge held(graph_.arena().budget(), Account::kSession,
+                      m.k * width * 4 + gptq_scratch_bytes(options_.block_size, width));
+    std::vector<float> columns(static_cast<size_t>(m.k * width));
+    for (int64_t r = 0; r < m.k; ++r) {
+      const std::span<const float> row = context_.reader.read(data, r * m.n + first, width);
+      std::copy(row.begin(), row.end(), columns.begin() + r * width);
+    }
+    GptqRules rules;
+    rules.parameters = [&](std::span<const float> weights, int64_t i, int64_t c) {
+      return store_parameters(weights, first + c, i, m);
+    };
+    rules.store = [&](int64_t row, int64_t c, uint8_t number) { store_number(row, first + c, number, m); };
+    gptq_round({columns, m.k, width, options_.block_size, options_.bits}, factor, rules);
+  }
+
+  BlockParameters store_parameters(std::span<const float> weights, int64_t column, int64_t i,
+                                   Matrix& m) const {
+    const BlockParameters p = rounded(parameters(weights), m.type);
+    const auto at = static_cast<size_t>(column * m.count + i);
+    m.scales[at] = p.scale;
+    if (options_.hqq) m.real_zeros[at] = p.zero_point;
+    if (m.zeros.edge != nullptr) {
+      std::byte* zeros = m.zeros.bytes.data() + column * m.zero_bytes;
+      set_packed_bits(zeros, options_.bits, i, static_cast<unsigned>(p.zero_point));
+      fill_rest(zeros, i, m.count);
+    }
+    return p;
+  }
+  void store_number(int64_t row, int64_t column, uint8_t number, Matrix& m) const {
+    const int64_t block = row / options_.block_size;
+    set_packed_bits(m.q.bytes.data() + (column * m.count + block) * m.blob, options_.bits,
+                    row % options_.block_size, number);
   }
 
   // Zero points of blocks that a whole byte has room for and the column has not are the middle.
@@ -268,6 +320,11 @@ class NBitsRewriter : public Rewriter {
   std::unordered_map<const Edge*, Edge*> dequantized_;
 };
 
+bool is_matrix(const Edge* edge) {
+  return edge != nullptr && edge->data != nullptr && is_float_data(*edge->data) &&
+         edge->data->dims.size() == 2 && edge->data->view().elements() > 0;
+}
+
 void check(const NBitsOptions& options, const Graph& graph) {
   if (options.bits != 2 && options.bits != 4 && options.bits != 8)
     fail(ErrorCode::kInvalidArgument, "weights in blocks: expected 2, 4 or 8 bits, found {}", options.bits);
@@ -276,6 +333,9 @@ void check(const NBitsOptions& options, const Graph& graph) {
     fail(ErrorCode::kInvalidArgument,
          "weights in blocks: expected a power of two from 16 to 65536 as their size, found {}",
          options.block_size);
+  if (options.factor && (options.hqq || options.qdq))
+    fail(ErrorCode::kInvalidArgument,
+         "weights in blocks: expected GPTQ for MatMulNBits without HQQ, found both");
   if (options.qdq && options.bits != 4)
     fail(ErrorCode::kInvalidArgument, "DequantizeLinear in blocks: expected 4 bits, found {}", options.bits);
   if (options.qdq && graph.opset("") < 21)
@@ -293,6 +353,24 @@ void quantize_nbits(QuantizeContext& context, const NBitsOptions& options) {
   gemm_to_matmul(context, complete.filter);
   NBitsRewriter(context, complete).rewrite();
   drop_unused_initializers(context.graph);
+}
+
+std::vector<std::pair<std::string, int64_t>> nbits_inputs(const Graph& graph, const NBitsOptions& options) {
+  NodeFilter filter = options.filter;
+  if (filter.op_types.empty()) filter.op_types = {"MatMul"};
+  if (filter.op_types.count("MatMul") > 0) filter.op_types.insert("Gemm");  // as gemm_to_matmul has it
+  std::vector<std::pair<std::string, int64_t>> inputs;
+  std::set<const Edge*> seen;
+  for (const Node* node : graph.nodes) {
+    const bool is_product = node->domain.empty() && (node->op_type == "MatMul" || node->op_type == "Gemm");
+    if (!is_product || !filter.wants(*node) || !is_matrix(node->inputs[1])) continue;
+    const Edge* x = node->inputs[0];
+    if (x->data != nullptr || !seen.insert(x).second) continue;
+    const Attribute* turned = node->attribute("transB");
+    const bool is_turned = node->op_type == "Gemm" && turned != nullptr && turned->i != 0;
+    inputs.emplace_back(x->name, node->inputs[1]->data->dims[is_turned ? 1 : 0]);
+  }
+  return inputs;
 }
 
 }  // namespace plimsoll

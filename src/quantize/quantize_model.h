@@ -37,7 +37,11 @@ struct NBitsOptions {
   bool qdq = false;         // DequantizeLinear of 4 bits in blocks, from opset 21 on, instead
   bool hqq = false;         // zero points that are floats and fit the weights better
   int64_t gather_axis = 1;  // along which embeddings have blocks
+  // With GPTQ: for the input of a product, what gptq_round wants; empty if nothing is known of it.
+  std::function<std::span<const double>(std::string_view input)> factor;
 };
+// The inputs of the products that would be quantized, in order, and the sizes of their last axes.
+std::vector<std::pair<std::string, int64_t>> nbits_inputs(const Graph& graph, const NBitsOptions& options);
 void quantize_nbits(QuantizeContext& context, const NBitsOptions& options);
 
 // Floats of 16 bits everywhere, bodies too, except in what is excluded and in operators that are better off

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "prepare/lower.h"
 #include "quantize/calibration.h"
-#include "runtime/make_plan.h"
-#include "runtime/session_impl.h"
+#include "runtime/sample_pass.h"
 
 namespace plimsoll {
 namespace {
@@ -14,104 +12,14 @@ namespace {
 constexpr int kEntropyNumbers = 128;
 constexpr int kDefaultBins = 2048;
 
-// One pass over the samples with a graph that tells numbers.
-class Pass {
- public:
-  Pass(const Env& env, const std::string& model, const QuantizeOptions& options, const std::string& stage,
-       const std::function<void(Graph&)>& rewrite)
-      : env_(env), model_(model), options_(options), stage_(stage), rewrite_(rewrite) {}
-
-  // Calls f(observations, number of the sample).
-  template <typename F>
-  int64_t each(F&& f) {
-    int64_t count = 0;
-    std::map<std::string, Value> sample;
-    while (next(sample, count)) {
-      if (options_.progress) options_.progress(stage_, count, 0);
-      f(run(sample, count), count);
-      ++count;
-      sample.clear();
-    }
-    return count;
-  }
-  int64_t told_bytes() const { return told_; }
-  int64_t peak_bytes() const { return session_ ? session_->budget.report().peak_bytes : 0; }
-
- private:
-  // The shapes of the first sample are told at once, so that what cannot fit is refused with the limit that
-  // would do.
-  void open(const std::map<std::string, Value>& sample) {
-    SessionOptions session;
-    session.memory_limit_bytes = options_.memory_limit_bytes;
-    session.intra_op_threads = options_.threads;
-    session.optimization_level = GraphOptimizationLevel::kBasic;
-    const auto observed = [this](Graph& graph) {
-      inline_functions(graph);
-      rewrite_(graph);
-    };
-    const auto shapes = [&](const std::vector<ValueInfo>& inputs) {
-      Shapes known;
-      for (const auto& [name, value] : sample) {
-        const auto is_it = [&given = name](const ValueInfo& input) { return input.name == given; };
-        if (std::none_of(inputs.begin(), inputs.end(), is_it))
-          fail(ErrorCode::kInvalidArgument, "there is no input '{}'", name);
-      }
-      for (const ValueInfo& input : inputs) {
-        const auto value = sample.find(input.name);
-        if (value != sample.end() && value->second && value->second.IsTensor())
-          known[input.name] = value->second.GetShape();
-      }
-      return known;
-    };
-    session_ = std::make_unique<Session::Impl>(env_, ModelLocation{model_, {}, observed}, session, shapes);
-  }
-
-  bool next(std::map<std::string, Value>& sample, int64_t number) const {
-    try {
-      return options_.calibration->Next(sample);
-    } catch (const Error& error) {
-      fail(error.code(), "calibration sample {}: {}", number, error.what());
-    }
-  }
-
-  Value run(const std::map<std::string, Value>& sample, int64_t number) {
-    std::vector<Value> inputs, outputs(1);
-    try {
-      if (session_ == nullptr) open(sample);
-      inputs.resize(session_->inputs.size());
-      for (const auto& [name, value] : sample) inputs[session_->input_index(name)] = value;
-      session_->fill_defaults(inputs);
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        if (!inputs[i])
-          fail(ErrorCode::kInvalidArgument, "input '{}' is not given", session_->inputs[i].name);
-      }
-      if (number == 0) tell(inputs);
-      session_->run({}, {inputs, outputs});
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kInvalidArgument) throw;
-      fail(error.code(), "calibration sample {}: {}", number, error.what());
-    }
-    return outputs[0];
-  }
-
-  void tell(const std::vector<Value>& inputs) {
-    Shapes shapes;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!inputs[i].IsTensor()) return;
-      shapes[session_->inputs[i].name] = inputs[i].GetShape();
-    }
-    Budget planning("planning", 0);
-    told_ = make_plan(*session_->model, shapes, planning, options_.memory_limit_bytes, true).peak_bytes;
-  }
-
-  const Env& env_;
-  std::string model_;
-  const QuantizeOptions& options_;
-  std::string stage_;
-  std::function<void(Graph&)> rewrite_;
-  std::unique_ptr<Session::Impl> session_;
-  int64_t told_ = 0;
-};
+SamplePassOptions pass_options(const QuantizeOptions& options) {
+  SamplePassOptions pass;
+  pass.reader = options.calibration;
+  pass.progress = options.progress;
+  pass.memory_limit_bytes = options.memory_limit_bytes;
+  pass.threads = options.threads;
+  return pass;
+}
 
 class Calibration {
  public:
@@ -128,9 +36,11 @@ class Calibration {
 
  private:
   void find_ranges() {
-    Pass pass(env_, model_, options_, "sample", [&](Graph& graph) { observe_ranges(graph, names_); });
-    result_.samples = pass.each([&](const Value& value, int64_t sample) {
-      const auto* numbers = value.GetTensorData<float>();
+    SamplePassOptions settings = pass_options(options_);
+    settings.rewrite = [&](Graph& graph) { observe_ranges(graph, names_); };
+    SamplePass pass(env_, model_, settings);
+    result_.samples = pass.each([&](const std::vector<Value>& outputs, int64_t sample) {
+      const auto* numbers = outputs[0].GetTensorData<float>();
       for (size_t i = 0; i < names_.size(); ++i)
         see({numbers + i * kRangeNumbers, kRangeNumbers}, observed_[i], names_[i], sample);
     });
@@ -167,10 +77,12 @@ class Calibration {
       fail(ErrorCode::kInvalidArgument, "calibration by entropy: expected {} bins or more, found {}",
            kEntropyNumbers, bins);
     for (const ObservedRange& range : observed_) histograms_.push_back(bins_for(range, bins));
-    Pass pass(env_, model_, options_, "sample, second time",
-              [&](Graph& graph) { observe_histograms(graph, names_, histograms_); });
-    const int64_t samples = pass.each([&](const Value& value, int64_t) {
-      const auto* counts = value.GetTensorData<int64_t>();
+    SamplePassOptions settings = pass_options(options_);
+    settings.stage = "sample, second time";
+    settings.rewrite = [&](Graph& graph) { observe_histograms(graph, names_, histograms_); };
+    SamplePass pass(env_, model_, settings);
+    const int64_t samples = pass.each([&](const std::vector<Value>& outputs, int64_t) {
+      const auto* counts = outputs[0].GetTensorData<int64_t>();
       for (Histogram& histogram : histograms_) {
         for (int64_t& count : histogram.counts) count += *counts++;
       }
@@ -193,7 +105,7 @@ class Calibration {
     return histogram;
   }
 
-  void remember(const Pass& pass) {
+  void remember(const SamplePass& pass) {
     result_.told_bytes = std::max(result_.told_bytes, pass.told_bytes());
     result_.peak_bytes = std::max(result_.peak_bytes, pass.peak_bytes());
   }

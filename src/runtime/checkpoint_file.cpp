@@ -160,6 +160,7 @@ void write_checkpoint(const std::string& path, const CheckpointContents& content
   preamble.number(uint32_t{0});
   preamble.number(static_cast<uint64_t>(header.size()));
   preamble.number(checksum(std::as_bytes(std::span<const char>(header))));
+  onnx::remove_abandoned(path);  // first: a full disk may need the room
   onnx::NewFile file(path);
   file.write(kMagic);
   file.write(preamble.text());

@@ -12,6 +12,8 @@
 #include "runtime/calibrate.h"
 #include "runtime/describe.h"
 #include "runtime/env_impl.h"
+#include "runtime/hessians.h"
+#include "runtime/mixed_precision.h"
 #include "runtime/save.h"
 
 namespace plimsoll {
@@ -129,9 +131,11 @@ std::vector<std::string> values_to_calibrate(const Graph& graph, const QuantizeO
 
 class Quantizing {
  public:
-  Quantizing(const std::string& input, const std::string& output, const QuantizeOptions& options,
-             Budget& budget)
-      : options_(options),
+  Quantizing(const Env& env, const std::string& input, const std::string& output,
+             const QuantizeOptions& options, Budget& budget)
+      : env_(env),
+        input_(input),
+        options_(options),
         budget_(budget),
         output_(output),
         model_(input, budget),
@@ -148,7 +152,7 @@ class Quantizing {
       case QuantizeMode::kDynamic:
         return quantize_dynamic(context, dynamic_options(options_));
       case QuantizeMode::kNBits:
-        return quantize_nbits(context, nbits_options(options_));
+        return rewrite_nbits(context);
       case QuantizeMode::kFloat16:
       case QuantizeMode::kBFloat16:
         return convert_to_half(context, half_options(options_));
@@ -169,9 +173,26 @@ class Quantizing {
       for (const QuantizedNode& node : *from) to->push_back({node.name, node.op_type, node.became});
     }
     report.warnings = describe_warnings(model_.graph());
+    if (!hessians_) return;
+    report.samples = hessians_->samples();
+    report.calibration_told_bytes = hessians_->told_bytes();
+    report.calibration_peak_bytes = hessians_->peak_bytes();
+    report.peak_bytes = std::max(report.peak_bytes, hessians_->peak_bytes());
   }
 
  private:
+  void rewrite_nbits(QuantizeContext& context) {
+    NBitsOptions options = nbits_options(options_);
+    if (options_.gptq) {
+      refuse_quantized(model_.graph());
+      std::vector<Hessians::Input> inputs;
+      for (const auto& [name, k] : nbits_inputs(model_.graph(), options)) inputs.push_back({name, k});
+      hessians_.emplace(env_, input_, options_, std::move(inputs), budget_);
+      options.factor = [this](std::string_view name) { return hessians_->factor(name); };
+    }
+    quantize_nbits(context, options);
+  }
+
   void quantize_static(QuantizeContext& context, Statistics statistics) {
     const StaticOptions options = static_options(options_, model_.graph());
     for (const auto& [name, range] : options_.ranges) statistics[name].range = {range.lowest, range.highest};
@@ -179,8 +200,11 @@ class Quantizing {
     quantize_qoperator(context, options, std::move(statistics));
   }
 
+  const Env& env_;
+  std::string input_;
   const QuantizeOptions& options_;
   Budget& budget_;
+  std::optional<Hessians> hessians_;
   std::string output_;
   OpenedModel model_;
   SpillFile spill_;
@@ -194,7 +218,7 @@ int64_t needed_bytes(const Env& env, const std::string& input, const std::string
                      QuantizeOptions options) {
   options.progress = nullptr;
   Budget budget("quantizing", 0, &env.impl()->budget);
-  Quantizing(input, output, options, budget).rewrite();
+  Quantizing(env, input, output, options, budget).rewrite();
   return budget.report().peak_bytes;
 }
 
@@ -227,7 +251,7 @@ QuantizeReport quantize_statically(const Env& env, const std::string& input, con
                                    const QuantizeOptions& options) {
   auto [found, report] = find_ranges(env, input, options);
   Budget budget("quantizing", options.memory_limit_bytes, &env.impl()->budget);
-  Quantizing work(input, output, options, budget);
+  Quantizing work(env, input, output, options, budget);
   work.rewrite(std::move(found.statistics));
   work.write(report);
   return report;
@@ -235,24 +259,47 @@ QuantizeReport quantize_statically(const Env& env, const std::string& input, con
 
 }  // namespace
 
-QuantizeReport Quantize(const Env& env, const std::string& input, const std::string& output,
-                        const QuantizeOptions& options) {
+namespace {
+
+QuantizeReport quantize_once(const Env& env, const std::string& input, const std::string& output,
+                             const QuantizeOptions& options) {
   expect_onnx_file(input);
   if (options.mode == QuantizeMode::kStatic) return quantize_statically(env, input, output, options);
   Budget budget("quantizing", options.memory_limit_bytes, &env.impl()->budget);
   try {
-    Quantizing work(input, output, options, budget);
+    Quantizing work(env, input, output, options, budget);
     work.rewrite();
     QuantizeReport report;
     work.write(report);
     return report;
   } catch (const Error& error) {
     const bool is_ours = error.code() == ErrorCode::kBudgetExceeded && options.memory_limit_bytes > 0;
-    if (!is_ours) throw;
+    // Where GPTQ's sums do not fit, they say themselves what would do.
+    const bool is_told =
+        std::string_view(error.what()).find("smallest that would do") != std::string_view::npos;
+    if (!is_ours || is_told) throw;
+  }
+  if (options.gptq) {
+    QuantizeOptions plain = options;
+    plain.gptq = false;
+    fail(ErrorCode::kBudgetExceeded,
+         "quantizing '{}': a limit of {} bytes is too small; without GPTQ, whose sums take more, {} would do",
+         input, options.memory_limit_bytes, needed_bytes(env, input, output, plain));
   }
   fail(ErrorCode::kBudgetExceeded,
        "quantizing '{}': a limit of {} bytes is too small; the smallest that would do is {}", input,
        options.memory_limit_bytes, needed_bytes(env, input, output, options));
+}
+
+}  // namespace
+
+QuantizeReport Quantize(const Env& env, const std::string& input, const std::string& output,
+                        const QuantizeOptions& options) {
+  if (!options.max_loss && !options.target_bytes) return quantize_once(env, input, output, options);
+  return quantize_to_target(env, input, output, options,
+                            [&](const std::string& to, const QuantizeOptions& once) {
+                              return quantize_once(env, input, to, once);
+                            });
 }
 
 QuantizeReport Calibrate(const Env& env, const std::string& model, const QuantizeOptions& options) {

@@ -4,6 +4,9 @@
 #include <array>
 #include <string_view>
 
+#include "graph/op_def.h"
+#include "ops/matmul_common.h"
+
 namespace plimsoll {
 
 ForwardPart forward_part(const Graph& graph, std::span<Edge* const> outputs) {
@@ -58,11 +61,11 @@ class LayerFinder {
     Layers layers{std::vector<int>(graph_.node_count(), kNoLayer), {}, nullptr};
     const Edge* last_sum = nullptr;
     for (const Node* node : graph_.nodes) {
-      const Edge* around = residual(*node);
-      if (around == nullptr) continue;
-      if (goes_through_attention(around, *node)) {
-        if (std::find(layers.begins.begin(), layers.begins.end(), around) == layers.begins.end())
-          layers.begins.push_back(around);
+      const Sum sum = residual(*node);
+      if (sum.around == nullptr) continue;
+      if (goes_through_attention(sum)) {
+        if (std::find(layers.begins.begin(), layers.begins.end(), sum.around) == layers.begins.end())
+          layers.begins.push_back(sum.around);
         last_sum = node->outputs[0];
         layers.end = nullptr;
       } else if (last_sum != nullptr && layers.end == nullptr) {
@@ -82,25 +85,43 @@ class LayerFinder {
   }
 
  private:
-  // What a sum adds to something that was computed from it; null if it is no such sum.
-  const Edge* residual(const Node& node) const {
-    if (!forward_.nodes[node.id] || node.op_type != "Add" || node.inputs.size() != 2) return nullptr;
-    const Edge *a = node.inputs[0], *b = node.inputs[1];
-    if (!is_data(a) || !is_data(b) || a->facts.type.rank() != b->facts.type.rank() ||
-        !std::equal(a->facts.type.dims.begin(), a->facts.type.dims.end(), b->facts.type.dims.begin()))
-      return nullptr;
-    if (depends(b, a)) return a;
-    if (depends(a, b)) return b;
-    return nullptr;
+  // A value that is added to something that was computed from it.
+  struct Sum {
+    const Edge *around = nullptr, *through = nullptr;
+  };
+
+  // A product with an addend is a sum too: fusion has made it of both.
+  static const Edge* addend_of(const Node& node) {
+    const bool fused = node.domain == kPlimsollDomain && node.op_type == "FusedMatMul";
+    return fused ? node.input(kMatMulAddend) : nullptr;
   }
 
-  // Marks what lies between `from` and `to`, `to` excluded; whether there is a way.
+  // Without `around` if it is no such sum.
+  Sum residual(const Node& node) const {
+    if (!forward_.nodes[node.id]) return {};
+    if (const Edge* addend = addend_of(node)) {
+      const bool fits = is_data(addend) && is_data(node.inputs[0]) && same_shape(addend, node.outputs[0]) &&
+                        depends(node.inputs[0], addend);
+      return fits ? Sum{addend, node.inputs[0]} : Sum{};
+    }
+    if (node.op_type != "Add" || node.inputs.size() != 2) return {};
+    const Edge *a = node.inputs[0], *b = node.inputs[1];
+    if (!is_data(a) || !is_data(b) || !same_shape(a, b)) return {};
+    if (depends(b, a)) return {a, b};
+    if (depends(a, b)) return {b, a};
+    return {};
+  }
+
+  static bool same_shape(const Edge* a, const Edge* b) {
+    return std::equal(a->facts.type.dims.begin(), a->facts.type.dims.end(), b->facts.type.dims.begin(),
+                      b->facts.type.dims.end());
+  }
+
   bool depends(const Edge* to, const Edge* from) const {
     return between(from, to, [](const Node&) { return true; });
   }
-  bool goes_through_attention(const Edge* from, const Node& sum) const {
-    const Edge* to = sum.inputs[0] == from ? sum.inputs[1] : sum.inputs[0];
-    return between(from, to, [](const Node& node) { return is_one_of(node, kAttention); });
+  bool goes_through_attention(const Sum& sum) const {
+    return between(sum.around, sum.through, [](const Node& node) { return is_one_of(node, kAttention); });
   }
 
   // Whether some way from one edge to another goes through a node that `wanted` accepts.
@@ -145,7 +166,7 @@ class LayerFinder {
     for (const Node* node : graph_.nodes) {
       if (!forward_.nodes[node->id]) continue;
       if (std::find(node->inputs.begin(), node->inputs.end(), edge) == node->inputs.end()) continue;
-      if (node->op_type == "Add") continue;
+      if (node->op_type == "Add" || addend_of(*node) == edge) continue;
       ++(is_one_of(*node, kNorms) || node->op_type == "ReduceMean" || node->op_type == "Sub" ? norms
                                                                                              : others);
     }

@@ -4,6 +4,7 @@
 PLIMSOLL names the command (build/plimsoll). The last line: N passed, M failed, K skipped.
 """
 import csv
+import fcntl
 import json
 import os
 import pathlib
@@ -114,6 +115,23 @@ class Train(unittest.TestCase):
         self.answer(*common, "--checkpoint", checkpoint, "--checkpoint-every", "1", "--resume", "--output", found)
         self.assertEqual(expected.read_bytes(), found.read_bytes())
         self.assertGreater(kills, 0)
+        self.assertEqual(list(self.folder.glob("checkpoint.partial-*")), [])
+
+    def test_what_the_dead_left_behind_is_removed(self):
+        checkpoint, nobody = self.folder / "checkpoint", 2 ** 22 + 1  # more than the kernel's largest process number
+        dead = self.folder / f"checkpoint.partial-{nobody}-0"
+        others = [self.folder / name for name in (f"checkpoint.partial-{os.getpid()}-3", f"checkpoint2.partial-{nobody}-0",
+                                                  f"checkpoint.partial-{nobody}", f"checkpoint.partial-{nobody}-0x")]
+        for path in (dead, *others):
+            path.write_bytes(b"half")
+        self.answer("--checkpoint", checkpoint)
+        self.assertFalse(dead.exists())
+        self.assertTrue(all(path.exists() for path in others))
+        # Held by somebody whose number we cannot see: another container's.
+        with open(dead, "wb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            self.answer("--checkpoint", checkpoint)
+            self.assertTrue(dead.exists())
 
     def test_a_full_disk_leaves_the_last_checkpoint(self):
         checkpoint = self.folder / "checkpoint"
@@ -158,6 +176,16 @@ class Train(unittest.TestCase):
         np.save(f"{broken}/image.npy", images)
         self.refused(INVALID_ARGUMENT, "finite loss", *resumed, data=broken)
         self.assertEqual(checkpoint.read_bytes(), kept)
+
+    @unittest.skipUnless(os.environ.get("PLIMSOLL_LONG"), "a minute and a half: PLIMSOLL_LONG=1, stage train_watch of --full")
+    def test_ten_thousand_steps_are_flat(self):
+        data, record = self.write_data("many", 800, 5), self.folder / "record"
+        done = subprocess.run([PLIMSOLL, "watch", "--interval", "500ms", "--json", "--record", record, "--", PLIMSOLL, "train", DIGITS,
+                               "--data", data, "--batch", "64", "--threads", "1", "--epochs", "1000", "--max-steps", "10000",
+                               "--checkpoint", self.folder / "checkpoint"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        verdict = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"verdict"')][-1]
+        self.assertEqual(verdict["verdict"], "flat", verdict["evidence"])
 
     def test_validation_and_early_stop(self):
         found = self.answer("--validation", self.write_data("more", 32, 2), "--epochs", "30", "--patience", "2", "--lr", "0.01")

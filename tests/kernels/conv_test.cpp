@@ -269,6 +269,20 @@ TEST_P(ConvTest, CollidingPixelsAgainstTheDefinition) {
   }
 }
 
+// The same by their strides, whose pixels are copied together.
+TEST_P(ConvTest, CollidingStridesAgainstTheDefinition) {
+  for (int i = 0; i < 6; ++i) {
+    Problem p;
+    p.s.batch = pick(1, 2), p.s.in_h = pick(3, 9), p.s.in_w = pick(5, 12);
+    p.s.in_c = i < 3 ? 512 : 1024, p.s.out_c = i % 3 == 0 ? 40 : 65 + i, p.s.stride_w = 2,
+    p.s.stride_h = pick(1, 3);
+    complete(p);
+    for (float& w : p.w) w /= 8;  // so that sums of a thousand stay near 1
+    check(p, i % 2 + 1, i < 2);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_P(ConvTest, FewOutputChannelsAgainstTheDefinition) {
   for (int i = 0; i < 60; ++i) {
     Problem p = random_window();

@@ -210,5 +210,41 @@ TYPED_TEST(GemmTypesTest, RandomShapes) {
   }
 }
 
+// A large B is packed past the caches, in another order: panel by panel, as small ones are, the bytes are the
+// same.
+template <typename T>
+void expect_one_format(int64_t k, int64_t n, int threads) {
+  const int64_t stride = n + 3, panel = packed_b_format<T>();
+  const std::vector<T> b = random_values<T>(k * stride + 1, 5);
+  std::vector<T> turned(static_cast<size_t>(k * n));
+  for (int64_t row = 0; row < k; ++row) {
+    for (int64_t col = 0; col < n; ++col)
+      turned[static_cast<size_t>(col * k + row)] = b[static_cast<size_t>(1 + row * stride + col)];
+  }
+  const size_t bytes = packed_b_bytes<T>(k, n);
+  const Aligned by_rows(bytes), by_columns(bytes), by_panels(bytes);
+  for (const Aligned* one : {&by_rows, &by_columns, &by_panels}) std::memset(one->get(), 1, bytes);
+  pack_b<T>(k, n, {b.data() + 1, stride, 1}, by_rows.get(), threads);
+  pack_b<T>(k, n, {turned.data(), 1, k}, by_columns.get(), threads);
+  for (int64_t col = 0; col < n; col += panel)
+    pack_b<T>(k, std::min(panel, n - col), {b.data() + 1 + col, stride, 1},
+              static_cast<T*>(by_panels.get()) + col * k);
+  EXPECT_EQ(std::memcmp(by_rows.get(), by_panels.get(), bytes), 0) << k << " x " << n << ", " << threads;
+  EXPECT_EQ(std::memcmp(by_columns.get(), by_panels.get(), bytes), 0) << k << " x " << n << ", " << threads;
+}
+
+TEST(GemmTypes, ALargeRightOperandIsPackedAsASmallOne) {
+  for_each_target([] {
+    for (const int threads : {1, 3}) {
+      expect_one_format<float>(701, 1003, threads);
+      expect_one_format<float>(1030, 512, threads);
+      expect_one_format<float>(6, 50001, threads);
+      expect_one_format<double>(701, 505, threads);
+      expect_one_format<Float16>(1401, 1003, threads);
+      expect_one_format<BFloat16>(1401, 1003, threads);
+    }
+  });
+}
+
 }  // namespace
 }  // namespace plimsoll::kernels

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
@@ -188,6 +189,74 @@ TEST(IntGemm, FinishesAsFloatsAndBytes) {
       EXPECT_NEAR(real[i], scaled + float_bias[i % 41], 1e-3) << i;
       EXPECT_EQ(natural[i], static_cast<uint8_t>(std::min(std::max(rounded, 0.0f), 255.0f))) << i;
       EXPECT_EQ(whole[i], static_cast<int8_t>(std::min(std::max(rounded, -128.0f), 127.0f))) << i;
+    }
+  });
+}
+
+// Half to even, in double: the products are exact there.
+double rounded(float value) {
+  return std::nearbyint(static_cast<double>(value));
+}
+
+// An 8-bit result within bounds, and another matrix added to it, by the definition.
+TEST(IntGemm, BoundsAndAddsInEightBits) {
+  for_each_target([] {
+    for (int bits = 0; bits < 16; ++bits) {
+      const bool is_signed = (bits & 1) != 0, z_signed = (bits & 2) != 0, adds = (bits & 4) != 0;
+      SCOPED_TRACE(bits);
+      const Case c{29, 40, 45, (bits & 8) != 0};
+      const Problem problem(c);
+      const std::vector<int32_t> sums = problem.expected();
+      const int32_t low = is_signed ? -128 : 0, high = low + 255;
+      std::vector<uint8_t> z(sums.size());
+      for (size_t i = 0; i < z.size(); ++i) z[i] = static_cast<uint8_t>(i * 89 + i / 7);
+      IntGemmFinish f = problem.finish();
+      f.scale = 0.0005f, f.zero_point = low + 121, f.least = low + 33, f.most = low + 200;
+      if (adds) f.addend = {z.data(), c.n, z_signed, 3, 0.31f, 0.83f, low + 100};
+      std::vector<uint8_t> y(sums.size());
+      problem.multiply(f, is_signed ? IntGemmResult::kInt8 : IntGemmResult::kUint8, y.data());
+      for (size_t i = 0; i < sums.size(); ++i) {
+        const double whole = rounded(static_cast<float>(sums[i]) * f.scale) + f.zero_point;
+        const auto result = [&](double value) { return std::clamp<double>(value, f.least, f.most); };
+        if (!adds) {
+          EXPECT_EQ(number(y[i], is_signed), result(whole)) << i;
+          continue;
+        }
+        const auto own = static_cast<float>(std::clamp<double>(whole, low, high) - f.zero_point);
+        const auto other = static_cast<float>(number(z[i], z_signed));
+        // One rounding or two, as the instruction set has it.
+        const float z_fused = std::fma(other, 0.31f, -3.0f * 0.31f), z_apart = other * 0.31f + -3.0f * 0.31f;
+        const double fused = result(rounded(std::fma(own, 0.83f, z_fused)) + f.addend.sum_zero_point);
+        const double apart = result(rounded(own * 0.83f + z_apart) + f.addend.sum_zero_point);
+        EXPECT_TRUE(number(y[i], is_signed) == fused || number(y[i], is_signed) == apart)
+            << i << ": " << number(y[i], is_signed) << ", expected " << fused << " or " << apart;
+      }
+    }
+  });
+}
+
+// Every sum that lies half way between two results.
+TEST(IntGemm, RoundsHalfToEven) {
+  for_each_target([] {
+    std::vector<uint8_t> a(300);
+    for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<uint8_t>(i);
+    const int8_t one = 1;
+    for (bool is_signed : {false, true}) {
+      Buffer packed(int_gemm_packed_bytes(1, 1)), scratch(static_cast<size_t>(int_gemm_scratch_bytes(1, 1)));
+      int_gemm_pack(1, 1, {&one, 1, 1, true}, packed.get());
+      IntGemmLeft left;
+      left.data = a.data(), left.row_stride = 1, left.zero_point = 128;
+      IntGemmFinish f;
+      f.b_signed = true, f.scale = 0.5f, f.zero_point = is_signed ? -3 : 60;
+      std::vector<uint8_t> y(a.size());
+      int_gemm({300, 1, 1}, left, packed.get(),
+               {y.data(), 1, is_signed ? IntGemmResult::kInt8 : IntGemmResult::kUint8}, f, scratch.get(), 1);
+      for (size_t i = 0; i < y.size(); ++i) {
+        const double expected = rounded(static_cast<float>(a[i] - 128) / 2) + f.zero_point;
+        EXPECT_EQ(number(y[i], is_signed),
+                  std::clamp<double>(expected, is_signed ? -128 : 0, is_signed ? 127 : 255))
+            << i;
+      }
     }
   });
 }

@@ -128,16 +128,27 @@ TEST(ClassLossGradient, EachSampleOfAnImageHasItsOwn) {
       .expect<double>(0, {1, 2, 2}, {0, -5, -3, 0});
 }
 
-TEST(ClassLossGradient, WhatIsNoClassCountsForNothing) {
+TEST(ClassLossGradient, WhatIsIgnoredCountsForNothing) {
   OpCase("ClassLossGradient", 1, kOurs)
       .input<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})
-      .input<int64_t>({4}, {7, 0, -1, 1})
+      .input<int64_t>({4}, {-7, 0, -7, 1})
       .absent()
       .input<float>({}, {2})
       .attr("reduction", "sum")
-      .attr("ignore_index", int64_t{1})
+      .attr("ignore_index", int64_t{-7})
       .run()
-      .expect<float>(0, {4, 2}, {0, 0, -2, 0, 0, 0, 0, 0});
+      .expect<float>(0, {4, 2}, {0, 0, -2, 0, 0, 0, 0, -2});
+}
+
+TEST(ClassLossGradient, RefusesWhatIsNoClass) {
+  for (const int64_t target : {-1, 2}) {
+    refuses(OpCase("ClassLossGradient", 1, kOurs)
+                .input<float>({2, 2}, {1, 2, 3, 4})
+                .input<int64_t>({2}, {1, target})
+                .absent()
+                .input<float>({}, {2}),
+            "is outside [0, 2)");
+  }
 }
 
 TEST(ClassLossGradient, RefusesWhatDoesNotFit) {

@@ -239,7 +239,8 @@ TEST(MatMulPass, AttentionKeepsNoTranspose) {
   EXPECT_EQ(c.count("Transpose"), 0);
   EXPECT_EQ(c.count("Add"), 0);
   EXPECT_EQ(c.count("Div"), 0);
-  EXPECT_EQ(c.fused("FusedMatMul"), 6);
+  EXPECT_EQ(c.fused("FusedMatMul"), 4);
+  EXPECT_EQ(c.fused("FusedAttention"), 1);
 }
 
 TEST(MatMulPass, ATransposeThatOthersReadStays) {
@@ -303,16 +304,25 @@ TEST(IntegerMatMul, TakesScalesAndBias) {
     DynamicProduct p(dims);
     p.c.output(p.c.node("Add", {p.c.constant<float>({3}, {1, 2, 3}), p.scaled()}));
     EXPECT_TRUE(p.c.apply(fuse_integer_matmul));
-    EXPECT_EQ(p.c.count("MatMulIntegerToFloat", "com.microsoft"), 1);
-    EXPECT_EQ(p.c.node_count(), 3);
+    EXPECT_EQ(p.c.count("DynamicQuantizeMatMul", "com.microsoft"), 1);
+    EXPECT_EQ(p.c.node_count(), 2);
   }
+}
+
+TEST(IntegerMatMul, WhatOthersQuantizeTooIsQuantizedOnce) {
+  DynamicProduct p;
+  p.c.output(p.scaled());
+  p.c.output(p.zero);
+  EXPECT_TRUE(p.c.apply(fuse_integer_matmul));
+  EXPECT_EQ(p.c.count("MatMulIntegerToFloat", "com.microsoft"), 1);
+  EXPECT_EQ(p.c.count("DynamicQuantizeLinear"), 1);
 }
 
 TEST(IntegerMatMul, LeavesABiasOfAnotherShape) {
   DynamicProduct p;
   p.c.output(p.c.node("Add", {p.scaled(), p.c.constant<float>({1, 1}, {1})}));
   EXPECT_TRUE(p.c.apply(fuse_integer_matmul));
-  EXPECT_EQ(p.c.count("MatMulIntegerToFloat", "com.microsoft"), 1);
+  EXPECT_EQ(p.c.count("DynamicQuantizeMatMul", "com.microsoft"), 1);
   EXPECT_EQ(p.c.count("Add"), 1);
 }
 

@@ -300,6 +300,7 @@ void RandomGraph::step() {
       {&RandomGraph::conv, 5},
       {&RandomGraph::conv_block, 5},
       {&RandomGraph::conv_transpose, 2},
+      {&RandomGraph::mobile_block, 1},
       {&RandomGraph::batch_normalization, 3},
       {&RandomGraph::affine, 3},
       {&RandomGraph::pool, 4},
@@ -570,9 +571,21 @@ void RandomGraph::attention() {
   }
   Edge* scores = node("MatMul", {q, k});
   scores = node(chance(0.5) ? "Div" : "Mul", {scores, scalar(0.6f)});
+  const std::vector<Shape> masks = {{seq}, {1, seq}, {seq, 1}, {batch, 1, 1, seq}, {1, heads, seq, seq}, {}};
+  if (opset_ >= 9 && chance(0.3)) {
+    Edge* flags = node("Greater", {random_constant(one_of(masks)), scalar(0.2f)});
+    Edge* number = scalar(one_of(std::vector<float>{-1e4f, -1.5f, -3e38f}));
+    scores = chance(0.5) ? node("Where", {flags, scores, number}) : node("Where", {flags, number, scores});
+  }
+  if (chance(0.4)) {
+    Edge* mask = random_constant(one_of(masks));
+    scores = chance(0.5) ? node("Add", {scores, mask}) : node("Add", {mask, scores});
+  }
   if (opset_ >= 13 || chance(0.5))
     scores = node("Softmax", {scores}, {attribute("axis", opset_ >= 13 ? int64_t{-1} : int64_t{3})});
+  if (opset_ >= 9 && chance(0.2)) scores = node("Where", {node("IsNaN", {scores}), scalar(0.0f), scores});
   Edge* y = node("MatMul", {scores, project({0, 2, 1, 3})});
+  if (chance(0.1)) keep(scores, {batch, heads, seq, seq});
   y = node("Transpose", {y}, {attribute("perm", Shape{0, 2, 1, 3})});
   keep(node("Reshape", {y, integers({batch, seq, width})}), x.shape);
 }
@@ -645,6 +658,32 @@ void RandomGraph::conv_block() {
   }
   if (chance(0.6)) y = activated(y);
   keep(y.edge, y.shape);
+}
+
+// On an image that is large enough to be computed by bands of rows; only its means are kept.
+void RandomGraph::mobile_block() {
+  const Item x = any([](const Item& i) { return i.shape.size() == 4 && i.shape[0] * i.shape[1] > 0; });
+  if (x.edge == nullptr) return;
+  const int64_t batch = x.shape[0], size = 68, wide = between(28, 33);
+  int64_t channels = x.shape[1];
+  Edge* y = node("Mul", {node("GlobalMaxPool", {x.edge}), random_constant({batch, channels, size, size})});
+  const auto convolve = [&](int64_t out, int64_t kernel, int64_t group) {
+    const Shape pads(4, kernel / 2), strides(2, kernel > 1 && chance(0.3) ? 2 : 1);
+    y = node("Conv", {y, random_constant({out, channels / group, kernel, kernel}, -0.3f, 0.3f)},
+             {attribute("pads", pads), attribute("strides", strides), attribute("group", group)});
+    channels = out;
+    if (chance(0.5)) y = node(one_of({"Relu", "Sigmoid", "Tanh"}), {y});
+  };
+  convolve(wide, 1, 1);
+  if (chance(0.4)) {  // pieces of one map, as U-Nets have them
+    y = node("Concat", {y, node("Neg", {y})}, {attribute("axis", int64_t{1})});
+    channels *= 2;
+    convolve(between(1, 9), chance(0.5) ? 3 : 1, 1);
+    convolve(wide, 1, 1);
+  }
+  convolve(wide, chance(0.5) ? 3 : 5, wide);
+  if (chance(0.7)) convolve(between(1, 6), 1, 1);
+  keep(node("GlobalAveragePool", {y}), {batch, channels, 1, 1});
 }
 
 void RandomGraph::conv_transpose() {

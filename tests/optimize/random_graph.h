@@ -92,6 +92,7 @@ class RandomGraph {
   void attention();
   void conv();
   void conv_block();
+  void mobile_block();
   Item convolved(const Item& x);
   Item normalized(const Item& x);
   void conv_transpose();

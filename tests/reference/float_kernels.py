@@ -5,8 +5,9 @@ import math
 
 import numpy as np
 
-from float_types import any_float, reals, tolerance, values_of
+from float_types import any_float, as_type, reals, tolerance, values_of
 from harness import broadcastable, choice, random_shape, reference
+from model_file import TYPE_NAMES, TYPES
 
 
 def sums(kind, terms):
@@ -233,16 +234,25 @@ def layer_cases(rng):
     inputs = [reals(rng, shape, kind), reals(rng, parameters, kind)]
     if rng.random() < 0.6:
         inputs.append(reals(rng, parameters, kind))
-    return {"inputs": inputs, "attrs": {"axis": axis, "epsilon": 0.01}, "opset": 17, **tolerance(kind)}
+    attrs, outputs = {"axis": axis, "epsilon": 0.01}, 1
+    if rng.random() < 0.3:
+        attrs["stash_type"] = choice(rng, [TYPES[name] for name in ("float", "float16", "double", "bfloat16")])
+    stash = TYPE_NAMES[attrs.get("stash_type", 1)]
+    if stash in ("float", "bfloat16") and rng.random() < 0.3:
+        outputs = 3  # the moments, in that type
+        kind = stash if stash == "bfloat16" or kind == "double" else kind
+    return {"inputs": inputs, "attrs": attrs, "outputs": outputs, "opset": 17, **tolerance(kind)}
 
 
 @reference("LayerNormalization", layer_cases)
-def layer_normalization(inputs, attrs, **_):
+def layer_normalization(inputs, attrs, outputs, **_):
     x, scale = values_of(inputs[0]), values_of(inputs[1])
     axes = tuple(range(attrs["axis"] % x.ndim, x.ndim))
-    centered = x - x.mean(axis=axes, keepdims=True)
-    y = centered / np.sqrt((centered ** 2).mean(axis=axes, keepdims=True) + np.float32(attrs["epsilon"])) * scale
-    return [y + values_of(inputs[2]) if len(inputs) > 2 else y]
+    mean = x.mean(axis=axes, keepdims=True)
+    inverse = 1 / np.sqrt(((x - mean) ** 2).mean(axis=axes, keepdims=True) + np.float32(attrs["epsilon"]))
+    y = (x - mean) * inverse * scale
+    stash = TYPE_NAMES[attrs.get("stash_type", 1)]
+    return [y + values_of(inputs[2]) if len(inputs) > 2 else y, (mean, stash), (inverse, stash)][:outputs]
 
 
 def batch_cases(rng):
@@ -260,39 +270,64 @@ def batch_normalization(inputs, attrs, **_):
     return [(x - mean) / np.sqrt(variance + np.float32(attrs["epsilon"])) * scale + bias]
 
 
-REDUCTIONS = {"ReduceSum": np.sum, "ReduceMean": np.mean, "ReduceMax": np.max, "ReduceMin": np.min, "ReduceProd": np.prod,
+REDUCTIONS = {"ReduceSum": np.sum, "ReduceMean": np.mean, "ReduceMax": np.max, "ReduceMin": np.min,
               "ReduceL1": lambda x, **k: np.sum(np.abs(x), **k), "ReduceL2": lambda x, **k: np.sqrt(np.sum(x * x, **k)),
               "ReduceSumSquare": lambda x, **k: np.sum(x * x, **k)}
 
 
-LEAST = {"float": 1e-37, "bfloat16": 1e-37, "float16": 2.0 ** -24, "double": 5e-324}  # products end there, or one unit beside it
-
-
-def reduce_cases(rng):
+def reduce_cases(rng, values=lambda rng, shape, kind, count: (reals(rng, shape, kind, 0.5, 1.5), {})):
     kind = any_float(rng)
     shape = [max(d, 1) for d in random_shape(rng, least=1, largest=9)]
     if rng.random() < 0.4:
         shape = [integer(rng, 1, 70), choice(rng, [64, 130, 5000])]
     axes = [a for a in range(len(shape)) if rng.random() < 0.5] or [len(shape) - 1]
     count = math.prod(shape[a] for a in axes)
-    return {"inputs": [reals(rng, shape, kind, 0.5, 1.5), np.array(axes, np.int64)], "attrs": {"keepdims": integer(rng, 0, 1)},
-            "opset": 18, "constant_inputs": [1], **(tolerance(kind) | {"atol": LEAST[kind], "rtol": sums(kind, count)["rtol"] * 4})}
+    tensor, limits = values(rng, shape, kind, count)
+    return {"inputs": [tensor, np.array(axes, np.int64)], "attrs": {"keepdims": integer(rng, 0, 1)}, "opset": 18,
+            "constant_inputs": [1], "atol": 0.0, "rtol": sums(kind, count)["rtol"] * 4, **limits}
 
 
-def register_reduction(name, function):
-    @reference(name, reduce_cases)
+def factors(rng, shape, kind, count):
+    """Numbers whose products mean the same in every order, in which operators may multiply differently.
+
+    Mostly no product of any part of them leaves the type's normal numbers (16 bits: float's, in which they are multiplied), so
+    every multiplication is off by at most a unit u, relative; the errors add up like a random walk, of `count` steps of at
+    most u / sqrt(3), and six of its deviations are allowed. A float16 result may be below its normal numbers: then it is off
+    by half of 2^-24 besides.
+    Or they are so far below one, or above, that the product ends below the least number, or beyond the largest, in every
+    order. Below one, a rounding in the subnormal numbers is off by at most half the least number, and what is multiplied
+    afterwards makes that smaller: all together they are off by less than `count` times half of it, mostly 0.
+    """
+    unit = {"double": 2.0 ** -53}.get(kind, 2.0 ** -24)
+    walk = 6 * unit * math.sqrt(count / 3)
+    limits = {"rtol": {"float16": 2.0 ** -11, "bfloat16": 2.0 ** -8}.get(kind, 0.0) + walk}
+    least = {"double": 2.0 ** -1074, "float16": 2.0 ** -24, "bfloat16": 2.0 ** -133}.get(kind, 2.0 ** -149)
+    if count >= 2000 and rng.random() < 0.5:  # 0.4 ^ 2000 and 2.5 ^ 2000 are no doubles
+        if rng.random() < 0.5:
+            return reals(rng, shape, kind, 2.5, 4), limits
+        return reals(rng, shape, kind, 0.1, 0.4), {**limits, "atol": count * (2.0 ** -1074 if kind == "double" else 2.0 ** -149) / 2 + least / 2}
+    reach = {"double": 700.0, "float16": 11.0}.get(kind, 80.0) / count  # e^11 < 65504, e^80 < 2^127, e^-80 > 2^-126
+    values = values_of(reals(rng, shape, kind, max(0.5, math.exp(-reach)), min(1.5, math.exp(reach))))
+    within = np.where(np.abs(np.log(values)) > reach, 1.0, values)  # bfloat16 is cut off, and that can be far
+    return as_type(within, kind)[0], {**limits, "atol": least / 2 if kind == "float16" else 0.0}
+
+
+def expected_reduction(function):
     def reduction(inputs, attrs, **_):
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             y = function(values_of(inputs[0]), axis=tuple(inputs[1]), keepdims=bool(attrs["keepdims"]))
         if isinstance(inputs[0], np.ndarray) and inputs[0].dtype == np.float16:
-            y = np.where(np.abs(y) > 65520, np.inf, y)
+            y = np.where(np.abs(y) >= 65520, np.inf, y)
         elif not isinstance(inputs[0], np.ndarray) or inputs[0].dtype == np.float32:
-            y = np.where(np.abs(y) > 3.4e38, np.inf, np.where(np.abs(y) < 1e-37, 0, y))
+            y = np.where(np.abs(y) > 3.4e38, np.inf, y)
         return [y]
+    reduction.__module__ = __name__
+    return reduction
 
 
+reference("ReduceProd", lambda rng: reduce_cases(rng, factors))(expected_reduction(np.prod))
 for op, of in REDUCTIONS.items():
-    register_reduction(op, of)
+    reference(op, reduce_cases)(expected_reduction(of))
 
 
 # ---- elementwise -----------------------------------------------------------------------------------------------------

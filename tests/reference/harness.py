@@ -10,6 +10,7 @@ Sequences, optionals and maps are Sequence, Optional and Map (model_file.py); th
 optional that holds nothing as None. With `construct`, sequences of the inputs are made in the model from tensors.
 """
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import traceback
 
 import numpy as np
 
+from fork_server import ForkServer
 from model_file import (TYPE_NAMES, Graph, Map, Node, Optional, Sequence, encode_model, encode_value, tensor_shape,
                         tensor_type, value_type)
 
@@ -26,6 +28,8 @@ DEFAULT_OPSET = 21
 TOLERANCE = {"float": 1e-5, "double": 1e-11, "float16": 2e-3, "bfloat16": 1e-2}  # relative; others are exact
 REFERENCES, REJECTIONS = [], []
 FLAGS = []  # further arguments of `plimsoll run`, such as --poison; run.py sets them
+FOLDER = "/dev/shm" if os.path.isdir("/dev/shm") else None  # of the models and values, which live for one run
+SERVERS = {}  # of this process, by its id: a fork of ours has its own
 
 
 class Refused(Exception):
@@ -36,23 +40,54 @@ def command():
     return os.environ.get("PLIMSOLL", os.path.join(ROOT, "build", "plimsoll"))
 
 
+def run_command(arguments, folder):
+    """The exit code and what was printed to stdout and stderr."""
+    library = os.path.join(os.path.dirname(command()), "tests", "fork_server.so")
+    if not os.path.exists(library):
+        done = subprocess.run([command(), *arguments], capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout, done.stderr
+    if os.getpid() not in SERVERS:
+        SERVERS[os.getpid()] = ForkServer(command(), library)
+    files = [os.path.join(folder, name) for name in ("stdout", "stderr")]
+    code = SERVERS[os.getpid()].run([command(), *arguments], *files)
+    texts = []
+    for path in files:
+        with open(path, encoding="utf-8") as file:
+            texts.append(file.read())
+    return code, *texts
+
+
+def call_shared(index):
+    return call_shared.function(index)
+
+
+def in_parallel(function, count, jobs, chunk=1):
+    """function(i) for i below count in that many processes, forks of this one; the results in order."""
+    if jobs == 1:
+        yield from map(function, range(count))
+        return
+    call_shared.function = function  # forks have it, so that it need not be one that can be sent
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap(call_shared, range(count), chunk)
+
+
 def run_model(model, inputs, flags=()):
     """Runs the bytes of a model on {name: tensor}. Gives the outputs and the names of their ONNX types."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         path = os.path.join(folder, "model.onnx")
         with open(path, "wb") as file:
             file.write(model)
-        arguments = [command(), "run", path, "--json", "--output", os.path.join(folder, "out"), *FLAGS, *flags]
+        arguments = ["run", path, "--json", "--output", os.path.join(folder, "out"), *FLAGS, *flags]
         for index, (name, tensor) in enumerate(inputs.items()):
             with open(os.path.join(folder, f"{index}.pb"), "wb") as file:
                 file.write(encode_value(name, tensor))
             arguments += ["--input", f"{name}={folder}/{index}.pb"]
-        done = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
-        if done.returncode < 0:
-            raise AssertionError(f"died by signal {-done.returncode}: {done.stderr}")
-        if done.returncode != 0:
-            raise Refused(done.stderr.strip())
-        described = json.loads(done.stdout)["outputs"]
+        code, printed, complaint = run_command(arguments, folder)
+        if code < 0:
+            raise AssertionError(f"died by signal {-code}: {complaint}")
+        if code != 0:
+            raise Refused(complaint.strip())
+        described = json.loads(printed)["outputs"]
         arrays = [load_value(os.path.join(folder, "out", str(i)), output) for i, output in enumerate(described)]
         return arrays, [output["type"] for output in described]
 

@@ -129,3 +129,32 @@ def packed_loop(inputs, **_):
     count, (bits, name) = int(inputs[0]), inputs[2]
     values = numbers(bits, name).astype(np.int8 if SMALL_INTEGERS[name][1] else np.uint8)
     return [(values, name), (np.broadcast_to(values, [count, *values.shape]), name)]
+
+
+def packed_scan_cases(rng):
+    """Slices of types with parts of a byte, across any axis, read and written: they may begin within a byte."""
+    name = choice(rng, ["int4", "uint4", "int2", "uint2"])
+    element, steps = random_shape(rng, most=3, largest=5), int(rng.integers(0, 6))
+
+    def values(shape):
+        return rng.integers(0, 1 << SMALL_INTEGERS[name][0], shape).astype(np.uint8), name
+    rank = len(element) + 1
+    axes = {"scan_input_axes": [int(rng.integers(-rank, rank))], "scan_output_axes": [int(rng.integers(-rank, rank))],
+            "scan_input_directions": [int(rng.integers(2))], "scan_output_directions": [int(rng.integers(2))]}
+    scanned = list(element)
+    scanned.insert(axes["scan_input_axes"][0] % rank, steps)
+    nodes = [Node("Identity", ["s"], ["next"]), Node("Identity", ["a"], ["copy"])]
+    dims = choice(rng, [None, element])
+    graph = Graph(nodes, [("s", TYPES[name], dims), ("a", TYPES[name], dims)], ["next", "copy"])
+    return {"inputs": [values(element), values(scanned)], "attrs": {"body": graph, "num_scan_inputs": 1, **axes}, "outputs": 2, "opset": 25,
+            "constant_inputs": [1] if rng.random() < 0.3 else []}
+
+
+@reference("Scan", packed_scan_cases, name="Scan over packed types")
+def packed_scan(inputs, attrs, **_):
+    state, scanned = ((numbers(bits, name).astype(np.int8 if SMALL_INTEGERS[name][1] else np.uint8)) for bits, name in inputs)
+    moved = np.moveaxis(scanned, attrs["scan_input_axes"][0], 0)
+    if attrs["scan_input_directions"] != attrs["scan_output_directions"]:
+        moved = moved[::-1]
+    name = inputs[0][1]
+    return [(state, name), (np.moveaxis(moved, 0, attrs["scan_output_axes"][0]), name)]

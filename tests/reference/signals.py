@@ -114,7 +114,7 @@ def as_output(values, attrs):
     name = [key for key, number in TYPES.items() if number == attrs.get("output_datatype", 1)][0]
     if name in NUMPY or name == "bfloat16":
         return (values, name)
-    return (values.astype(name), name)
+    return (np.round(values, 12).astype(name), name)  # the middle is 1, whatever numpy's cosine has as its last digit
 
 
 def window_cases(rng):

@@ -93,7 +93,7 @@ def unique_cases(rng):
 def unique(inputs, attrs, outputs, **_):
     x, axis = inputs[0], attrs.get("axis")
     slices = [np.asarray(v, x.dtype) for v in x.ravel()] if axis is None else list(np.moveaxis(x, axis, 0))
-    keys = [tuple((v.real, v.imag) if x.dtype.kind == "c" else (v,) for v in s.ravel()) for s in slices]
+    keys = [tuple((v.real, v.imag) if x.dtype.kind == "c" else (v,) for v in np.asarray(s, x.dtype).ravel()) for s in slices]
     order = sorted(set(keys)) if attrs["sorted"] else list(dict.fromkeys(keys))
     first = [keys.index(key) for key in order]
     if axis is None:

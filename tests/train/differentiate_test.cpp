@@ -70,7 +70,7 @@ TEST(Differentiate, NamesNewNodesAfterTheirForwardOnesInTheVersionOfGradients) {
 TEST(Differentiate, TellsEverythingWithoutAGradientAtOnce) {
   GraphCase g;
   Edge* x = g.input({2, 2});
-  Edge* a = g.node("Det", {x});
+  Edge* a = g.node("Unique", {g.node("Relu", {x})});
   Edge* b = g.node("Unique", {x});
   Edge* aside = g.node("NonZero", {x});
   Edge* y = g.node("Mul", {a, b});
@@ -82,8 +82,8 @@ TEST(Differentiate, TellsEverythingWithoutAGradientAtOnce) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kNotImplemented);
-    EXPECT_THAT(error.what(), testing::HasSubstr("(Det)"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("(Unique)"));
+    EXPECT_THAT(error.what(), testing::HasSubstr(a->producer->label()));
+    EXPECT_THAT(error.what(), testing::HasSubstr(b->producer->label()));
     EXPECT_THAT(error.what(), testing::Not(testing::HasSubstr("NonZero")));
   }
   EXPECT_EQ(g.root().nodes.size(), nodes);

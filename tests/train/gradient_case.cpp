@@ -53,6 +53,25 @@ TypeInfo GradientCase::declared(const Input& input, ElementType type, DimPool& p
           arena_.copy(dims),       nullptr};
 }
 
+Edge* BodyCase::input(const std::string& name, ElementType of, const std::vector<int64_t>& dims) {
+  Edge* edge = graph.add_edge(std::string(graph.name) + "/" + name);
+  std::vector<Dim> sizes(dims.begin(), dims.end());
+  edge->facts.type = {ValueKind::kTensor,        of,     ElementType::kUndefined, true,
+                      graph.arena().copy(sizes), nullptr};
+  graph.inputs.push_back(edge);
+  return edge;
+}
+
+Graph* GradientCase::write_body(Graph& graph, const Body& body, ElementType type,
+                                const std::vector<Edge*>& outer) {
+  Graph* made = arena_.make<Graph>(graph);
+  made->name = arena_.copy(body.name);
+  GraphBuilder build(*made, body.name, resolve);
+  BodyCase c{*made, build, type, outer};
+  body.write(c);
+  return made;
+}
+
 // Inputs, the node, y = the sum of outputs times cotangents, and Gradient.
 std::string GradientCase::model(ElementType type) {
   DimPool pool(arena_);
@@ -87,7 +106,17 @@ std::string GradientCase::model(ElementType type) {
   }
   std::vector<Edge*> outputs;
   for (size_t i = 0; i < outputs_.size(); ++i) outputs.push_back(graph.add_edge("out" + std::to_string(i)));
-  Node* node = graph.add_node(domain_, op_, "node", inputs, outputs, attributes_);
+  std::vector<Attribute> all = attributes_;
+  for (const Body& body : bodies_) {
+    Attribute& attribute = all.emplace_back();
+    attribute.name = body.name, attribute.type = AttributeType::kGraph;
+    attribute.graph = write_body(graph, body, type, inputs);
+  }
+  std::vector<Edge*> handed;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs_[i].captured) handed.push_back(inputs[i]);
+  }
+  Node* node = graph.add_node(domain_, op_, "node", handed, outputs, all);
   resolve(*node, arena_);
   GraphBuilder build(graph, "loss", resolve);
   infer_graph(graph);

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -23,6 +24,23 @@
 #include "plimsoll/session.h"
 
 namespace plimsoll {
+
+// A body of the node under test, while it is written. The node's inputs are `outer`, by their number in the
+// case.
+struct BodyCase {
+  Graph& graph;
+  GraphBuilder& build;
+  ElementType type;  // what differentiated inputs are of in this run
+  const std::vector<Edge*>& outer;
+
+  Edge* input(const std::string& name, ElementType of, const std::vector<int64_t>& dims);
+  Edge* input(const std::string& name, const std::vector<int64_t>& dims) { return input(name, type, dims); }
+  void output(Edge* edge) { graph.outputs.push_back(edge); }
+  Edge* op(std::string_view op_type, std::initializer_list<Edge*> inputs) {
+    return build.op(op_type, inputs);
+  }
+  Edge* real(double value) { return real_scalar(build, type, value); }
+};
 
 class GradientCase {
  public:
@@ -61,6 +79,15 @@ class GradientCase {
     inputs_.push_back({Kind::kAbsent, {}, {}, {}, {}});
     return *this;
   }
+  // The last input is not handed to the node: its bodies use it.
+  GradientCase& captured() {
+    inputs_.back().captured = true;
+    return *this;
+  }
+  GradientCase& body(const std::string& name, std::function<void(BodyCase&)> write) {
+    bodies_.push_back({name, std::move(write)});
+    return *this;
+  }
   // Declares dimension `axis` of the last input as a symbol.
   GradientCase& symbol(size_t axis, const std::string& name) {
     inputs_.back().symbols.push_back({axis, name});
@@ -90,6 +117,13 @@ class GradientCase {
   GradientCase& attr(std::string_view name, const std::vector<float>& values) {
     Attribute& a = add(name, AttributeType::kFloats);
     a.floats = arena_.copy(values);
+    return *this;
+  }
+  GradientCase& attr(std::string_view name, const std::vector<std::string>& values) {
+    Attribute& a = add(name, AttributeType::kStrings);
+    std::vector<std::string_view> kept;
+    for (const std::string& value : values) kept.push_back(arena_.copy(std::string_view(value)));
+    a.strings = arena_.copy(kept);
     return *this;
   }
   // How many outputs the node has, and which of them are there (default all) and weighted.
@@ -123,6 +157,11 @@ class GradientCase {
     std::vector<std::byte> bytes;  // of those that are not differentiated
     std::vector<double> values;    // of those that are
     std::vector<Symbol> symbols = {};
+    bool captured = false;
+  };
+  struct Body {
+    std::string name;
+    std::function<void(BodyCase&)> write;
   };
   struct Result {
     double y = 0;
@@ -151,6 +190,7 @@ class GradientCase {
     return a;
   }
   std::string model(ElementType type);
+  Graph* write_body(Graph& graph, const Body& body, ElementType type, const std::vector<Edge*>& outer);
   TypeInfo declared(const Input& input, ElementType type, DimPool& pool);
   static Session open(const std::string& bytes, bool optimized);
   Result run(Session& session, ElementType type, bool with_gradients = true);
@@ -163,6 +203,7 @@ class GradientCase {
   std::mt19937 random_{7};
   std::vector<Input> inputs_;
   std::vector<Attribute> attributes_;
+  std::vector<Body> bodies_;
   std::vector<bool> outputs_ = {true};
   bool in_float_ = true;
 };

@@ -142,12 +142,32 @@ TEST(Gradients, Scatter) {
       .input({2, 3})
       .attr("reduction", "add")
       .check();
-  GradientCase("ScatterND")
-      .input({4, 3})
-      .fixed<int64_t>({2, 1}, {2, 1})
-      .input({2, 3})
+}
+
+TEST(Gradients, ReducedScatters) {
+  for (const char* reduction : {"mul", "max", "min"}) {
+    SCOPED_TRACE(reduction);
+    GradientCase("ScatterND")
+        .input({4, 3})
+        .fixed<int64_t>({3, 1}, {2, 1, 2})
+        .input({3, 3})
+        .attr("reduction", reduction)
+        .check();
+    GradientCase("ScatterElements")
+        .input({3, 4})
+        .fixed<int64_t>({2, 3}, {0, 2, 0, 1, 1, -1})
+        .input({2, 3})
+        .attr("axis", int64_t{1})
+        .attr("reduction", reduction)
+        .check();
+  }
+  // One zero among factors, two, and a zero in the data.
+  GradientCase("ScatterElements")
+      .at({4}, {2, 3, 0, 1.5})
+      .fixed<int64_t>({7}, {0, 0, 1, 1, 2, 2, 3})
+      .at({7}, {0, 5, 0, 0, 7, 0.5, 3})
       .attr("reduction", "mul")
-      .expect_refused("none and add");
+      .check();
 }
 
 TEST(Gradients, TopK) {

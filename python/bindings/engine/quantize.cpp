@@ -84,6 +84,11 @@ const std::map<std::string, Setter>& setters() {
       {"symmetric", set<&O::symmetric>},
       {"accuracy_level", set<&O::accuracy_level>},
       {"hqq", set<&O::hqq>},
+      {"gptq", set<&O::gptq>},
+      {"gptq_damping", set<&O::gptq_damping>},
+      {"max_loss", set<&O::max_loss>},
+      {"target_bytes", set<&O::target_bytes>},
+      {"metric", set<&O::metric>},
       {"keep_io_types", set<&O::keep_io_types>},
   };
   return all;
@@ -96,6 +101,13 @@ QuantizeOptions options_from(const py::dict& given) {
     if (name == "ranges") {
       for (const auto& [tensor, range] : value.cast<std::map<std::string, std::pair<float, float>>>())
         options.ranges[tensor] = {range.first, range.second};
+      continue;
+    }
+    if (name == "loss") {
+      options.loss = [call = value.cast<py::function>()](const std::string& path) {
+        const py::gil_scoped_acquire lock;
+        return call(path).cast<double>();
+      };
       continue;
     }
     setters().at(name)(options, value);
@@ -122,7 +134,47 @@ py::dict report_of(const QuantizeReport& report) {
   result["calibration_told_bytes"] = report.calibration_told_bytes;
   result["calibration_peak_bytes"] = report.calibration_peak_bytes;
   result["ranges"] = ranges;
+  py::list layers, frontier;
+  for (const QuantizeReport::Layer& layer : report.layers)
+    layers.append(py::make_tuple(layer.node, layer.op_type, layer.sqnr, layer.cosine, layer.stays_float));
+  for (const QuantizeReport::Candidate& c : report.frontier)
+    frontier.append(py::make_tuple(c.float_layers, c.bytes, c.loss, c.chosen));
+  result["layers"] = layers;
+  result["frontier"] = frontier;
   result["warnings"] = report.warnings;
+  return result;
+}
+
+py::dict difference_of(const ValueDifference& d) {
+  py::dict result;
+  result["name"] = d.name, result["other"] = d.other, result["node"] = d.node, result["op_type"] = d.op_type;
+  result["is_output"] = d.is_output, result["elements"] = d.elements, result["not_finite"] = d.not_finite;
+  result["unlike_shapes"] = d.unlike_shapes, result["sqnr"] = d.sqnr, result["cosine"] = d.cosine;
+  result["largest_distance"] = d.largest_distance, result["rows"] = d.rows, result["same_top"] = d.same_top;
+  return result;
+}
+
+py::dict compare(const std::string& first, const std::string& second, const py::object& reader,
+                 int64_t memory_limit_bytes, bool outputs_only, bool each_by_itself, int level) {
+  PythonReader samples(reader);
+  CompareOptions options;
+  options.samples = &samples;
+  options.memory_limit_bytes = memory_limit_bytes;
+  options.outputs_only = outputs_only;
+  options.each_by_itself = each_by_itself;
+  options.level = static_cast<GraphOptimizationLevel>(level);
+  CompareReport report;
+  unlocked_run({}, [&](const RunOptions& run) {
+    options.progress = [&](const std::string&, int64_t, int64_t) {
+      if (run.interrupted()) throw Error(ErrorCode::kCancelled, "interrupted");
+    };
+    report = Compare(environment(), first, second, options);
+  });
+  py::list values;
+  for (const ValueDifference& d : report.values) values.append(difference_of(d));
+  py::dict result;
+  result["values"] = values, result["samples"] = report.samples;
+  result["told_bytes"] = report.told_bytes, result["peak_bytes"] = report.peak_bytes;
   return result;
 }
 
@@ -148,6 +200,9 @@ py::dict quantize(const std::string& input, const std::string& output, const py:
 void bind_quantize(py::module_& module) {
   module.def("quantize", &quantize, py::arg("input"), py::arg("output"), py::arg("options"),
              py::arg("reader"));
+  module.def("compare", &compare, py::arg("first"), py::arg("second"), py::arg("reader"),
+             py::arg("memory_limit_bytes"), py::arg("outputs_only"), py::arg("each_by_itself"),
+             py::arg("level"));
 }
 
 }  // namespace plimsoll::bindings

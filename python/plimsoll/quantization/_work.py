@@ -27,14 +27,14 @@ def as_path(model: Model) -> Iterator[str]:
 class Reader:
     """A CalibrationDataReader as the engine takes it. One that cannot begin anew is copied before the first sample."""
 
-    def __init__(self, reader: Any, twice: bool) -> None:
+    def __init__(self, reader: Any, again: bool) -> None:
         if not callable(getattr(reader, "get_next", None)):
             raise TypeError(f"expected a CalibrationDataReader with get_next(), found {type(reader).__name__}")
         self._reader = reader
-        self._second: Any = None
-        if twice and not callable(getattr(reader, "rewind", None)):
+        self._fresh: Any = None
+        if again and not callable(getattr(reader, "rewind", None)):
             with contextlib.suppress(Exception):
-                self._second = copy.deepcopy(reader)
+                self._fresh = copy.deepcopy(reader)
 
     def next(self) -> Optional[Dict[str, Any]]:
         sample = self._reader.get_next()
@@ -46,9 +46,9 @@ class Reader:
         if callable(getattr(self._reader, "rewind", None)):
             self._reader.rewind()
             return True
-        if self._second is None:
+        if self._fresh is None:
             return False
-        self._reader, self._second = self._second, None
+        self._reader = copy.deepcopy(self._fresh)
         return True
 
 
@@ -59,6 +59,7 @@ def work(model_input: Model, model_output: Optional[Union[str, "os.PathLike[str]
     options = {name: value for name, value in options.items() if value is not None}
     if memory_limit is not None:
         options["memory_limit_bytes"] = parse_bytes(memory_limit, "memory_limit")
-    native = None if reader is None else Reader(reader, options.get("method", 0) != 0)
+    again = options.get("method", 0) != 0 or any(name in options for name in ("gptq", "max_loss", "target_bytes"))
+    native = None if reader is None else Reader(reader, again)
     with as_path(model_input) as path:
         return _engine.quantize(path, "" if model_output is None else os.fspath(model_output), options, native)

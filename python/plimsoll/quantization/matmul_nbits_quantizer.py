@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 from ._work import Model, work
 from .quant_utils import QuantFormat
-from .quantize import QuantizationReport
+from .quantize import MixedPrecision, QuantizationReport
 
 OpTypes = Optional[Sequence[str]]
 Axes = Optional[Sequence[Tuple[str, int]]]
@@ -56,10 +56,24 @@ class HQQWeightOnlyQuantConfig(WeightOnlyQuantConfig):
 
 
 class GPTQWeightOnlyQuantConfig(WeightOnlyQuantConfig):
-    """Not implemented: naming it raises NotImplementedError."""
+    """Rounding that makes up for itself on samples: what a row of a weight loses, the rows behind it take over. The sums that
+    this takes are of the square of the weight's rows; under `memory_limit` they are made for few weights at a time, with a
+    pass over the samples each.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("GPTQ is not implemented: use HQQWeightOnlyQuantConfig or DefaultWeightOnlyQuantConfig")
+        >>> MatMulNBitsQuantizer("model.onnx", algo_config=GPTQWeightOnlyQuantConfig(reader), memory_limit="1GiB").process()
+    """
+
+    def __init__(self, calibration_data_reader: Any = None, percdamp: float = 0.01, block_size: int = 128, actorder: bool = False,
+                 mse: bool = False, perchannel: bool = True, quant_format: QuantFormat = QuantFormat.QOperator,
+                 op_types_to_quantize: OpTypes = None) -> None:
+        if calibration_data_reader is None:
+            raise ValueError("GPTQ: expected a calibration_data_reader, found none")
+        if actorder or mse or not perchannel:
+            raise NotImplementedError("actorder, mse and perchannel=False: not implemented")
+        if quant_format is QuantFormat.QDQ:
+            raise NotImplementedError("GPTQ with QuantFormat.QDQ: not implemented")
+        super().__init__("GPTQ", quant_format, op_types_to_quantize)
+        self.calibration_data_reader, self.percdamp, self.block_size = calibration_data_reader, percdamp, block_size
 
 
 class QuantizedModel:
@@ -99,8 +113,8 @@ class MatMulNBitsQuantizer:
                  nodes_to_exclude: Optional[Sequence[str]] = None, nodes_to_include: Optional[Sequence[str]] = None,
                  quant_format: QuantFormat = QuantFormat.QOperator, op_types_to_quantize: OpTypes = None, quant_axes: Axes = None,
                  channel_wised_quantize: bool = False, algo_config: Optional[WeightOnlyQuantConfig] = None, bits: int = 4, *,
-                 memory_limit: Union[None, int, str] = None) -> None:
-        self._source, self._limit = model, memory_limit
+                 memory_limit: Union[None, int, str] = None, mixed: Optional[MixedPrecision] = None) -> None:
+        self._source, self._limit, self._mixed = model, memory_limit, mixed
         self.nodes_to_exclude, self.nodes_to_include = list(nodes_to_exclude or []), list(nodes_to_include or [])
         self.algo_config = algo_config or DefaultWeightOnlyQuantConfig(
             block_size, is_symmetric, accuracy_level, quant_format, op_types_to_quantize, quant_axes, bits, channel_wised_quantize)
@@ -114,8 +128,13 @@ class MatMulNBitsQuantizer:
     def process(self) -> None:
         """Does the work; `model` is the result, `report` tells what became of it."""
         config = self.algo_config
-        options = {"mode": 2, "op_types": sorted(config.op_types_to_quantize), "nodes": self.nodes_to_include,
+        options: Dict[str, Any] = {"mode": 2, "op_types": sorted(config.op_types_to_quantize), "nodes": self.nodes_to_include,
                    "excluded_nodes": self.nodes_to_exclude, "bits": self.bits, "block_size": self.block_size,
                    "symmetric": self.is_symmetric, "accuracy_level": int(self.accuracy_level or 0),
                    "hqq": config.algorithm == "HQQ", "format": 0 if config.quant_format is QuantFormat.QDQ else 1}
-        self.report = QuantizationReport(**work(self._source, self.model.path, options, None, self._limit))
+        reader = None if self._mixed is None else self._mixed.calibration_data_reader
+        if isinstance(config, GPTQWeightOnlyQuantConfig):
+            options.update(gptq=True, gptq_damping=config.percdamp)
+            reader = config.calibration_data_reader
+        options.update({} if self._mixed is None else self._mixed.options())
+        self.report = QuantizationReport(**work(self._source, self.model.path, options, reader, self._limit))

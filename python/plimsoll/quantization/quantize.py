@@ -27,6 +27,35 @@ class QuantizationReport(NamedTuple):
     calibration_peak_bytes: int
     ranges: Dict[str, Tuple[float, float]]
     warnings: List[str]
+    layers: List[Tuple[str, str, float, float, bool]] = []  # (node, operator, SQNR, cosine, stays float), the worst first
+    frontier: List[Tuple[int, int, float, bool]] = []  # candidates: (layers in floats, bytes, loss, was it written)
+
+
+class MixedPrecision(NamedTuple):
+    """The layers that suffer the most stay floats until no more than `max_loss` is lost, or while the file has no more than
+    `target_bytes`. The loss is what `metric` says: "sqnr", the size of the noise over that of the output; "top1", the part of
+    the rows whose largest element is elsewhere; or a function of the path of a candidate, 0 where nothing is lost.
+
+        >>> quantize_dynamic("model.onnx", "small.onnx", mixed=MixedPrecision(max_loss=0.005, calibration_data_reader=reader))
+    """
+
+    max_loss: Optional[float] = None
+    target_bytes: Optional[int] = None
+    metric: Union[str, Callable[[str], float]] = "sqnr"
+    calibration_data_reader: Optional[CalibrationDataReader] = None
+
+    def options(self) -> Dict[str, Any]:
+        """As the engine has them."""
+        if self.max_loss is None and self.target_bytes is None:
+            raise ValueError("mixed precision: expected max_loss or target_bytes, found neither")
+        options: Dict[str, Any] = {"max_loss": self.max_loss, "target_bytes": self.target_bytes}
+        if callable(self.metric):
+            options["loss"] = self.metric
+        elif self.metric in ("sqnr", "top1"):
+            options["metric"] = ["sqnr", "top1"].index(self.metric)
+        else:
+            raise ValueError(f"metric: expected 'sqnr', 'top1' or a function, found {self.metric!r}")
+        return options
 
 
 # ONNX Runtime's extra_options -> ours: plain ones, and what must not be asked for.
@@ -37,7 +66,7 @@ _PLAIN = {"ActivationSymmetric": "activation_symmetric", "WeightSymmetric": "wei
           "QDQOpTypePerChannelSupportToAxis": "per_channel_axes", "QuantizeBias": "quantize_bias",
           "UseQDQContribOps": "microsoft_qdq", "QDQKeepRemovableActivations": "keep_removable_activations"}
 _REFUSED = {"EnableSubgraph": "bodies of If, Loop and Scan stay floats", "SmoothQuant": "not implemented",
-            "TensorQuantOverrides": "not implemented", "extra.Sigmoid.nnapi": "not implemented",
+            "extra.Sigmoid.nnapi": "not implemented",
             "BlockSize": "not implemented: MatMulNBitsQuantizer makes blocks"}
 # Without effect: memory is bounded anyway, and types are known.
 _IDLE = {"CalibMaxIntermediateOutputs", "CalibStridedMinMax", "DefaultTensorType", "SmoothQuantAlpha", "SmoothQuantFolding"}
@@ -54,6 +83,8 @@ def _extra(extra_options: Optional[Mapping[str, Any]]) -> Tuple[Dict[str, Any], 
             options[_PLAIN[key]] = value
         elif key in _CALIBRATION:
             calibration[_CALIBRATION[key]] = value
+        elif key == "TensorQuantOverrides":
+            options["overrides"] = dict(value or {})
         elif key == "MinimumRealRange":
             options["minimum_real_range"] = float(value or 0)
         elif key == "QDQDisableWeightAdjustForInt32Bias":
@@ -66,6 +97,25 @@ def _extra(extra_options: Optional[Mapping[str, Any]]) -> Tuple[Dict[str, Any], 
     return options, calibration
 
 
+def _override_range(name: str, entries: Sequence[Mapping[str, Any]], activation_type: QuantType) -> Tuple[float, float]:
+    """The range that an entry of TensorQuantOverrides means. Of activations; nothing else can be overridden."""
+    entry = dict(entries[0]) if len(entries) == 1 else {}
+    if entry.pop("quant_type", activation_type) is not activation_type or len(entries) != 1:
+        raise NotImplementedError(f"TensorQuantOverrides[{name!r}]: another type, and channels of weights, are not implemented")
+    if set(entry) == {"rmin", "rmax"}:
+        return float(entry["rmin"]), float(entry["rmax"])
+    if set(entry) == {"scale", "zero_point"}:
+        bits, is_signed = _INTEGERS[activation_type]
+        least = -(1 << (bits - 1)) if is_signed else 0
+        scale, zero = float(entry["scale"]), int(entry["zero_point"])
+        return (least - zero) * scale, (least + (1 << bits) - 1 - zero) * scale
+    raise NotImplementedError(f"TensorQuantOverrides[{name!r}]: expected rmin and rmax, or scale and zero_point, "
+                              f"found {', '.join(sorted(entry)) or 'neither'}")
+
+
+_INTEGERS = {QuantType.QInt8: (8, True), QuantType.QUInt8: (8, False), QuantType.QInt16: (16, True), QuantType.QUInt16: (16, False)}
+
+
 def _selection(op_types: Optional[Sequence[str]], nodes: Optional[Sequence[str]], excluded: Optional[Sequence[str]],
                per_channel: bool, reduce_range: bool) -> Dict[str, Any]:
     return {"op_types": list(op_types or []), "nodes": list(nodes or []), "excluded_nodes": list(excluded or []),
@@ -76,7 +126,7 @@ def quantize_dynamic(model_input: Model, model_output: Path, op_types_to_quantiz
                      per_channel: bool = False, reduce_range: bool = False, weight_type: QuantType = QuantType.QInt8,
                      nodes_to_quantize: Optional[Sequence[str]] = None, nodes_to_exclude: Optional[Sequence[str]] = None,
                      use_external_data_format: bool = False, extra_options: Optional[Mapping[str, Any]] = None, *,
-                     memory_limit: Limit = None) -> QuantizationReport:
+                     memory_limit: Limit = None, mixed: Optional[MixedPrecision] = None) -> QuantizationReport:
     """Weights become integers; activations do in every run, with scales found on the way.
 
         >>> quantize_dynamic("model.onnx", "small.onnx", per_channel=True)
@@ -85,9 +135,13 @@ def quantize_dynamic(model_input: Model, model_output: Path, op_types_to_quantiz
     `use_external_data_format` says.
     """
     options, _ = _extra(extra_options)
+    if options.pop("overrides", None):
+        raise ValueError("TensorQuantOverrides: expected static quantization")
     options.update(_selection(op_types_to_quantize, nodes_to_quantize, nodes_to_exclude, per_channel, reduce_range),
                    mode=_DYNAMIC, weight_type=weight_type.tensor_type)
-    return QuantizationReport(**work(model_input, model_output, options, None, memory_limit))
+    options.update({} if mixed is None else mixed.options())
+    reader = None if mixed is None else mixed.calibration_data_reader
+    return QuantizationReport(**work(model_input, model_output, options, reader, memory_limit))
 
 
 def quantize_static(model_input: Model, model_output: Path, calibration_data_reader: Optional[CalibrationDataReader] = None,
@@ -97,7 +151,8 @@ def quantize_static(model_input: Model, model_output: Path, calibration_data_rea
                     nodes_to_exclude: Optional[Sequence[str]] = None, use_external_data_format: bool = False,
                     calibrate_method: CalibrationMethod = CalibrationMethod.MinMax,
                     calibration_providers: Optional[Sequence[str]] = None, extra_options: Optional[Mapping[str, Any]] = None,
-                    calibration_cache_path: Optional[Path] = None, *, memory_limit: Limit = None) -> QuantizationReport:
+                    calibration_cache_path: Optional[Path] = None, *, memory_limit: Limit = None,
+                    mixed: Optional[MixedPrecision] = None) -> QuantizationReport:
     """Weights and activations become integers, with scales from samples.
 
         >>> quantize_static("model.onnx", "small.onnx", reader, per_channel=True, memory_limit="512MiB")
@@ -111,6 +166,8 @@ def quantize_static(model_input: Model, model_output: Path, calibration_data_rea
     options.update(_selection(op_types_to_quantize, nodes_to_quantize, nodes_to_exclude, per_channel, reduce_range),
                    weight_type=weight_type.tensor_type, activation_type=activation_type.tensor_type,
                    format=_QDQ if quant_format is QuantFormat.QDQ else _QOPERATOR)
+    overrides = {name: _override_range(name, entries, activation_type)
+                 for name, entries in options.pop("overrides", {}).items()}
     cache = None if calibration_cache_path is None else os.fspath(calibration_cache_path)
     if cache is not None and os.path.exists(cache):
         with open(cache, encoding="utf-8") as file:
@@ -120,8 +177,14 @@ def quantize_static(model_input: Model, model_output: Path, calibration_data_rea
         options["ranges"] = {name: tuple(pair) for name, pair in known["ranges"].items()}
     elif calibration_data_reader is None:
         raise ValueError("expected a calibration_data_reader, or a calibration_cache_path that exists")
+    from_cache = "ranges" in options
+    if overrides:
+        options["ranges"] = {**options.get("ranges", {}), **overrides}
+    if mixed is not None:
+        options.update(mixed.options())
+        calibration_data_reader = calibration_data_reader or mixed.calibration_data_reader
     report = QuantizationReport(**work(model_input, model_output, options, calibration_data_reader, memory_limit))
-    if cache is not None and "ranges" not in options:
+    if cache is not None and not from_cache:
         partial = f"{cache}.partial-{os.getpid()}"
         with open(partial, "w", encoding="utf-8") as file:
             json.dump({"calibration_method": calibrate_method.name, "ranges": report.ranges}, file)

@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+"""quantized.py [ROW...] [--threads 1,2] [--rounds 3] [--isa avx2]: integers against floats, and against ONNX Runtime.
+
+Rows are int8 versions that `plimsoll quantize` makes (static: QuantizeLinear and DequantizeLinear with scales from one random
+sample; dynamic), and the quantized models of the benchmark set. Columns: the latency of the row here and in ONNX Runtime on
+the same file, of the float model here with and without Winograd's way, and the peak RSS of both. See docs/integers.md.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import compare
+from cache import cache_dir, model_path, whole_file
+
+STATIC = ["--mode", "static", "--per-channel"]
+DYNAMIC = ["--mode", "dynamic", "--per-channel"]
+# Name of a row: the float model and how it is quantized; none for a model that is quantized already.
+ROWS = {
+    "resnet50_static": ("resnet50", STATIC),
+    "mobilenet_v3_large_static": ("mobilenet_v3_large", STATIC),
+    "minilm_l6_static": ("minilm_l6", STATIC),
+    "minilm_l6_dynamic": ("minilm_l6", DYNAMIC),
+    "bert_L12_static": ("bert_L12", STATIC),
+    "bert_L12_dynamic": ("bert_L12", DYNAMIC),
+    "minilm_l6_int8": ("minilm_l6", None),
+    "moonshine_tiny_encoder": (None, None),
+    "moonshine_tiny_decoder": (None, None),
+    "minimind2_small": (None, None),
+}
+
+
+def quantized_path(row):
+    _, how = ROWS[row]
+    return cache_dir() / "quantized" / f"{row}.onnx" if how else model_path(row)
+
+
+def inputs_of(model, directory):
+    made = subprocess.run(["/usr/bin/python3", str(compare.ROOT / "tools" / "cases.py"), model, directory],
+                          stdout=subprocess.PIPE, check=True)
+    return json.loads(made.stdout)
+
+
+def make(row):
+    """Quantizes the row's model, once."""
+    path, (model, how) = quantized_path(row), ROWS[row]
+    if how is None or path.exists():
+        return
+    with tempfile.TemporaryDirectory(prefix="plimsoll-quantize-") as directory:
+        sample = pathlib.Path(directory, "calibration", "0")
+        sample.mkdir(parents=True)
+        for tensor in inputs_of(model, directory):
+            (sample / f"{tensor['name']}.npy").symlink_to(tensor["npy"])
+        calibration = ["--calibration", str(sample.parent)] if how is STATIC else []
+        with whole_file(path) as temporary:
+            temporary.unlink()
+            subprocess.run([str(compare.PLIMSOLL), "quantize", str(model_path(model)), str(temporary), *how, *calibration],
+                           check=True, stdout=subprocess.DEVNULL)
+
+
+class FileCase(compare.Case):
+    """A case of any file, with more options for our command."""
+
+    def __init__(self, path, name, threads, inputs, options, directory, extra=()):
+        super().__init__(name, threads, inputs, options, directory)
+        self._model = str(path)
+        self._isa = [*self._isa, *extra]
+
+
+def measure_row(row, threads, options, empty):
+    """The smallest of every number over the rounds, fresh processes in alternation."""
+    model, _ = ROWS[row]
+    with tempfile.TemporaryDirectory(prefix="plimsoll-bench-") as directory:
+        own = inputs_of(row if model is None else model, directory)
+        cases = {"int8": (FileCase(quantized_path(row), row, threads, own, options, directory), "plimsoll"),
+                 "ort": (FileCase(quantized_path(row), row, threads, own, options, directory), "ort")}
+        if model is not None:
+            for name, extra in (("f32", ()), ("f32_direct", ("--no-winograd",))):
+                case = FileCase(model_path(model), model, threads, own, options, directory, extra)
+                cases[name] = (case, "plimsoll")
+        found = {}
+        for number in range(options.rounds):
+            compare.progress(f"{row}, {threads} thread(s), round {number + 1} of {options.rounds}")
+            for name in cases if number % 2 == 0 else reversed(cases):
+                case, engine = cases[name]
+                try:
+                    report, _, rss = compare.measure(case.bench(engine))
+                except compare.BenchError as error:
+                    found.setdefault(f"{name}_error", str(error))
+                    continue
+                rss -= empty["peak_rss_bytes"] if engine == "ort" else 0
+                best = found.setdefault(name, {"ms": float("inf"), "rss": float("inf")})
+                best["ms"], best["rss"] = min(best["ms"], report["min_ms"]), min(best["rss"], rss)
+        return found
+
+
+def agreement(row):
+    """How far the first output is from ONNX Runtime's on the same file, with and without our rewrites: signal to noise in dB."""
+    import numpy  # here alone: it would count in the peaks of the processes that are measured
+
+    with tempfile.TemporaryDirectory(prefix="plimsoll-agree-") as directory:
+        inputs = inputs_of(ROWS[row][0] or row, directory)
+        job = pathlib.Path(directory, "job.json")
+        job.write_text(json.dumps({"model": str(quantized_path(row)), "exact": True,
+                                   "sets": [{"inputs": inputs, "directory": directory}]}))
+        answer, _, _ = compare.measure(["node", str(compare.ROOT / "tools" / "ort" / "run.js"), str(job)])
+        theirs = numpy.fromfile(answer["sets"][0][0]["file"], numpy.float32).astype(numpy.float64)
+
+        def ours(level):
+            folder = pathlib.Path(directory, level)
+            files = [f"--input={i['name']}={i['npy']}" for i in inputs]
+            subprocess.run([str(compare.PLIMSOLL), "run", str(quantized_path(row)), *files, "--level", level,
+                            "--output", str(folder)], check=True, stdout=subprocess.DEVNULL)
+            return numpy.load(folder / "0.npy").astype(numpy.float64).ravel()
+
+        def decibels(a, b):
+            noise = numpy.sum((a - b) ** 2)
+            return float("inf") if noise == 0 else 10 * numpy.log10(numpy.sum(b ** 2) / noise)
+
+        plain, fused = ours("none"), ours("all")
+        print(f"{row}: to ONNX Runtime {decibels(fused, theirs):.1f} dB, without rewrites {decibels(plain, theirs):.1f} dB; "
+              f"to ours without rewrites {decibels(fused, plain):.1f} dB; largest difference to ONNX Runtime "
+              f"{numpy.abs(fused - theirs).max():.4g} of {numpy.abs(theirs).max():.4g}")
+
+
+def cell(found, name, key, form, divisor=1):
+    return form.format(found[name][key] / divisor) if name in found else "-"
+
+
+def ratio(found, above, below, key):
+    return f"{found[above][key] / found[below][key]:.2f}" if above in found and below in found else "-"
+
+
+HEADING = ["row", "threads", "int8 ms", "ORT ms", "int8/ORT", "f32 direct ms", "direct/int8", "f32 ms", "f32/int8", "RSS MB",
+           "ORT MB", "RSS/ORT"]
+
+
+def cells(row, threads, found):
+    return [row, str(threads), cell(found, "int8", "ms", "{:.2f}"), cell(found, "ort", "ms", "{:.2f}"),
+            ratio(found, "int8", "ort", "ms"), cell(found, "f32_direct", "ms", "{:.2f}"),
+            ratio(found, "f32_direct", "int8", "ms"), cell(found, "f32", "ms", "{:.2f}"), ratio(found, "f32", "int8", "ms"),
+            cell(found, "int8", "rss", "{:.1f}", 1e6), cell(found, "ort", "rss", "{:.1f}", 1e6),
+            ratio(found, "int8", "ort", "rss")]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
+    parser.add_argument("--threads", default="1,2", type=lambda text: [int(t) for t in text.split(",")])
+    parser.add_argument("--rounds", default=3, type=int)
+    parser.add_argument("--seconds", default=1.0, type=float)
+    parser.add_argument("--isa", choices=["sse4", "avx2", "avx512"], help="hold Plimsoll to these instructions")
+    parser.add_argument("--make", action="store_true", help="make the models and stop")
+    parser.add_argument("--agree", action="store_true", help="compare answers with ONNX Runtime's instead of times")
+    options = parser.parse_args()
+    unknown = [row for row in options.rows if row not in ROWS]
+    if unknown:
+        parser.error(f"no row '{unknown[0]}'; known: {' '.join(ROWS)}")
+    rows = options.rows or list(ROWS)
+    for row in rows:
+        make(row)
+    if options.make:
+        return
+    if options.agree:
+        for row in rows:
+            agreement(row)
+        return
+    empty = compare.measure_empty_node(2)
+    table = [HEADING]
+    for threads in options.threads:
+        for row in rows:
+            found = measure_row(row, threads, options, empty)
+            table.append(cells(row, threads, found))
+            for key in found:
+                if key.endswith("_error"):
+                    print(f"{row}: {key}: {found[key]}", file=sys.stderr)
+    widths = [max(map(len, column)) for column in zip(*table)]
+    for line in table:
+        print("  ".join(text.ljust(w) if k == 0 else text.rjust(w) for k, (text, w) in enumerate(zip(line, widths))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+// From the 32-bit sums of integer products to results, once per target: what int_gemm and int_depthwise end
+// with.
+#if defined(PLIMSOLL_KERNELS_INT_FINISH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef PLIMSOLL_KERNELS_INT_FINISH_INL_H_
+#undef PLIMSOLL_KERNELS_INT_FINISH_INL_H_
+#else
+#define PLIMSOLL_KERNELS_INT_FINISH_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/int_gemm.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace plimsoll::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+namespace {
+
+class IntFinisher {
+  using D = hn::ScalableTag<int32_t>;
+  using F = hn::RebindToFloat<D>;
+  using V = hn::Vec<D>;
+  using Bytes = hn::Rebind<uint8_t, D>;
+
+ public:
+  static constexpr int64_t kLanes = hn::MaxLanes(D());
+
+  IntFinisher(IntGemmResult type, const IntGemmFinish& finish) : type_(type), z_(finish.addend) {
+    const int32_t least = type == IntGemmResult::kInt8 ? -128 : 0;
+    const bool adds = z_.data != nullptr;
+    last_zero_ = adds ? z_.sum_zero_point : finish.zero_point;
+    zero_ = finish.zero_point;
+    low_ = static_cast<float>(least - zero_), high_ = low_ + 255;
+    last_low_ = static_cast<float>(std::clamp(finish.least, least, least + 255) - last_zero_);
+    last_high_ = static_cast<float>(std::clamp(finish.most, least, least + 255) - last_zero_);
+    if (!adds) low_ = last_low_, high_ = last_high_;
+    z_term_ = static_cast<float>(-z_.zero_point) * z_.scale;
+    is_whole_range_ = finish.least <= least && finish.most >= least + 255;
+  }
+
+  // What a tile of rows has besides its sums. Sums and scales can be read up to the next multiple of kLanes.
+  struct Tile {
+    const int32_t* sums;
+    int64_t sums_stride, rows, count;  // results of a row
+    const float *scales, *float_bias;
+    const uint8_t* z;  // the first addend, if there is one
+    std::byte* y;
+    int64_t y_stride;  // in bytes
+  };
+
+  void tile(const Tile& t) const {
+    switch (type_) {
+      case IntGemmResult::kInt32:
+        for (int64_t r = 0; r < t.rows; ++r)
+          std::memcpy(t.y + r * t.y_stride, t.sums + r * t.sums_stride,
+                      static_cast<size_t>(t.count) * sizeof(int32_t));
+        return;
+      case IntGemmResult::kFloat:
+        for (int64_t r = 0; r < t.rows; ++r)
+          floats(t.sums + r * t.sums_stride, t.scales, t.float_bias, t.count,
+                 reinterpret_cast<float*>(t.y + r * t.y_stride));
+        return;
+      default:
+        return z_.data == nullptr ? bytes<false>(t) : bytes<true>(t);
+    }
+  }
+
+ private:
+  static void floats(const int32_t* sums, const float* scales, const float* float_bias, int64_t count,
+                     float* y) {
+    const D d;
+    const F f;
+    HWY_ALIGN float rest[kLanes];
+    for (int64_t i = 0; i < count; i += kLanes) {
+      const auto value = hn::MulAdd(hn::ConvertTo(f, hn::LoadU(d, sums + i)), hn::LoadU(f, scales + i),
+                                    hn::LoadU(f, float_bias + i));
+      if (i + kLanes <= count) {
+        hn::StoreU(value, f, y + i);
+      } else {
+        hn::Store(value, f, rest);
+        std::memcpy(y + i, rest, static_cast<size_t>(count - i) * sizeof(float));
+      }
+    }
+  }
+
+  static HWY_INLINE void store(V value, uint8_t* y) {
+#if HWY_TARGET == HWY_AVX3
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y), _mm512_cvtepi32_epi8(value.raw));
+#else
+    const hn::RebindToUnsigned<D> du;
+    hn::StoreU(hn::TruncateTo(Bytes(), hn::BitCast(du, value)), Bytes(), y);
+#endif
+  }
+
+  // (z - its zero point) * its scale
+  HWY_INLINE hn::Vec<F> addend(const uint8_t* z) const {
+    const D d;
+    const F f;
+    const hn::Rebind<int8_t, D> ds;
+    const V value = z_.is_signed ? hn::PromoteTo(d, hn::LoadU(ds, reinterpret_cast<const int8_t*>(z)))
+                                 : hn::PromoteTo(d, hn::LoadU(Bytes(), z));
+    return hn::MulAdd(hn::ConvertTo(f, value), hn::Set(f, z_.scale), hn::Set(f, z_term_));
+  }
+
+  // Clamped before it is rounded: the same, and never outside 32 bits. Without `clamps` of the result, what
+  // packs the numbers saturates them.
+  template <bool adds, bool clamps>
+  HWY_INLINE V whole(V sums, hn::Vec<F> scales, const uint8_t* z) const {
+    const D d;
+    const F f;
+    auto value = hn::Mul(hn::ConvertTo(f, sums), scales);
+    if constexpr (clamps || adds) value = hn::Min(hn::Max(value, hn::Set(f, low_)), hn::Set(f, high_));
+    if constexpr (adds) {
+      value = hn::MulAdd(hn::Round(value), hn::Set(f, z_.own_scale), addend(z));
+      if constexpr (clamps) value = hn::Min(hn::Max(value, hn::Set(f, last_low_)), hn::Set(f, last_high_));
+    }
+    return hn::Add(hn::NearestInt(value), hn::Set(d, last_zero_));
+  }
+
+  template <bool adds>
+  HWY_INLINE void bytes_of_row(const Tile& t, int64_t r) const {
+    const int32_t* sums = t.sums + r * t.sums_stride;
+    auto* y = reinterpret_cast<uint8_t*>(t.y + r * t.y_stride);
+    const uint8_t* z = adds ? t.z + r * z_.row_stride : nullptr;
+    for (int64_t i = 0; i < t.count; i += kLanes) {
+      const auto number = hn::LoadU(D(), sums + i);
+      const auto scales = hn::LoadU(F(), t.scales + i);
+      if (i + kLanes <= t.count) {
+        store(whole<adds, true>(number, scales, adds ? z + i : nullptr), y + i);
+        continue;
+      }
+      HWY_ALIGN uint8_t some[kLanes] = {}, made[kLanes];
+      const auto rest = static_cast<size_t>(t.count - i);
+      if constexpr (adds) std::memcpy(some, z + i, rest);
+      store(whole<adds, true>(number, scales, some), made);
+      std::memcpy(y + i, made, rest);
+    }
+  }
+
+  template <bool adds>
+  void bytes(const Tile& t) const {
+    int64_t r = 0;
+#if HWY_TARGET == HWY_AVX3
+    if (t.count == 2 * kLanes) {
+      const bool is_small = adds ? z_.scale < 1e6f && z_.own_scale < 1e6f : has_small_scales(t.scales);
+      const bool clamps = !is_whole_range_ || !is_small;
+      r = clamps ? pairs_of_rows<adds, true>(t) : pairs_of_rows<adds, false>(t);
+    }
+#endif
+    for (; r < t.rows; ++r) bytes_of_row<adds>(t, r);
+  }
+
+#if HWY_TARGET == HWY_AVX3
+  // No sum times such a scale is near the end of 32 bits.
+  static bool has_small_scales(const float* scales) {
+    const F f;
+    const auto most = hn::Max(hn::Abs(hn::LoadU(f, scales)), hn::Abs(hn::LoadU(f, scales + kLanes)));
+    return hn::AllTrue(f, hn::Lt(most, hn::Set(f, 0.5f)));
+  }
+
+  // Two rows of two vectors become one vector of bytes. Returns how many rows are done.
+  template <bool adds, bool clamps>
+  int64_t pairs_of_rows(const Tile& t) const {
+    const D d;
+    const F f;
+    const IntFinisher self = *this;
+    const auto scale0 = hn::LoadU(f, t.scales), scale1 = hn::LoadU(f, t.scales + kLanes);
+    // Packing goes by blocks of 128 bits: fours of bytes of the vectors 0 to 3 follow each other.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const int32_t* sums = t.sums;
+    auto* y = reinterpret_cast<uint8_t*>(t.y);
+    const uint8_t* z = t.z;
+    int64_t r = 0;
+    for (; r + 2 <= t.rows; r += 2) {
+      __m512i made[2];
+      for (int64_t i = 0; i < 2; ++i, sums += t.sums_stride, z += adds ? z_.row_stride : 0) {
+        const V first = self.whole<adds, clamps>(hn::LoadU(d, sums), scale0, z);
+        const V second = self.whole<adds, clamps>(hn::LoadU(d, sums + kLanes), scale1, adds ? z + kLanes : z);
+        made[i] = _mm512_packs_epi32(first.raw, second.raw);
+      }
+      const __m512i packed = type_ == IntGemmResult::kInt8 ? _mm512_packs_epi16(made[0], made[1])
+                                                           : _mm512_packus_epi16(made[0], made[1]);
+      const __m512i rows = _mm512_permutexvar_epi32(order, packed);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), _mm512_castsi512_si256(rows));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + t.y_stride), _mm512_extracti64x4_epi64(rows, 1));
+      y += 2 * t.y_stride;
+    }
+    return r;
+  }
+#endif
+
+  IntGemmResult type_;
+  IntGemmAddend z_;
+  int32_t zero_ = 0, last_zero_ = 0;
+  bool is_whole_range_ = true;  // of its type
+  float z_term_ = 0;
+  float low_ = 0, high_ = 0, last_low_ = 0, last_high_ = 0;
+};
+
+}  // namespace
+}  // namespace plimsoll::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,124 @@
+#include "runtime/hessians.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/checked.h"
+#include "quantize/calibration.h"
+#include "quantize/gptq.h"
+
+namespace plimsoll {
+namespace {
+
+constexpr int64_t kRoomWithoutLimit = int64_t{256} << 20;
+constexpr int64_t kSumBytes = 8, kRunBytes = 4;  // of an element: here, and of what a run makes
+
+int64_t square(const Hessians::Input& input) {
+  return checked_mul(input.k, input.k);
+}
+
+}  // namespace
+
+Hessians::Hessians(const Env& env, const std::string& model, const QuantizeOptions& options,
+                   std::vector<Input> inputs, Budget& budget)
+    : env_(env), model_(model), options_(options), inputs_(std::move(inputs)), budget_(budget) {
+  if (options.calibration == nullptr) fail(ErrorCode::kInvalidArgument, "GPTQ: expected samples, found none");
+  if (!(options.gptq_damping > 0) || !std::isfinite(options.gptq_damping))
+    fail(ErrorCode::kInvalidArgument, "GPTQ: expected a damping above 0, found {}", options.gptq_damping);
+}
+
+std::span<const double> Hessians::factor(std::string_view name) {
+  const auto is_it = [&](const Sum& sum) { return sum.input->name == name; };
+  auto found = std::find_if(sums_.begin(), sums_.end(), is_it);
+  if (found == sums_.end()) {
+    const auto wanted =
+        std::find_if(inputs_.begin(), inputs_.end(), [&](const Input& input) { return input.name == name; });
+    if (wanted == inputs_.end()) return {};
+    collect(static_cast<size_t>(wanted - inputs_.begin()), kRoomWithoutLimit);
+    found = sums_.begin();
+  }
+  if (!found->is_factored) {
+    invert_and_factor(found->h, found->input->k, options_.gptq_damping);
+    found->is_factored = true;
+  }
+  return found->h;
+}
+
+int64_t Hessians::held_bytes() const {
+  return budget_.report().now_bytes;
+}
+
+// The wanted one, and those after it that there is room for: half of what the limit leaves is for them, the
+// other half for the model; where that is too little for the model, one alone.
+void Hessians::collect(size_t first, int64_t room) {
+  sums_.clear();
+  charge_.reset();
+  const int64_t limit = options_.memory_limit_bytes;
+  if (limit > 0) room = std::min(room, std::max<int64_t>(0, limit - held_bytes()) / 2);
+  const auto take = [&](int64_t space) {
+    sums_.clear();
+    charge_.reset();
+    int64_t bytes = 0;
+    for (size_t i = first; i < inputs_.size(); ++i) {
+      const int64_t more = checked_mul(square(inputs_[i]), kSumBytes + kRunBytes);
+      if (i > first && bytes + more > space) break;
+      bytes += more;
+      sums_.push_back({&inputs_[i], {}, false});
+    }
+    int64_t own = 0;
+    for (const Sum& sum : sums_) own += square(*sum.input) * kSumBytes;
+    charge_ = Charge(budget_, Account::kSession, own);
+    for (Sum& sum : sums_) sum.h.assign(static_cast<size_t>(square(*sum.input)), 0.0);
+    run_pass(limit > 0 ? std::max<int64_t>(1, limit - held_bytes()) : 0);
+  };
+  try {
+    try {
+      take(room);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBudgetExceeded || sums_.size() < 2) throw;
+      take(0);
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBudgetExceeded || limit == 0) throw;
+    // What it takes without a limit, for one alone.
+    sums_.clear();
+    charge_.reset();
+    const int64_t before = held_bytes();
+    sums_.push_back(
+        {&inputs_[first], std::vector<double>(static_cast<size_t>(square(inputs_[first]))), false});
+    told_ = 0;
+    run_pass(0);
+    fail(ErrorCode::kBudgetExceeded,
+         "GPTQ: a limit of {} bytes is too small; the smallest that would do is {}", limit,
+         before + square(inputs_[first]) * kSumBytes + told_);
+  }
+}
+
+void Hessians::run_pass(int64_t limit) {
+  SamplePassOptions settings;
+  settings.reader = options_.calibration;
+  settings.stage = "sample for GPTQ";
+  settings.progress = options_.progress;
+  settings.memory_limit_bytes = limit;
+  settings.threads = options_.threads;
+  std::vector<ObservedProduct> products;
+  for (const Sum& sum : sums_) products.push_back({sum.input->name, sum.input->k});
+  settings.rewrite = [&](Graph& graph) { observe_products(graph, products); };
+  if (has_begun_ && !options_.calibration->Rewind())
+    fail(ErrorCode::kInvalidArgument,
+         "GPTQ goes through the samples more than once: expected a reader that can begin anew");
+  has_begun_ = true;
+  SamplePass pass(env_, model_, settings);
+  const int64_t samples = pass.each([&](const std::vector<Value>& outputs, int64_t) {
+    for (size_t i = 0; i < sums_.size(); ++i) {
+      const auto* numbers = outputs[i].GetTensorData<float>();
+      for (double& element : sums_[i].h) element += *numbers++;
+    }
+  });
+  if (samples == 0) fail(ErrorCode::kInvalidArgument, "GPTQ: expected at least one sample, found none");
+  samples_ = samples;
+  told_ = std::max(told_, pass.told_bytes() + charge_.bytes());
+  peak_ = std::max(peak_, pass.peak_bytes() + held_bytes());
+}
+
+}  // namespace plimsoll
