@@ -78,6 +78,7 @@ TrainingOptions TrainCommandOptions::training() const {
   t.evaluate = !validation.empty();
   t.seed = loop.seed;
   t.recompute = recompute;
+  if (devinfo) t.memory_detail = TableDetail::kDevInfo;
   t.session = engine.session_options();
   return t;
 }
@@ -126,6 +127,7 @@ void add_train_options(Arguments a, TrainCommandOptions& o) {
   a.add_option("--log", o.log, "a CSV file with step, loss and rate of every update");
   a.add_option("--recompute", o.recompute, "auto (as --limit needs), none, level1, level2 or a file");
   a.add_flag("--plan", o.plan, "tell the peak and its parts without training");
+  a.add_flag("--devinfo", o.devinfo, "with --plan: the memory optimizer's table by node");
   a.add_option("--solve", o.solve, "with --plan: batch, the largest one that fits --limit").one_of({"batch"});
   a.add_option("--svg", o.svg, "with --plan: a picture of the lifetimes and offsets");
   a.add_option("--html", o.html, "with --plan: the same as a page");

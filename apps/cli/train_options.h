@@ -16,7 +16,7 @@ struct TrainCommandOptions {
   std::string labels = "labels", score_output, recompute = "auto";
   double rate = 1e-3, weight_decay = -1, momentum = 0, beta1 = 0.9, beta2 = 0.999, epsilon = -1;
   double clip_norm = 0, clip_value = 0, loss_beta = 1, gamma = 0.1;
-  bool nesterov = false, no_shuffle = false, plan = false, json = false;
+  bool nesterov = false, no_shuffle = false, plan = false, devinfo = false, json = false;
   int64_t warmup = 0, schedule_steps = 0, step_size = 1;
   std::vector<std::string> trainable, frozen;
   LoopOptions loop;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "plimsoll/env.h"
+#include "plimsoll/gradient.h"
 #include "plimsoll/model.h"
 #include "plimsoll/plan.h"
 #include "plimsoll/session_options.h"
@@ -98,6 +99,7 @@ struct TrainingOptions {
   uint64_t seed = 1;     // of dropout and other random operators
   // How memory is met: "auto" (as the limit needs), "none", "level1", "level2", or the path of a file.
   std::string recompute = "auto";
+  TableDetail memory_detail = TableDetail::kInfo;  // of Plan::memory_optimizer
   Shapes shapes;           // of the inputs; planned, and held against the limit, before weights are loaded
   SessionOptions session;  // threads, memory_limit_bytes, ...
 };
@@ -110,7 +112,8 @@ class CheckpointState {
  public:
   CheckpointState();
 
-  // Throws kIo, and kInvalidModel naming what is wrong with a file that is no checkpoint, or is damaged.
+  // Ours, or one of ONNX Runtime's own ("ODTC"). Throws kIo, and kInvalidModel naming what is wrong with a
+  // file that is no checkpoint, or is damaged.
   static CheckpointState LoadCheckpoint(const std::string& path);
   static CheckpointState LoadCheckpointFromBuffer(std::span<const std::byte> buffer);
   // Written beside, synced, renamed: there is always a complete one at `path`. Throws kIo.
@@ -123,6 +126,8 @@ class CheckpointState {
   void UpdateParameter(const std::string& name, const Value& value);
   Value GetParameter(const std::string& name) const;  // throws kInvalidArgument
   std::vector<std::string> ParameterNames() const;
+  std::vector<std::string> TensorNames() const;  // those of moments, gradients and statistics too
+  std::vector<std::string> PropertyNames() const;
 
   struct Impl;
   const std::shared_ptr<Impl>& impl() const { return impl_; }

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ("python.md", "moving.md")
+PAGES = ("python.md", "moving.md", "training-python.md")
 EXAMPLES = [example for page in PAGES
             for example in re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / page).read_text(), re.MULTILINE | re.DOTALL)]
 

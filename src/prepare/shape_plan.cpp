@@ -119,7 +119,7 @@ LifetimeOptions lifetime_options(const PreparedModel& model) {
 }  // namespace
 
 ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget,
-                     Effort effort, Wanted wanted, int64_t most_bytes, bool tell_clusters)
+                     Effort effort, Wanted wanted, int64_t most_bytes, std::optional<TableDetail> tell)
     : shapes_(std::move(shapes)), wanted_(std::move(wanted)), budget_("plan", 0, &budget), arena_(budget_) {
   const auto start = std::chrono::steady_clock::now();
   planned_after_load_ = model.weights().is_loaded();
@@ -179,9 +179,9 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   }
   describe(proposal);
   planning_peak_bytes_ = budget_.report().peak_bytes;
-  if (tell_clusters && !updated.empty()) {
+  if (tell && !updated.empty()) {
     const MemoryConfig config = named.value_or(MemoryConfig{});
-    cluster_table_ = memory_table(clusters().clusters(config), config.level, TableDetail::kInfo);
+    cluster_table_ = memory_table(clusters().clusters(config), config.level, *tell);
   }
   prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "plimsoll/gradient.h"
 #include "plimsoll/plan.h"
 #include "prepare/prepared_model.h"
 #include "prepare/program.h"
@@ -19,10 +20,10 @@ class ShapePlan {
   using Wanted = std::optional<std::vector<uint32_t>>;
 
   // `shapes`: one per input of the model. Throws kInvalidArgument if they do not fit the model. `most_bytes`
-  // is for kRecompute (proposals.h). `tell_clusters`: with the memory optimizer's table.
+  // is for kRecompute (proposals.h). `tell`: with the memory optimizer's table.
   ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t>> shapes, Budget& budget,
             Effort effort = Effort::kQuick, Wanted wanted = {}, int64_t most_bytes = 0,
-            bool tell_clusters = false);
+            std::optional<TableDetail> tell = {});
   ShapePlan(const ShapePlan&) = delete;
 
   const std::vector<std::vector<int64_t>>& shapes() const { return shapes_; }

@@ -4,12 +4,17 @@
 #include <cstring>
 
 #include "base/fail.h"
+#include "runtime/ort_checkpoint.h"
 
 namespace plimsoll {
 namespace {
 
 std::span<const std::byte> bytes_of(const Value& value) {
   return {static_cast<const std::byte*>(value.GetData()), value.GetByteCount()};
+}
+
+CheckpointContents read_any_checkpoint(std::span<const std::byte> file, const std::string& subject) {
+  return is_ort_checkpoint(file) ? read_ort_checkpoint(file, subject) : read_checkpoint(file, subject);
 }
 
 }  // namespace
@@ -25,7 +30,7 @@ CheckpointState::CheckpointState() : impl_(std::make_shared<Impl>()) {}
 CheckpointState CheckpointState::LoadCheckpoint(const std::string& path) {
   CheckpointState state;
   state.impl_->file = std::make_shared<const MappedFile>(path);
-  state.impl_->contents = read_checkpoint(state.impl_->file->bytes(), path);
+  state.impl_->contents = read_any_checkpoint(state.impl_->file->bytes(), path);
   state.impl_->values.resize(state.impl_->contents.entries.size());
   return state;
 }
@@ -33,7 +38,7 @@ CheckpointState CheckpointState::LoadCheckpoint(const std::string& path) {
 CheckpointState CheckpointState::LoadCheckpointFromBuffer(std::span<const std::byte> buffer) {
   CheckpointState state;
   Impl& impl = *state.impl_;
-  impl.contents = read_checkpoint(buffer, "buffer");
+  impl.contents = read_any_checkpoint(buffer, "buffer");
   for (CheckpointEntry& entry : impl.contents.entries) {
     impl.values.push_back(Value::CreateTensor(entry.type, entry.dims));
     if (!entry.bytes.empty())
@@ -99,6 +104,18 @@ std::vector<std::string> CheckpointState::ParameterNames() const {
   for (const CheckpointEntry& entry : impl_->contents.entries) {
     if (entry.role == StateRole::kParameter) names.push_back(entry.name);
   }
+  return names;
+}
+
+std::vector<std::string> CheckpointState::TensorNames() const {
+  std::vector<std::string> names;
+  for (const CheckpointEntry& entry : impl_->contents.entries) names.push_back(entry.name);
+  return names;
+}
+
+std::vector<std::string> CheckpointState::PropertyNames() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : impl_->contents.properties) names.push_back(name);
   return names;
 }
 

@@ -106,7 +106,7 @@ void expect_equal(const PartBuilder& forward, const PartBuilder& backward) {
 
 GradientSessions OpenGradientSessions(const Env& env, const void* model, size_t size,
                                       const GradientOptions& options) {
-  const std::optional<MemoryConfig> config = named_clusters(options.recompute);
+  const std::optional<MemoryConfig> config = named_clusters(options.recompute, options.session);
   PartBuilder forward(options, config), backward(options, config);
   GradientSessions result;
   result.forward = forward.open(env, location_of(model, size), ModelPart::kForward);
@@ -163,7 +163,7 @@ FactsTable facts_for(const Graph& graph, const Shapes& shapes, BumpArena& arena,
 
 std::string DescribeGradientMemory(const Env& env, const void* model, size_t size,
                                    const GradientOptions& options, const Shapes& shapes, TableDetail detail) {
-  const MemoryConfig config = named_clusters(options.recompute).value_or(MemoryConfig{});
+  const MemoryConfig config = named_clusters(options.recompute, options.session).value_or(MemoryConfig{});
   Budget budget("memory optimizer", 0, &env.impl()->budget);
   DifferentiatedModel differentiated;
   std::string table;

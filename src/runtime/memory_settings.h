@@ -4,12 +4,13 @@
 #include <optional>
 #include <string>
 
+#include "plimsoll/session_options.h"
 #include "train/memory_config.h"
 
 namespace plimsoll {
 
-// "none", "level1", "level2", a file, or "auto", which is what ORTMODULE_MEMORY_OPT_LEVEL and
-// ORTMODULE_MEMORY_OPT_CONFIG say. Nothing where nothing is named. Throws kInvalidArgument, kIo.
-std::optional<MemoryConfig> named_clusters(const std::string& recompute);
+// "none", "level1", "level2", a file, or "auto", which is what the session's key, ORTMODULE_MEMORY_OPT_LEVEL
+// and ORTMODULE_MEMORY_OPT_CONFIG say. Nothing where nothing is named. Throws kInvalidArgument, kIo.
+std::optional<MemoryConfig> named_clusters(const std::string& recompute, const SessionOptions& session);
 
 }  // namespace plimsoll

@@ -67,7 +67,7 @@ std::vector<ShapePlan::Wanted> training_runs(const TrainingOptions& options, con
 
 Session::Impl::Rewrite training_rewrite(const TrainingOptions& options, TrainingGraph& built) {
   Session::Impl::Rewrite rewrite;
-  rewrite.memory_config = named_clusters(options.recompute);
+  rewrite.memory_config = named_clusters(options.recompute, options.session);
   rewrite.recompute = options.recompute == "auto" && !rewrite.memory_config;
   rewrite.graph = [&](Graph& graph) { built = build_training_graph(graph, options); };
   rewrite.runs = [&](const Graph&) { return training_runs(options, built); };
@@ -110,7 +110,8 @@ Plan TrainingSession::MakePlan(const Env& env, const std::string& model_path,
           model, shapes, budget, rewrite.recompute ? Effort::kRecompute : Effort::kThorough, wanted));
     plan.minimum_limit_bytes = std::min(plan.peak_bytes, requirement(model, smallest).peak_bytes);
   }
-  plan.memory_optimizer = ShapePlan(model, shapes, budget, Effort::kQuick, runs[0], 0, true).cluster_table();
+  plan.memory_optimizer =
+      ShapePlan(model, shapes, budget, Effort::kQuick, runs[0], 0, training.memory_detail).cluster_table();
   return plan;
 }
 

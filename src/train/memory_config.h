@@ -49,7 +49,7 @@ using Lookup = std::function<std::optional<std::string>(const char* name)>;
 MemoryConfig memory_config_from_environment(MemoryConfig options, const Lookup& lookup);
 
 // Of ONNX Runtime's sessions. The first is a file as above, or, as in its older versions, requests parted by
-// commas; the second says how far plans are looked for: "0:0" and the like, whose first number is a level.
+// commas; the second says how far plans are looked for, which here is as far as they go.
 inline constexpr std::string_view kMemoryOptimizerKey = "optimization.memory_optimizer_config";
 inline constexpr std::string_view kMemoryProbeKey = "optimization.enable_memory_probe_recompute_config";
 std::vector<ClusterRequest> parse_memory_optimizer_key(std::string_view value);

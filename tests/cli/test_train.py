@@ -73,6 +73,9 @@ class Train(unittest.TestCase):
         self.refused(BUDGET, "", "--limit", least - 1, "--plan")
 
     def test_the_largest_batch(self):
+        table, nodes = (self.answer("--plan", *more)["memory_optimizer"] for more in ((), ("--devinfo",)))
+        self.assertIn("bytes stashed", nodes)
+        self.assertEqual(table, "".join(line for line in nodes.splitlines(True) if not line.startswith("    O")))
         limit = self.answer("--plan")["minimum_limit_bytes"] * 2
         self.assertGreater(self.answer("--plan", "--solve", "batch", "--limit", limit)["batch"], 8)
         without = self.answer("--plan", "--solve", "batch", "--limit", limit, "--recompute", "none")["batch"]

@@ -63,6 +63,7 @@ RunOptions run_options_from(pybind11::handle options);
 SessionOptions session_options_from(const pybind11::dict& options);
 
 void bind_env(pybind11::module_& module);
+void bind_checkpoint(pybind11::module_& module);
 void bind_gradient(pybind11::module_& module);
 void bind_io_binding(pybind11::module_& module);
 void bind_memory_report(pybind11::module_& module);

@@ -15,5 +15,6 @@ PYBIND11_MODULE(_engine, module) {
   plimsoll::bindings::bind_session_options(module);
   plimsoll::bindings::bind_quantize(module);
   plimsoll::bindings::bind_gradient(module);
+  plimsoll::bindings::bind_checkpoint(module);
   plimsoll::bindings::bind_env(module);
 }

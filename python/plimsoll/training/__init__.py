@@ -1,13 +1,17 @@
-"""Training with ONNX Runtime's names: ORTModule around a PyTorch module. docs/training-python.md
+"""Training with ONNX Runtime's names: ORTModule around a PyTorch module; artifacts, api and onnxblock for ONNX models.
+docs/training-python.md
 
 Nothing here is imported before it is used: torch is a second of every process's life.
 """
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import api as api
+    from . import artifacts as artifacts
+    from . import onnxblock as onnxblock
     from . import ortmodule as ortmodule
     from .ortmodule import ORTModule as ORTModule
 
-_MODULES = ["ortmodule"]
+_MODULES = ["api", "artifacts", "onnxblock", "ortmodule"]
 _HOME = {"ORTModule": "ortmodule"}
 __all__ = sorted([*_MODULES, *_HOME])
 

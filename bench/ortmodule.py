@@ -1,0 +1,81 @@
+#!/usr/bin/python3
+"""bench/ortmodule.py [--models gpt,resnet50] [--steps N] [--threads 1] [--package build/python] [--level 0]
+
+Forward and backward of bench/training.py's models in PyTorch, plain and in an ORTModule: milliseconds of a step (the
+smallest), the peak of the process above what it held before the first step, and how far the gradients are apart. Each run is
+a process of its own. Needs python3-torch, python3-torchvision and libopenblas0-pthread.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def resident():
+    with open("/proc/self/status") as file:
+        lines = dict(line.split(":", 1) for line in file if ":" in line)
+    return {name: int(lines[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")}
+
+
+def one(arguments):
+    sys.path[:0] = [str(ROOT / "bench"), str(pathlib.Path(arguments.package).resolve())]
+    import torch
+    import training
+    torch.set_num_threads(arguments.threads)
+    model, inputs = training.made(arguments.run)
+    if arguments.ours:
+        from plimsoll.training.ortmodule import ORTModule
+        model = ORTModule(model)
+    before, times = resident()["VmRSS"], []
+    for _ in range(arguments.steps + 1):
+        model.zero_grad()
+        start = time.perf_counter()
+        loss = model(*inputs.values())
+        loss.backward()
+        times.append(time.perf_counter() - start)
+    first = next(iter(model.parameters())).grad
+    torch.save([p.grad for p in model.parameters()], arguments.save)
+    print(json.dumps({"ms": 1000 * min(times[1:]), "first_ms": 1000 * times[0], "peak": resident()["VmHWM"] - before,
+                      "loss": loss.item(), "norm": float(first.norm())}))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default="gpt,resnet50")
+    parser.add_argument("--steps", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--level", default="0")
+    parser.add_argument("--package", default=str(ROOT / "build/python"))
+    parser.add_argument("--run", help=argparse.SUPPRESS)
+    parser.add_argument("--save", help=argparse.SUPPRESS)
+    parser.add_argument("--ours", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.run:
+        return one(arguments)
+    import tempfile
+    import torch
+    environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads), "ORTMODULE_MEMORY_OPT_LEVEL": arguments.level}
+    for name in arguments.models.split(","):
+        with tempfile.TemporaryDirectory() as folder:
+            found, gradients = {}, {}
+            for kind in ("pytorch", "ortmodule"):
+                path = f"{folder}/{kind}.pt"
+                command = [sys.executable, __file__, "--run", name, "--save", path, "--steps", str(arguments.steps), "--threads",
+                           str(arguments.threads), "--package", arguments.package] + ["--ours"] * (kind == "ortmodule")
+                done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+                found[kind], gradients[kind] = json.loads(done.stdout.splitlines()[-1]), torch.load(path)
+            apart = max(float((a - b).abs().max() / b.abs().max().clamp(min=1e-6)) for a, b in zip(gradients["ortmodule"], gradients["pytorch"]))
+            for kind, result in found.items():
+                print(f"{name:10} {kind:10} {result['ms']:9.1f} ms  first {result['first_ms']:9.1f} ms  peak {result['peak']:13,} bytes"
+                      f"  loss {result['loss']:.6f}")
+            print(f"{name:10} gradients apart by at most {apart:.2g} of the largest of their parameter")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
