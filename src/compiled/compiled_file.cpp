@@ -55,6 +55,8 @@ bool CompiledFile::is_one(std::span<const std::byte> bytes) {
 
 CompiledFile::CompiledFile(const std::string& name, MappedFile::Access access) : file_(name, access) {
   path = name;
+  // All of it will be read: in huge pages if it comes from the disk.
+  ::madvise(const_cast<std::byte*>(file_.bytes().data()), file_.bytes().size(), MADV_HUGEPAGE);
   if (file_.bytes().size() < kHeaderBytes) refuse("a file that ends in its header");
   std::memcpy(&header_, file_.bytes().data(), sizeof header_);
   check_header();

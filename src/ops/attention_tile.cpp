@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/gemm.h"
+#include "kernels/score_rows.h"
 #include "kernels/softmax.h"
 #include "kernels/unary.h"
 #include "ops/elementwise.h"
@@ -124,8 +125,30 @@ class AttentionRun {
   void run_tile(int64_t batch, int64_t head, int64_t first, int64_t count, Work& w) const {
     if (count <= 0) return;
     multiply_keys(queries_of(batch, head, first, count, w), count, w);
+    if constexpr (std::is_same_v<W, float>) {
+      if (is_plain(w)) return finish_together(batch, head, first, count, w);
+    }
     for (int64_t i = 0; i < count; ++i) finish_row(batch, head, first + i, w.scores + i * s_.stride, w.rows);
     multiply_values(batch, head, first, count, w);
+  }
+
+  // Nothing but a mask that is added.
+  bool is_plain(const Work& w) const {
+    const TensorView* mask = p_.mask.view;
+    return p_.as_written && !p_.nan_is_zero && p_.fill.mask.view == nullptr && s_.packs && s_.result == 0 &&
+           w.rows > 0 && (mask == nullptr || (mask->type == ElementType::kFloat && p_.mask.strides[3] == 1));
+  }
+
+  // Rows are divided by their sums when they are multiplied: that is shorter than they are.
+  void finish_together(int64_t batch, int64_t head, int64_t first, int64_t count, Work& w) const {
+    float factors[kAttentionTile];
+    const TensorView* mask = p_.mask.view;
+    const float* added =
+        mask == nullptr ? nullptr : mask->as<float>() + start_of(p_.mask, batch, head, first);
+    kernels::score_rows_f32(w.scores, count, w.rows, s_.stride, added, p_.mask.strides[2], factors);
+    multiply_values(batch, head, first, count, w);
+    float* y = reinterpret_cast<float*>(p_.y.data) + p_.y.at(batch, head, first);
+    kernels::scale_rows_f32(y, count, p_.value_head, p_.y.row, factors);
   }
 
   Rows<W> queries_of(int64_t batch, int64_t head, int64_t first, int64_t count, Work& w) const {
