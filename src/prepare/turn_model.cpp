@@ -8,8 +8,8 @@
 namespace plimsoll {
 
 int64_t estimated_time(const Cost& cost) {
-  // 80 thousand million operations and twenty thousand million bytes a second: what a step of a GPT took of both, on
-  // one thread of a Zen 4 (docs/recompute.md).
+  // 80 thousand million operations and twenty thousand million bytes a second: what a step of a GPT took of
+  // both, on one thread of a Zen 4 (docs/recompute.md).
   constexpr int64_t kPerOperation = 12, kPerByte = 50, kPerTurn = 1'000'000;
   return checked_add(
       checked_add(checked_mul(cost.operations, kPerOperation), checked_mul(cost.bytes, kPerByte)), kPerTurn);
