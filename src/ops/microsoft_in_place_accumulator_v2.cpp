@@ -16,10 +16,6 @@ void infer(InferContext& c) {
   if (c.output_count() > 1) set_output_like(c, 1, c.type(0), 0);
 }
 
-}  // namespace
-
-namespace {
-
 void decompose(DecomposeContext& c) {
   const std::byte yes{1}, no{0};
   const int64_t one[] = {1};

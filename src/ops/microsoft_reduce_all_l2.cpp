@@ -10,10 +10,6 @@ void infer(InferContext& c) {
   c.set_output(0, ElementType::kFloat, one);
 }
 
-}  // namespace
-
-namespace {
-
 void decompose(DecomposeContext& c) {
   Edge* sum = nullptr;
   AttributeList to_float = c.attributes();

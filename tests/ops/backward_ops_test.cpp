@@ -604,8 +604,8 @@ TEST(RecurrentGradient, BothDirections) {
       .input<double>({2, 2, 2, 1}, {1, 2, 1, 2, -1, 0.5, -1, 0.5})
       .attr("cell", "rnn")
       .attr("functions", std::vector<int64_t>{2, 2})  // Relu both ways
-      .attr(reals("alphas", {0, 0}))
-      .attr(reals("betas", {0, 0}))
+      .attr("alphas", std::vector<float>{0, 0})
+      .attr("betas", std::vector<float>{0, 0})
       .outputs(3)
       .run()
       .expect<double>(0, {2, 2, 2, 1}, {0.5, 0, -1, 0.5, 1, 0, -0.5, 0.5})

@@ -1,5 +1,5 @@
-// Operators that passes make of several: expected numbers are those of the operators they stand for, by hand. That passes
-// make them where they should is in tests/optimize, their kernels at all sizes in tests/kernels.
+// Operators that passes make of several: expected numbers are those of the operators they stand for, by hand.
+// That passes make them where they should is in tests/optimize, their kernels at all sizes in tests/kernels.
 #include <limits>
 
 #include "ops/op_case.h"
@@ -23,7 +23,7 @@ TEST(ConvChain, OneByOneThenDepthwise) {
       .attr("group", std::vector<int64_t>{1, 2})
       .attr("strides", std::vector<int64_t>{1, 1, 1, 1})
       .attr("pads", std::vector<int64_t>{0, 0, 0, 0, 1, 1, 1, 1})
-      .run()
+      .run_alone()
       .expect<float>(0, {1, 2, 2, 2}, {20.5f, 34, 20.5f, 34, 20.5f, 34, 20.5f, 34});
 }
 

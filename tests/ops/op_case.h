@@ -60,6 +60,11 @@ class OpCase {
     a.name = name, a.type = AttributeType::kInts, a.ints = arena_.copy(values);
     return attr(a);
   }
+  OpCase& attr(std::string_view name, const std::vector<float>& values) {
+    Attribute a;
+    a.name = name, a.type = AttributeType::kFloats, a.floats = arena_.copy(values);
+    return attr(a);
+  }
   OpCase& outputs(size_t count) {
     output_count_ = count;
     return *this;

@@ -1,5 +1,5 @@
-// Gradients of what samples or multiplies along lines, and of determinants: expected numbers are worked out by hand from the
-// definitions; tests/train checks them against differences in whole graphs.
+// Gradients of what samples or multiplies along lines, and of determinants: expected numbers are worked out
+// by hand from the definitions; tests/train checks them against differences in whole graphs.
 #include "ops/op_case.h"
 
 namespace plimsoll {

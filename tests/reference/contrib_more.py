@@ -330,3 +330,34 @@ refuses("CropAndResize", [IMAGE, BOX[:, :3], WHICH, np.array([2, 2], np.int32)],
 refuses("CropAndResize", [IMAGE, BOX, WHICH, np.array([2, 2], np.int32)], {"mode": "cubic"}, says="mode")
 refuses("ConvTransposeWithDynamicPads", [IMAGE, np.zeros([1, 1, 2, 2], F), np.zeros([3], I64)], says="pads", constant_inputs=[2])
 refuses("QLinearConv", [np.zeros([1, 1, 3, 3], np.uint8)], says="inputs")
+
+
+def accumulator_cases(rng):
+    kind = choice(rng, ["float", "double"])
+    shape = random_shape(rng)
+    inputs = [reals(rng, shape, kind), reals(rng, shape, kind)]
+    if rng.random() < 0.7:
+        inputs.append(np.array([rng.random() < 0.5]))
+    return {"inputs": inputs, "outputs": 2, **tolerance(kind)}
+
+
+@contrib("InPlaceAccumulatorV2", accumulator_cases)
+def in_place_accumulator(inputs, **_):
+    total, gradient = values_of(inputs[0]), values_of(inputs[1])
+    anew = len(inputs) > 2 and bool(inputs[2][0])
+    return [np.array([True]), gradient if anew else total + gradient]
+
+
+def all_l2_cases(rng):
+    kind = any_float(rng)
+    inputs = [reals(rng, random_shape(rng, most=4), kind) for _ in range(some(rng, 4))]
+    return {"inputs": inputs, **tolerance("float")}
+
+
+@contrib("ReduceAllL2", all_l2_cases)
+def reduce_all_l2(inputs, **_):
+    return [np.sqrt(np.array([sum(float((values_of(i).astype(np.float64) ** 2).sum()) for i in inputs)])).astype(np.float32)]
+
+
+refuses("InPlaceAccumulatorV2", [np.zeros(3, np.float32), np.zeros(3, np.float64)], outputs=2, says="type")
+refuses("ReduceAllL2", [np.zeros(3, np.int32)], says="type")
