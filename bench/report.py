@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""report.py: README's table and docs/benchmarks.svg from the last result of each kind of machine in bench/results.
+"""report.py: README's table, the tables of docs/benchmarks.md and docs/benchmarks.svg from the last result of each kind of
+machine in bench/results.
 
 A kind of machine is a CPU and the instructions that ours was held to. `./dev bench` over the whole set ends with this.
 """
@@ -64,6 +65,17 @@ def markdown(results):
     return "\n".join(text)
 
 
+def summary(results):
+    """One table: time and memory on every kind of machine."""
+    columns = [ratios(result, title, key) for result in results for title, key in (KEYS[0], KEYS[-1])]
+    models = list(dict.fromkeys(model for result in results for model in rows_of(result)))
+    text = ["| | " + " | ".join(f"{label(result)}: time | memory" for result in results) + " |", "|---" * (len(columns) + 1) + "|"]
+    text += [f"| {model} | " + " | ".join(cell(found.get(model)) for found in columns) + " |" for model in models]
+    means = " | ".join(f"**{cell(geometric_mean(found.values()))}**" for found in columns)
+    made = ", ".join(f"{result['date']} ({result['machine'].get('plimsoll_commit', 'unknown commit')})" for result in results)
+    return "\n".join(text + [f"| geometric mean | {means} |", "", f"Measured {made}.", ""])
+
+
 def cell(value):
     return f"{value:.2f}" if value else "-"
 
@@ -102,10 +114,10 @@ def between_marks(text, new):
 
 def write(root=ROOT):
     results = load(root / "bench" / "results")
-    readme = root / "README.md"
-    readme.write_text(between_marks(readme.read_text(), markdown(results)))
+    for path, text in ((root / "README.md", summary(results)), (root / "docs" / "benchmarks.md", markdown(results))):
+        path.write_text(between_marks(path.read_text(), text))
     (root / "docs" / "benchmarks.svg").write_text(svg(results))
-    print(f"wrote {readme} and docs/benchmarks.svg from {len(results)} results")
+    print(f"wrote README.md, docs/benchmarks.md and docs/benchmarks.svg from {len(results)} results")
 
 
 if __name__ == "__main__":

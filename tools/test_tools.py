@@ -105,22 +105,25 @@ class BenchReport(unittest.TestCase):
         self.assertIsNone(report.ratio(self.ROW, "cold_start_ms"))  # theirs is not known
         self.assertAlmostEqual(report.geometric_mean([0.5, None, 2.0]), 1.0)
 
-    def test_the_readme_between_its_marks(self):
+    def test_the_pages_between_their_marks(self):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
             (root / "bench" / "results").mkdir(parents=True)
             (root / "docs").mkdir()
             (root / "bench" / "results" / "a.json").write_text(json.dumps(self.RESULT))
             (root / "bench" / "results" / "other.json").write_text("{}")
-            (root / "README.md").write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+            pages = [root / "README.md", root / "docs" / "benchmarks.md"]
+            for page in pages:
+                page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
             with contextlib.redirect_stdout(None):
                 report.write(root)
                 report.write(root)  # a second time changes nothing
-            text = (root / "README.md").read_text()
-            self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
-            self.assertNotIn("old", text)
-            self.assertIn("| net | 0.50 |", text)
-            self.assertEqual(text.count("AMD EPYC (Zen 4), AVX-512"), 1)
+            for page in pages:
+                text = page.read_text()
+                self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
+                self.assertNotIn("old", text)
+                self.assertIn("| net | 0.50 |", text)
+                self.assertEqual(text.count("AMD EPYC (Zen 4), AVX-512"), 1)
             self.assertIn(">0.50</text>", (root / "docs" / "benchmarks.svg").read_text())
 
 
