@@ -21,10 +21,14 @@ skip() {
 
 # The models of the benchmark set. Without a network those that are not in the cache are counted as skipped.
 models() {
-  local wrong=0
-  if need "${MODEL_PACKAGES[@]}"; then tools/export_models.py || wrong=1; fi
+  local wrong=0 fetching=
   if need_node; then
-    tools/fetch_models.py || [[ $? == 77 ]] || wrong=1
+    tools/fetch_models.py & # waits for the network, the other for the processor
+    fetching=$!
+  fi
+  if need "${MODEL_PACKAGES[@]}"; then tools/export_models.py || wrong=1; fi
+  if [[ $fetching ]]; then
+    wait "$fetching" || [[ $? == 77 ]] || wrong=1
   fi
   local missing
   missing=$({ tools/export_models.py --list && tools/fetch_models.py --list; } | grep ' missing$') || true
@@ -324,8 +328,12 @@ golden_verify() {
 build() {
   need "${BUILD_PACKAGES[@]}"
   need "${PYTHON_PACKAGES[@]}" || echo "without the Python package"
+  # What later stages install comes while the compiler works; whatever goes wrong with it, they say.
+  { need_node && need "${TEST_PACKAGES[@]}" "${MODEL_PACKAGES[@]}" "${DOCTOR_PACKAGES[@]}" "${SKLEARN_PACKAGES[@]}" \
+    "${WHEEL_PACKAGES[@]}" "${TYPING_PACKAGES[@]}" "${FEW_CORPUS_PACKAGES[@]}" strace; } >/dev/null 2>&1 &
   cmake --preset release -DPLIMSOLL_TESTS=ON -DPLIMSOLL_INSTRUCTION_SETS=all >/dev/null
   cmake --build build
+  wait || true
 }
 
 # Real processes: what the account does not explain is at most 2 % or 1 MiB, in both views.
