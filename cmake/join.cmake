@@ -20,7 +20,7 @@ function(plimsoll_join target)
   endforeach()
   execute_process(OUTPUT_VARIABLE units COMMAND_ERROR_IS_FATAL ANY
     COMMAND python3 ${PROJECT_SOURCE_DIR}/tools/join_files.py --lines ${PLIMSOLL_UNIT_LINES} --root ${PROJECT_SOURCE_DIR}/src
-      --root ${PROJECT_SOURCE_DIR}/include --into ${CMAKE_CURRENT_BINARY_DIR}/joined/${target}_ ${files})
+      --root ${PROJECT_SOURCE_DIR}/include --root ${PROJECT_SOURCE_DIR}/tests --into ${CMAKE_CURRENT_BINARY_DIR}/joined/${target}_ ${files})
   string(REPLACE ";" "," units "${units}")
   string(REGEX MATCHALL "[^\n]+" units "${units}")
   foreach(unit IN LISTS units)

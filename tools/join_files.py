@@ -18,6 +18,7 @@ INCLUDE = re.compile(r'^#include ["<]([^">]+)', re.M)
 MACRO = re.compile(r"^#(?:define|undef)", re.M)
 # What a line in the first column declares.
 NOTHING = re.compile(r"[^A-Za-z_]|(namespace|template|using namespace|extern)\b|(struct|class|enum)[^{(]*;$|$")
+TEST = re.compile(r"[A-Z_]*TEST[A-Z_]*\((\w+)(?:, (\w+))?")
 USING = re.compile(r"using [\w:]*?(\w+);")
 ALIAS = re.compile(r"using (\w+) =")
 TYPE = re.compile(r"(?:struct|class|union|enum(?: class| struct)?)\s+([\w:]+)")
@@ -31,6 +32,8 @@ INNER_CONSTANT = re.compile(r"\b(k[A-Z]\w*) =")
 def declared_name(line):
     if NOTHING.match(line):
         return None
+    if found := TEST.match(line):
+        return "_".join(filter(None, found.groups()))
     found = USING.match(line) or ALIAS.match(line) or TYPE.match(line)
     if not found:
         while line != (line := re.sub(r"<[^<>]*>", "", line)):

@@ -7,8 +7,8 @@
 namespace plimsoll {
 namespace {
 
-using testing::RecordedMapping;
-using testing::smaps_of;
+using observed::RecordedMapping;
+using observed::smaps_of;
 
 std::vector<MappingKind> kinds_of(const std::vector<RecordedMapping>& mappings,
                                   const MappingContext& context = {}) {

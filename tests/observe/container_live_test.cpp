@@ -14,7 +14,7 @@
 namespace plimsoll {
 namespace {
 
-using testing::Holder;
+using observed::Holder;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 

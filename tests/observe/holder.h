@@ -14,7 +14,7 @@
 
 #include "support/places.h"
 
-namespace plimsoll::testing {
+namespace plimsoll::observed {
 
 class Holder {
  public:
@@ -74,4 +74,4 @@ class Holder {
   std::FILE* output_ = nullptr;
 };
 
-}  // namespace plimsoll::testing
+}  // namespace plimsoll::observed

@@ -18,8 +18,8 @@
 namespace plimsoll {
 namespace {
 
+using observed::Holder;
 using ::testing::HasSubstr;
-using testing::Holder;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 

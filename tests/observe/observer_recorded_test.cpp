@@ -12,13 +12,13 @@
 namespace plimsoll {
 namespace {
 
+using observed::record;
+using observed::RecordedProcess;
+using observed::small_mappings;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using testing::record;
-using testing::RecordedProcess;
-using testing::small_mappings;
 
 constexpr int64_t kKiB = 1024;
 
@@ -177,7 +177,7 @@ void record_executed(RecordedTree& tree, int pid, int file_kib, int pss_file_kib
   auto mappings = small_mappings();
   mappings.push_back({"7f0000000000-7f0001000000 r--s 00000000 fe:00 99 /data/common", file_kib, 0});
   record(tree, {.pid = pid, .parent = 7, .mappings = mappings});
-  std::string stat = testing::stat_line(pid, "service", 'S', 7);
+  std::string stat = observed::stat_line(pid, "service", 'S', 7);
   stat.replace(stat.find("70000"), 5, std::to_string(70000 + pid));
   tree.add(fmt::format("/proc/{}/stat", pid), stat);
   tree.add(fmt::format("/proc/{}/smaps_rollup", pid),

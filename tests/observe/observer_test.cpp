@@ -36,7 +36,7 @@ TEST(ObserverTest, SumsUpItself) {
 }
 
 TEST(ObserverTest, CheapSamplesFollowTheKernelsFigure) {
-  testing::Holder holder;
+  observed::Holder holder;
   Observer observer(holder.pid(), {.cost_limit = 0});
   const Sample full = observer.Read();
   ASSERT_EQ(holder.tell("map 67108864"), "ok");

@@ -8,8 +8,8 @@
 namespace plimsoll {
 namespace {
 
-using testing::smaps_of;
-using testing::stat_line;
+using observed::smaps_of;
+using observed::stat_line;
 
 TEST(ProcStat, NamesMayContainAnything) {
   for (const std::string name : {"a b", ")", "(", ") R 1 (", "x) (y", "\n", ""}) {
@@ -68,7 +68,7 @@ std::vector<Vma> parse_in_pieces(const std::string& text, size_t piece_bytes, Na
 }
 
 TEST(Smaps, PiecesMayEndAnywhere) {
-  const std::string text = smaps_of(testing::small_mappings());
+  const std::string text = smaps_of(observed::small_mappings());
   for (const size_t piece : {size_t{1}, size_t{7}, size_t{100}, size_t{4096}, size_t{1} << 20}) {
     NameTable names;
     const std::vector<Vma> vmas = parse_in_pieces(text, piece, names);
@@ -93,7 +93,7 @@ TEST(Smaps, NamesWithSpaces) {
 }
 
 TEST(Smaps, RubbishNeverCrashes) {
-  const std::string text = smaps_of(testing::small_mappings());
+  const std::string text = smaps_of(observed::small_mappings());
   for (unsigned seed = 0; seed < 2000; ++seed) {
     std::string wrong = text;
     unsigned state = seed * 2654435761u + 1;

@@ -8,7 +8,7 @@
 
 #include "support/recorded_tree.h"
 
-namespace plimsoll::testing {
+namespace plimsoll::observed {
 
 struct RecordedMapping {
   std::string header;  // "START-END PERMS OFFSET DEV INODE NAME"
@@ -87,4 +87,4 @@ inline void record(RecordedTree& tree, const RecordedProcess& process) {
   tree.add(directory + "/fd/1", "");
 }
 
-}  // namespace plimsoll::testing
+}  // namespace plimsoll::observed

@@ -14,7 +14,8 @@ class ForkServer:
     def __init__(self, command, library):
         ours, theirs = socket.socketpair()
         with theirs:
-            environment = dict(os.environ, LD_PRELOAD=library, LD_BIND_NOW="1", PLIMSOLL_FORK_SERVER=str(theirs.fileno()))
+            environment = dict(os.environ, LD_PRELOAD=library, LD_BIND_NOW="1", PLIMSOLL_FORK_SERVER=str(theirs.fileno()),
+                               ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0")
             self.process = subprocess.Popen([command], env=environment, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
         ours.settimeout(SECONDS)
         self.socket = ours

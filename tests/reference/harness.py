@@ -40,6 +40,17 @@ def command():
     return os.environ.get("PLIMSOLL", os.path.join(ROOT, "build", "plimsoll"))
 
 
+def is_sanitized():
+    """The command was built with the address sanitizer."""
+    with open(command(), "rb") as file:
+        return b"libasan.so" in file.read()
+
+
+def died(code, complaint):
+    """It ended by a signal, or by a sanitizer's finding, whose exit code an Error may have too."""
+    return code < 0 or "Sanitizer" in complaint or ": runtime error: " in complaint
+
+
 def run_command(arguments, folder):
     """The exit code and what was printed to stdout and stderr."""
     library = os.path.join(os.path.dirname(command()), "tests", "fork_server.so")
@@ -83,8 +94,8 @@ def run_model(model, inputs, flags=()):
                 file.write(encode_value(name, tensor))
             arguments += ["--input", f"{name}={folder}/{index}.pb"]
         code, printed, complaint = run_command(arguments, folder)
-        if code < 0:
-            raise AssertionError(f"died by signal {-code}: {complaint}")
+        if died(code, complaint):
+            raise AssertionError(f"died by {f'signal {-code}' if code < 0 else 'a sanitizer'}: {complaint}")
         if code != 0:
             raise Refused(complaint.strip())
         described = json.loads(printed)["outputs"]
