@@ -1,8 +1,5 @@
 #include "kernels/binary.h"
 
-#include <cmath>
-#include <type_traits>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/binary.cpp"
 #include <hwy/foreach_target.h>
@@ -55,16 +52,6 @@ HWY_INLINE void block(const BroadcastBlock& s, const T* a, const T* b, T* y, F f
   return rows<false, false>(s, a, b, y, f);
 }
 
-// In double there is no faster way that is as exact.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V pow_by_lanes(D d, V x, V y) {
-  HWY_ALIGN hn::TFromD<D> base[hn::MaxLanes(D())], exponent[hn::MaxLanes(D())];
-  hn::Store(x, d, base);
-  hn::Store(y, d, exponent);
-  for (size_t i = 0; i < hn::Lanes(d); ++i) base[i] = std::pow(base[i], exponent[i]);
-  return hn::Load(d, base);
-}
-
 template <class T>
 HWY_INLINE void compute_block(BinaryKind f, const BroadcastBlock& s, const T* a, const T* b, T* y) {
   using D = hn::ScalableTag<LaneOf<T>>;
@@ -89,10 +76,7 @@ HWY_INLINE void compute_block(BinaryKind f, const BroadcastBlock& s, const T* a,
         return hn::IfThenElse(hn::Lt(u, hn::Zero(D())), hn::Mul(u, v), u);
       });
     case BinaryKind::kPow:
-      if constexpr (std::is_same_v<LaneOf<T>, float>)
-        return block(s, a, b, y, [](V u, V v) HWY_ATTR { return v_pow(D(), u, v); });
-      else
-        return block(s, a, b, y, [](V u, V v) HWY_ATTR { return pow_by_lanes(D(), u, v); });
+      return block(s, a, b, y, [](V u, V v) HWY_ATTR { return v_pow(D(), u, v); });
   }
 }
 

@@ -1,5 +1,5 @@
-// x^y on Highway vectors of float, once per target: through logarithm and exponential in double, which is
-// right to the last place almost everywhere. Special cases as C has them.
+// x^y on Highway vectors of float and double, once per target: of floats through logarithm and exponential in
+// double, which is right to the last place almost everywhere. Special cases as C has them.
 #if defined(PLIMSOLL_KERNELS_POWER_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_KERNELS_POWER_INL_H_
 #undef PLIMSOLL_KERNELS_POWER_INL_H_
@@ -11,18 +11,11 @@
 
 #include <limits>
 
+#include "kernels/power_f64-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V double_polynomial(D, V, V sum) {
-  return sum;
-}
-template <class D, class V = hn::Vec<D>, class... Rest>
-HWY_INLINE V double_polynomial(D d, V x, V sum, double next, Rest... rest) {
-  return double_polynomial(d, x, hn::MulAdd(sum, x, hn::Set(d, next)), rest...);
-}
 
 // log2(x) for finite x > 0: x = 2^e m with m in [sqrt(1/2), sqrt(2)), then the series of artanh in
 // (m - 1) / (m + 1). Within 1e-10 of the result.
@@ -38,8 +31,7 @@ HWY_INLINE V double_log2(D d, V x) {
       hn::BitCast(d, hn::Add(hn::And(shifted, hn::Set(du, 0x000fffffffffffff)), hn::Set(du, kRootHalf)));
   const V one = hn::Set(d, 1.0);
   const V s = hn::Div(hn::Sub(m, one), hn::Add(m, one));
-  const V p =
-      double_polynomial(d, hn::Mul(s, s), hn::Set(d, 1.0 / 11), 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0);
+  const V p = polynomial(d, hn::Mul(s, s), hn::Set(d, 1.0 / 11), 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0);
   return hn::MulAdd(hn::Mul(s, hn::Set(d, 2 * 1.4426950408889634074)), p, e);
 }
 
@@ -50,8 +42,8 @@ HWY_INLINE V double_exp2(D d, V t) {
   const V magic = hn::Set(d, 0x1.8p52);  // its last bits count ones
   const V rounded = hn::Add(t, magic);
   const V r = hn::Mul(hn::Sub(t, hn::Sub(rounded, magic)), hn::Set(d, 0.69314718055994530942));
-  const V p = double_polynomial(d, r, hn::Set(d, 1.0 / 40320), 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24,
-                                1.0 / 6, 0.5, 1.0, 1.0);
+  const V p = polynomial(d, r, hn::Set(d, 1.0 / 40320), 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6,
+                         0.5, 1.0, 1.0);
   return hn::BitCast(d, hn::Add(hn::BitCast(du, p), hn::ShiftLeft<52>(hn::BitCast(du, rounded))));
 }
 
@@ -68,30 +60,41 @@ HWY_INLINE V double_power(D d, V x, V y) {
   return hn::IfThenElse(hn::Eq(t, t), result, t);
 }
 
+// |x|^y
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V power_of_magnitude(D d, V x, V y) {
+  const V magnitude = hn::Abs(x);
+  if constexpr (kIsDouble<D>) {
+    return power_f64(d, magnitude, y);
+  } else {
+    const hn::Repartition<double, D> dd;
+    const hn::Half<D> dh;
+    const auto low = double_power(dd, hn::PromoteTo(dd, hn::LowerHalf(dh, magnitude)),
+                                  hn::PromoteTo(dd, hn::LowerHalf(dh, y)));
+    const auto high = double_power(dd, hn::PromoteTo(dd, hn::UpperHalf(dh, magnitude)),
+                                   hn::PromoteTo(dd, hn::UpperHalf(dh, y)));
+    return hn::Combine(d, hn::DemoteTo(dh, high), hn::DemoteTo(dh, low));
+  }
+}
+
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_pow(D d, V x, V y) {
-  const hn::Repartition<double, D> dd;
-  const hn::Half<D> dh;
-  const V one = hn::Set(d, 1.0f), half = hn::Set(d, 0.5f), zero = hn::Zero(d);
-  const V magnitude = hn::Abs(x);
-  const auto low = double_power(dd, hn::PromoteTo(dd, hn::LowerHalf(dh, magnitude)),
-                                hn::PromoteTo(dd, hn::LowerHalf(dh, y)));
-  const auto high = double_power(dd, hn::PromoteTo(dd, hn::UpperHalf(dh, magnitude)),
-                                 hn::PromoteTo(dd, hn::UpperHalf(dh, y)));
-  V power = hn::Combine(d, hn::DemoteTo(dh, high), hn::DemoteTo(dh, low));
+  using Number = std::numeric_limits<hn::TFromD<D>>;
+  const V one = hn::Set(d, 1), half = hn::Set(d, 0.5f), zero = hn::Zero(d);
+  V power = power_of_magnitude(d, x, y);
   // A negative base: whole exponents only, odd ones keep the sign. Infinity is whole and even.
   const auto whole = hn::Eq(hn::Round(y), y);
   const V y_half = hn::Mul(y, half);
   const auto odd = hn::AndNot(hn::Eq(hn::Round(y_half), y_half), whole);
   const V sign = hn::And(x, hn::SignBit(d));
   power = hn::IfThenElse(odd, hn::Xor(power, sign), power);
-  const auto undefined = hn::AndNot(
-      whole, hn::And(hn::Lt(x, zero), hn::Gt(x, hn::Set(d, -std::numeric_limits<float>::infinity()))));
-  power = hn::IfThenElse(undefined, hn::Set(d, std::numeric_limits<float>::quiet_NaN()), power);
+  const auto undefined =
+      hn::AndNot(whole, hn::And(hn::Lt(x, zero), hn::Gt(x, hn::Set(d, -Number::infinity()))));
+  power = hn::IfThenElse(undefined, hn::Set(d, Number::quiet_NaN()), power);
   // 1^y and x^0 are 1, whatever the other is, and so is (-1)^infinity.
-  const auto infinite = hn::Eq(hn::Abs(y), hn::Set(d, std::numeric_limits<float>::infinity()));
+  const auto infinite = hn::Eq(hn::Abs(y), hn::Set(d, Number::infinity()));
   const auto is_one =
-      hn::Or(hn::Or(hn::Eq(x, one), hn::Eq(y, zero)), hn::And(hn::Eq(magnitude, one), infinite));
+      hn::Or(hn::Or(hn::Eq(x, one), hn::Eq(y, zero)), hn::And(hn::Eq(hn::Abs(x), one), infinite));
   return hn::IfThenElse(is_one, one, power);
 }
 

@@ -38,6 +38,31 @@ HWY_INLINE double row_sum(D d, const hn::TFromD<D>* x, size_t count, F f) {
   return total;
 }
 
+// y = exp(x - shift); returns the sum. y may be x.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE T exp_row(D d, const T* x, T* y, size_t count, T shift) {
+  using V = hn::Vec<D>;
+  const size_t lanes = hn::Lanes(d);
+  const V vshift = hn::Set(d, shift);
+  V s0 = hn::Zero(d), s1 = hn::Zero(d);
+  size_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    const V e0 = v_exp(d, hn::Sub(hn::LoadU(d, x + i), vshift));
+    const V e1 = v_exp(d, hn::Sub(hn::LoadU(d, x + i + lanes), vshift));
+    hn::StoreU(e0, d, y + i);
+    hn::StoreU(e1, d, y + i + lanes);
+    s0 = hn::Add(s0, e0);
+    s1 = hn::Add(s1, e1);
+  }
+  for (; i < count; i += lanes) {
+    const size_t width = count - i < lanes ? count - i : lanes;
+    const V e = v_exp(d, hn::Sub(load_tail(d, x + i, width), vshift));
+    store_tail(d, e, y + i, width);
+    s0 = hn::Add(s0, hn::IfThenElseZero(hn::FirstN(d, width), e));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(s0, s1)));
+}
+
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

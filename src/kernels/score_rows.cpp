@@ -42,30 +42,6 @@ HWY_INLINE float add_and_max(float* x, const float* mask, size_t count) {
   return hn::GetLane(hn::MaxOfLanes(d, largest));
 }
 
-// x = exp(x - shift); returns the sum.
-HWY_INLINE float exp_row(float* x, size_t count, float shift) {
-  const Tag d;
-  const size_t lanes = hn::Lanes(d);
-  const V vshift = hn::Set(d, shift);
-  V s0 = hn::Zero(d), s1 = hn::Zero(d);
-  size_t i = 0;
-  for (; i + 2 * lanes <= count; i += 2 * lanes) {
-    const V e0 = v_exp(d, hn::Sub(hn::LoadU(d, x + i), vshift));
-    const V e1 = v_exp(d, hn::Sub(hn::LoadU(d, x + i + lanes), vshift));
-    hn::StoreU(e0, d, x + i);
-    hn::StoreU(e1, d, x + i + lanes);
-    s0 = hn::Add(s0, e0);
-    s1 = hn::Add(s1, e1);
-  }
-  for (; i < count; i += lanes) {
-    const size_t width = count - i < lanes ? count - i : lanes;
-    const V e = v_exp(d, hn::Sub(load_tail(d, x + i, width), vshift));
-    store_tail(d, e, x + i, width);
-    s0 = hn::Add(s0, hn::IfThenElseZero(hn::FirstN(d, width), e));
-  }
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(s0, s1)));
-}
-
 }  // namespace
 
 HWY_NOINLINE void score_rows(float* scores, int64_t rows, int64_t cols, int64_t stride, const float* mask,
@@ -74,7 +50,7 @@ HWY_NOINLINE void score_rows(float* scores, int64_t rows, int64_t cols, int64_t 
   for (int64_t r = 0; r < rows; ++r) {
     float* row = scores + r * stride;
     const float largest = add_and_max(row, mask == nullptr ? nullptr : mask + r * mask_stride, count);
-    factors[r] = 1.0f / exp_row(row, count, largest);
+    factors[r] = 1.0f / exp_row(Tag(), row, row, count, largest);
   }
 }
 

@@ -37,32 +37,6 @@ HWY_INLINE W row_max(const W* x, size_t count) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(m0, m1)));
 }
 
-// y = exp(x - shift); returns the sum.
-template <class W>
-HWY_INLINE W exp_row(const W* x, W* y, size_t count, W shift) {
-  const TagFor<W> d;
-  using V = VecFor<W>;
-  const size_t lanes = hn::Lanes(d);
-  const V vshift = hn::Set(d, shift);
-  V s0 = hn::Zero(d), s1 = hn::Zero(d);
-  size_t i = 0;
-  for (; i + 2 * lanes <= count; i += 2 * lanes) {
-    const V e0 = v_exp(d, hn::Sub(hn::LoadU(d, x + i), vshift));
-    const V e1 = v_exp(d, hn::Sub(hn::LoadU(d, x + i + lanes), vshift));
-    hn::StoreU(e0, d, y + i);
-    hn::StoreU(e1, d, y + i + lanes);
-    s0 = hn::Add(s0, e0);
-    s1 = hn::Add(s1, e1);
-  }
-  for (; i < count; i += lanes) {
-    const size_t width = count - i < lanes ? count - i : lanes;
-    const V e = v_exp(d, hn::Sub(load_tail(d, x + i, width), vshift));
-    store_tail(d, e, y + i, width);
-    s0 = hn::Add(s0, hn::IfThenElseZero(hn::FirstN(d, width), e));
-  }
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(s0, s1)));
-}
-
 // y = x * a + b
 template <class W>
 HWY_INLINE void affine_row(const W* x, W* y, size_t count, W a, W b) {
@@ -87,7 +61,7 @@ HWY_INLINE void softmax_rows(bool logarithm, const W* x, W* y, int64_t rows, int
       const double sum = row_sum(d, x, n, [=](V v) HWY_ATTR { return v_exp(d, hn::Sub(v, shift)); });
       affine_row(x, y, n, W{1}, -(largest + static_cast<W>(std::log(sum))));
     } else {
-      const W sum = exp_row(x, y, n, largest);
+      const W sum = exp_row(d, x, y, n, largest);
       affine_row(y, y, n, W{1} / sum, W{0});
     }
   }

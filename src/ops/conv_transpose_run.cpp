@@ -53,7 +53,13 @@ void run_phase(const TransposeJob<T>& job, int64_t remainder_h, int64_t remainde
   s.out_row_stride = p.stride[0] * choice.out[1] * p.out_c;
   s.out_image_stride = choice.out[0] * choice.out[1] * p.out_c;
   T* y = job.y + (h.first * choice.out[1] + w.first) * p.out_c;
-  kernels::conv_as<T>(s, job.x, job.packed + offset, y, {job.bias, nullptr, {}}, job.working, job.threads);
+  const kernels::ConvEpilogue<T> epilogue{job.bias, nullptr, {}};
+  if constexpr (std::is_same_v<T, float>) {
+    if (p.winograd != kernels::WinogradForm::kNone)
+      return kernels::winograd(s, p.winograd, job.x, job.packed + offset, y, epilogue, job.working,
+                               job.threads);
+  }
+  kernels::conv_as<T>(s, job.x, job.packed + offset, y, epilogue, job.working, job.threads);
 }
 
 template <typename T>

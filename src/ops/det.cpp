@@ -1,9 +1,9 @@
-// Determinants by elimination with row exchanges, in double.
+// Determinants, in double.
 #include <algorithm>
-#include <cmath>
 
 #include "graph/gradient.h"
 #include "kernels/parallel.h"
+#include "ops/elimination.h"
 #include "ops/float_blocks.h"
 #include "ops/movement.h"
 
@@ -25,30 +25,6 @@ const void* select(SelectContext& c) {
   return nullptr;
 }
 
-double determinant(double* m, int64_t n) {
-  double result = 1;
-  for (int64_t k = 0; k < n; ++k) {
-    int64_t pivot = k;
-    for (int64_t r = k + 1; r < n; ++r) {
-      if (std::fabs(m[r * n + k]) > std::fabs(m[pivot * n + k])) pivot = r;
-    }
-    const double top = m[pivot * n + k];
-    if (top == 0) return 0;
-    if (pivot != k) {
-      std::swap_ranges(m + k * n + k, m + k * n + n, m + pivot * n + k);
-      result = -result;
-    }
-    result *= top;
-    const double* row = m + k * n;
-    for (int64_t r = k + 1; r < n; ++r) {
-      double* other = m + r * n;
-      const double factor = other[k] / top;
-      for (int64_t i = k + 1; i < n; ++i) other[i] -= factor * row[i];
-    }
-  }
-  return result;
-}
-
 void run(const RunContext& c) {
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
   const int64_t n = x.dims.back(), count = y.elements();
@@ -56,7 +32,7 @@ void run(const RunContext& c) {
     auto* matrix = reinterpret_cast<double*>(c.scratch) + thread * n * n;
     for (int64_t i = count * thread / c.threads; i < count * (thread + 1) / c.threads; ++i) {
       read_floats(x, i * n * n, n * n, matrix);
-      const double result = determinant(matrix, n);
+      const double result = determinant_of(matrix, n);
       write_floats(y, i, 1, &result);
     }
   });

@@ -2,9 +2,9 @@
 // determinant times its transpose; otherwise they are the determinants of what is left without a row and a
 // column.
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/parallel.h"
+#include "ops/elimination.h"
 #include "ops/float_blocks.h"
 #include "ops/movement.h"
 
@@ -31,38 +31,6 @@ const void* select(SelectContext& c) {
   return nullptr;
 }
 
-// Eliminates m from above and below, doing to `y`, if there is one, what is done to m. The determinant.
-double eliminate(double* m, double* y, int64_t n) {
-  double result = 1;
-  for (int64_t k = 0; k < n; ++k) {
-    int64_t pivot = k;
-    for (int64_t r = k + 1; r < n; ++r) {
-      if (std::fabs(m[r * n + k]) > std::fabs(m[pivot * n + k])) pivot = r;
-    }
-    const double top = m[pivot * n + k];
-    if (top == 0) return 0;
-    if (pivot != k) {
-      std::swap_ranges(m + k * n, m + k * n + n, m + pivot * n);
-      if (y != nullptr) std::swap_ranges(y + k * n, y + k * n + n, y + pivot * n);
-      result = -result;
-    }
-    result *= top;
-    for (int64_t i = 0; i < n; ++i) {
-      m[k * n + i] /= top;
-      if (y != nullptr) y[k * n + i] /= top;
-    }
-    for (int64_t r = 0; r < n; ++r) {
-      const double factor = m[r * n + k];
-      if (r == k || factor == 0) continue;
-      for (int64_t i = 0; i < n; ++i) {
-        m[r * n + i] -= factor * m[k * n + i];
-        if (y != nullptr) y[r * n + i] -= factor * y[k * n + i];
-      }
-    }
-  }
-  return result;
-}
-
 double minor_of(const double* x, int64_t n, int64_t row, int64_t column, double* work) {
   double* to = work;
   for (int64_t r = 0; r < n; ++r) {
@@ -70,20 +38,18 @@ double minor_of(const double* x, int64_t n, int64_t row, int64_t column, double*
       if (k != column) *to++ = x[r * n + k];
     }
   }
-  return eliminate(work, nullptr, n - 1);
+  return determinant_of(work, n - 1);
 }
 
 // Writes the cofactors to y.
 void cofactors(const double* x, int64_t n, double* work, double* y) {
   std::copy_n(x, n * n, work);
-  std::fill_n(y, n * n, 0.0);
-  for (int64_t i = 0; i < n; ++i) y[i * n + i] = 1;
-  const double determinant = eliminate(work, y, n);
-  if (determinant != 0) {
+  const std::optional<double> determinant = invert(work, y, n);
+  if (determinant && *determinant != 0) {
     for (int64_t r = 0; r < n; ++r) {
       for (int64_t k = 0; k < r; ++k) std::swap(y[r * n + k], y[k * n + r]);
     }
-    for (int64_t i = 0; i < n * n; ++i) y[i] *= determinant;
+    for (int64_t i = 0; i < n * n; ++i) y[i] *= *determinant;
     return;
   }
   for (int64_t r = 0; r < n; ++r) {

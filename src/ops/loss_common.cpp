@@ -5,6 +5,7 @@
 #include "graph/gradient.h"
 #include "kernels/parallel.h"
 #include "ops/loss_samples.h"
+#include "tensor/half_bits.h"
 
 namespace plimsoll {
 const void* loss_attrs(AttrContext& c) {
@@ -126,10 +127,9 @@ class LossRun {
         if (!partial.wrong) partial.target = target;
         partial.wrong = true;
       } else {
-        W score, weight = 1;
-        widen(x + s_.offset(first + i) + target * s_.inner, &score, 1);
+        W score = load_inline(x[s_.offset(first + i) + target * s_.inner]), weight = 1;
         if (softmax_) score = score - n.largest[i] - n.log_sum[i];
-        if (c_.has_input(kWeights)) widen(c_.inputs[kWeights].as<T>() + target, &weight, 1);
+        if (c_.has_input(kWeights)) weight = load_inline(c_.inputs[kWeights].as<T>()[target]);
         loss = -static_cast<double>(score) * static_cast<double>(weight);
         partial.weight += static_cast<double>(weight);
       }

@@ -4,6 +4,7 @@
 #include "kernels/parallel.h"
 #include "ops/float_blocks.h"
 #include "ops/movement.h"
+#include "tensor/half_bits.h"
 
 namespace plimsoll {
 namespace {
@@ -85,7 +86,7 @@ void pool_plane(const RoiPoolAttrs& a, const Region& r, const T* x, int64_t heig
       bool found = false;
       for (int64_t h = rows.begin; h < rows.end; ++h) {
         for (int64_t w = cols.begin; w < cols.end; ++w) {
-          const auto value = static_cast<WideType<T>>(x[h * width + w]);
+          const WideType<T> value = load_inline(x[h * width + w]);
           if (found && !(value > largest)) continue;
           found = true, largest = value, best = x[h * width + w];
         }

@@ -1,10 +1,10 @@
-// Inverses by elimination with row exchanges, in double.
-#include <algorithm>
+// Inverses, in double.
 #include <atomic>
 #include <cmath>
 
 #include "graph/gradient.h"
 #include "kernels/parallel.h"
+#include "ops/elimination.h"
 #include "ops/float_blocks.h"
 #include "ops/movement.h"
 
@@ -30,32 +30,6 @@ const void* select(SelectContext& c) {
   return nullptr;
 }
 
-// False if the matrix has none.
-bool invert(double* m, double* y, int64_t n) {
-  std::fill_n(y, n * n, 0.0);
-  for (int64_t i = 0; i < n; ++i) y[i * n + i] = 1;
-  for (int64_t k = 0; k < n; ++k) {
-    int64_t pivot = k;
-    for (int64_t r = k + 1; r < n; ++r) {
-      if (std::fabs(m[r * n + k]) > std::fabs(m[pivot * n + k])) pivot = r;
-    }
-    const double top = m[pivot * n + k];
-    if (!(std::fabs(top) > 0)) return false;
-    if (pivot != k) {
-      std::swap_ranges(m + k * n, m + k * n + n, m + pivot * n);
-      std::swap_ranges(y + k * n, y + k * n + n, y + pivot * n);
-    }
-    for (int64_t i = 0; i < n; ++i) m[k * n + i] /= top, y[k * n + i] /= top;
-    for (int64_t r = 0; r < n; ++r) {
-      const double factor = m[r * n + k];
-      if (r == k || factor == 0) continue;
-      for (int64_t i = k; i < n; ++i) m[r * n + i] -= factor * m[k * n + i];
-      for (int64_t i = 0; i < n; ++i) y[r * n + i] -= factor * y[k * n + i];
-    }
-  }
-  return true;
-}
-
 void run(const RunContext& c) {
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
   if (y.elements() == 0) return;
@@ -66,7 +40,8 @@ void run(const RunContext& c) {
     double* inverse = matrix + n * n;
     for (int64_t i = count * thread / c.threads; i < count * (thread + 1) / c.threads; ++i) {
       read_floats(x, i * n * n, n * n, matrix);
-      if (!invert(matrix, inverse, n)) singular = i;
+      const std::optional<double> determinant = invert(matrix, inverse, n);
+      if (!determinant || std::isnan(*determinant)) singular = i;
       write_floats(y, i * n * n, n * n, inverse);
     }
   });

@@ -17,6 +17,7 @@ inline void copy_elements(std::byte* to, int64_t to_at, const std::byte* from, i
     if (bytes > 0) std::memcpy(to + to_at * bits / 8, from + from_at * bits / 8, static_cast<size_t>(bytes));
     done = bytes * 8 / bits;
   }
+  if (done == count) return;  // whole bytes, as always of elements that have them
   const auto mask = static_cast<std::byte>((1 << bits) - 1);
   for (int64_t i = done; i < count; ++i) {
     const int64_t source = (from_at + i) * bits, at = (to_at + i) * bits;

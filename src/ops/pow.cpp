@@ -14,15 +14,21 @@ void infer(InferContext& c) {
 }
 
 // One exponent for all: the ones that models use need no pow.
+template <typename T>
 bool run_simple_exponent(const RunContext& c) {
-  if (c.inputs[0].type != ElementType::kFloat || c.inputs[1].type != ElementType::kFloat) return false;
   if (c.inputs[1].elements() != 1) return false;
-  const float exponent = *c.inputs[1].as<float>();
-  if (exponent == 2) return map_elements<float, float>(c, [](float x) { return x * x; }), true;
-  if (exponent == 3) return map_elements<float, float>(c, [](float x) { return x * x * x; }), true;
-  if (exponent == 1) return map_elements<float, float>(c, [](float x) { return x; }), true;
+  const T exponent = *c.inputs[1].as<T>();
+  if (exponent == 2) return map_elements<T, T>(c, [](T x) { return x * x; }), true;
+  if (exponent == 3) return map_elements<T, T>(c, [](T x) { return x * x * x; }), true;
+  if (exponent == 1) return map_elements<T, T>(c, [](T x) { return x; }), true;
   if (exponent == -1) return run_unary(c, {kernels::UnaryKind::kReciprocal}), true;
   return false;
+}
+
+bool run_simple_exponent(const RunContext& c) {
+  if (c.inputs[0].type != c.inputs[1].type) return false;
+  if (c.inputs[0].type == ElementType::kFloat) return run_simple_exponent<float>(c);
+  return c.inputs[0].type == ElementType::kDouble && run_simple_exponent<double>(c);
 }
 
 template <typename T>

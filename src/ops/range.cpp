@@ -1,8 +1,10 @@
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "graph/gradient.h"
 #include "ops/movement.h"
+#include "tensor/half_bits.h"
 
 namespace plimsoll {
 namespace {
@@ -92,14 +94,20 @@ void infer(InferContext& c) {
 
 template <typename T>
 void fill_steps(T* out, int64_t count, T start, T delta) {
-  for (int64_t i = 0; i < count; ++i) {
-    if constexpr (std::is_integral_v<T>) {
+  if constexpr (std::is_integral_v<T>) {
+    for (int64_t i = 0; i < count; ++i)
       out[i] = static_cast<T>(static_cast<uint64_t>(start) +
                               static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
-    } else if constexpr (std::is_same_v<T, double>) {
-      out[i] = start + static_cast<double>(i) * delta;
-    } else {
-      out[i] = static_cast<T>(static_cast<float>(start) + static_cast<float>(i) * static_cast<float>(delta));
+  } else {
+    const auto first = load_inline(start), step = load_inline(delta);
+    using Wide = std::remove_const_t<decltype(first)>;
+    for (int64_t i = 0; i < count; ++i) {
+      const Wide value = first + static_cast<Wide>(i) * step;
+      if constexpr (std::is_same_v<T, Wide>) {
+        out[i] = value;
+      } else {
+        out[i] = store_inline<T>(value);
+      }
     }
   }
 }

@@ -6,6 +6,7 @@
 #include "kernels/parallel.h"
 #include "ops/float_blocks.h"
 #include "ops/movement.h"
+#include "tensor/half_bits.h"
 
 namespace plimsoll {
 namespace {
@@ -154,7 +155,7 @@ template <typename T>
 void pool_taps(const T* plane, int64_t width, const Tap* ys, int64_t rows, const Tap* xs, int64_t cols,
                Pooled& result) {
   const auto at = [&](int64_t h, int64_t w) {
-    return static_cast<double>(static_cast<WideType<T>>(plane[h * width + w]));
+    return static_cast<double>(load_inline(plane[h * width + w]));
   };
   for (int64_t i = 0; i < rows; ++i) {
     const Tap& v = ys[i];

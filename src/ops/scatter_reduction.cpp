@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/storage.h"
+#include "tensor/half_bits.h"
 
 namespace plimsoll {
 
@@ -50,7 +51,7 @@ void combine_all(ScatterReduction reduction, T* target, const T* update, int64_t
   if constexpr (kernels::kIsHalf<T>) {
     constexpr int64_t kBlock = 256;
     if (count == 1) {  // ScatterElements: one at a time
-      *target = T(combine(reduction, static_cast<float>(*target), static_cast<float>(*update)));
+      *target = store_inline<T>(combine(reduction, load_inline(*target), load_inline(*update)));
       return;
     }
     float a[kBlock], b[kBlock];

@@ -1,8 +1,12 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <type_traits>
 
 #include "ops/movement.h"
+#include "tensor/half_bits.h"
 
 namespace plimsoll {
 namespace {
@@ -28,7 +32,7 @@ int compare(const T& x, const T& y) {
     const int order = x.view().compare(y.view());
     return order < 0 ? -1 : order > 0;
   } else if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
-    return compare(static_cast<float>(x), static_cast<float>(y));
+    return compare(load_inline(x), load_inline(y));
   } else if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
     const int order = compare(x.real(), y.real());
     return order != 0 ? order : compare(x.imag(), y.imag());
@@ -86,12 +90,53 @@ int compare_slices(const TensorView& x, const Slices& s, int64_t i, int64_t j) {
   return 0;
 }
 
+// Numbers of up to 32 bits that are ordered as `compare` orders the elements.
+template <typename T>
+constexpr bool kHasKey = sizeof(T) <= 4 && !std::is_same_v<T, StringRef>;
+
+template <typename T>
+uint32_t key_of(T element) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<uint32_t>(static_cast<int64_t>(element) -
+                                 static_cast<int64_t>(std::numeric_limits<T>::min()));
+  } else {
+    const float value = load_inline(element);
+    if (std::isnan(value)) return UINT32_MAX;
+    const auto bits = std::bit_cast<uint32_t>(value + 0.0f);  // -0 becomes 0
+    return (bits >> 31) != 0 ? ~bits : bits | 0x80000000;
+  }
+}
+
+// With single elements: key and place, sorted together in the memory of `order`.
+template <typename T, typename F>
+void group_elements(const TensorView& x, int64_t count, int64_t* order, F&& group) {
+  auto* keys = reinterpret_cast<uint64_t*>(order);  // may alias: the unsigned form of the same type
+  for (int64_t i = 0; i < count; ++i) {
+    T element;
+    std::memcpy(static_cast<void*>(&element), x.data + i * int64_t{sizeof(T)}, sizeof(T));
+    keys[i] = uint64_t{key_of(element)} << 32 | static_cast<uint64_t>(i);
+  }
+  std::sort(keys, keys + count);
+  for (int64_t first = 0; first < count;) {
+    const uint64_t key = keys[first] >> 32;
+    int64_t last = first;
+    for (; last < count && keys[last] >> 32 == key; ++last)
+      order[last] = static_cast<int64_t>(keys[last] & UINT32_MAX);
+    group(first, last);
+    first = last;
+  }
+}
+
 // Sorts the slices; equal ones stay in their order. Calls group(first, last) with the stretch of `order` of
 // each value.
 template <typename F>
 void group_slices(const TensorView& x, const Slices& s, int64_t* order, F&& group) {
   visit_all(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if constexpr (kHasKey<T>) {
+      if (s.outer == 1 && s.inner == 1 && s.count <= int64_t{UINT32_MAX})
+        return group_elements<T>(x, s.count, order, group);
+    }
     for (int64_t i = 0; i < s.count; ++i) order[i] = i;
     std::sort(order, order + s.count, [&](int64_t i, int64_t j) {
       const int result = compare_slices<T>(x, s, i, j);

@@ -1,9 +1,7 @@
 #include "tensor/element_type.h"
 
-#include <algorithm>
-#include <bit>
-
 #include "base/checked.h"
+#include "tensor/half_bits.h"
 
 namespace plimsoll {
 
@@ -89,27 +87,10 @@ const char* element_type_name(ElementType type) noexcept {
   return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
-// Without branches, which data decides.
-Float16::Float16(float value) {
-  const uint32_t u = std::bit_cast<uint32_t>(value);
-  const uint32_t sign = (u >> 16) & 0x8000;
-  const uint32_t magnitude = u & 0x7fffffff;
-  const uint32_t normal = (magnitude + 0xfff + ((magnitude >> 13) & 1) - 0x38000000) >> 13;
-  // Subnormal: the float adder rounds to nearest even.
-  const uint32_t least = std::min<uint32_t>(magnitude, 0x38800000);
-  const uint32_t small = std::bit_cast<uint32_t>(std::bit_cast<float>(least) + 0.5f) - 0x3f000000;
-  uint32_t result = magnitude < 0x38800000 ? small : normal;
-  result = magnitude >= 0x477ff000 ? 0x7c00 : result;  // rounds to infinity
-  result = magnitude > 0x7f800000 ? 0x7e00 : result;   // NaN stays NaN
-  bits = static_cast<uint16_t>(sign | result);
-}
+Float16::Float16(float value) : bits(float_to_half(value)) {}
 
-// Exponent and fraction, moved to where a float has them, are the number times 2^-112.
 Float16::operator float() const {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  const uint32_t shifted = static_cast<uint32_t>(bits & 0x7fff) << 13;
-  const uint32_t finite = std::bit_cast<uint32_t>(std::bit_cast<float>(shifted) * 0x1p112f);
-  return std::bit_cast<float>((shifted >= 0x0f800000 ? shifted | 0x7f800000 : finite) | sign);
+  return half_to_float(bits);
 }
 
 }  // namespace plimsoll

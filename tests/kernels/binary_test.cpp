@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/each_target.h"
@@ -84,8 +85,9 @@ TEST(Binary, NanWinsInMinAndMax) {
   });
 }
 
-float power(float x, float y) {
-  float result;
+template <typename T>
+T power(T x, T y) {
+  T result;
   kernels::Broadcast({}, {{}, {}}).for_each(1, [&](const kernels::BroadcastBlock& block) {
     kernels::binary(BinaryKind::kPow, block, &x, &y, &result);
   });
@@ -106,28 +108,81 @@ TEST(Binary, PowersAreCloseToLibm) {
   });
 }
 
-// The same as C's on every pair of these.
-TEST(Binary, PowersHaveCsSpecialCases) {
-  const float infinity = std::numeric_limits<float>::infinity(),
-              nan = std::numeric_limits<float>::quiet_NaN();
-  const float tiny = std::numeric_limits<float>::denorm_min(), most = std::numeric_limits<float>::max();
-  const std::vector<float> numbers = {0,     -0.0f,    1,        -1,    2,        -2,        3,    -3,
-                                      0.5f,  -0.5f,    2.5f,     -2.5f, tiny,     -tiny,     most, -most,
-                                      1e10f, 16777215, 16777216, 1e-3f, infinity, -infinity, nan};
+// Units in the last place between x^y of doubles and long double's.
+double power_error(double x, double y) {
+  const long double expected = std::pow(static_cast<long double>(x), static_cast<long double>(y));
+  const long double unit =
+      std::ldexp(1.0L, std::max(std::ilogb(expected), std::numeric_limits<double>::min_exponent - 1) - 52);
+  return static_cast<double>(std::fabs(static_cast<long double>(power(x, y)) - expected) / unit);
+}
+
+TEST(Binary, PowersOfDoublesAreWithinAUnitInTheLastPlace) {
+  for_each_target([] {
+    double worst = 0, worst_subnormal = 0;
+    for (double x = 3e-320; x < 1e307; x *= 1.0373) {
+      for (double y : {-3.3, -1.0, -0.71, -1e-5, 1e-200, 0.013, 0.5, 1.0, 1.7, 2.0, 3.0, 7.25}) {
+        const long double expected = std::pow(static_cast<long double>(x), static_cast<long double>(y));
+        if (expected < 5e-324L || expected > 1.79e308L) continue;
+        double& most = expected < 2.3e-308L ? worst_subnormal : worst;
+        most = std::max(most, power_error(x, y));
+      }
+    }
+    for (int i = 1; i < 3000; ++i) {  // near 1, where the logarithm is small and the exponent large
+      const double x = 1 + (i % 2 == 0 ? 1 : -1) * std::ldexp(1.0 + i / 1000.0, -1 - i % 50);
+      worst = std::max(worst, power_error(x, 700 / std::fabs(std::log(x))));
+      worst = std::max(worst, power_error(x, -700 / std::fabs(std::log(x))));
+    }
+    EXPECT_LT(worst, 0.9);
+    EXPECT_LE(worst_subnormal, 1.0);  // rounded twice
+  });
+}
+
+TEST(Binary, PowersOfDoublesAreExactWhereTheyAreWhole) {
+  for_each_target([] {
+    for (int base = 2; base < 40; ++base) {
+      double expected = base;
+      for (int exponent = 2; expected < 9e15 / base; ++exponent) {
+        expected *= base;
+        EXPECT_EQ(power(double(base), double(exponent)), expected) << base << " ^ " << exponent;
+        EXPECT_EQ(power(expected, 1.0), expected);
+      }
+    }
+  });
+}
+
+// As C's on every pair of these.
+template <typename T>
+void check_special_powers() {
+  using Number = std::numeric_limits<T>;
+  const T infinity = Number::infinity(), nan = Number::quiet_NaN(), tiny = Number::denorm_min(),
+          most = Number::max();
+  const T odd = std::ldexp(T{1}, Number::digits) - 1;
+  const std::vector<T> numbers = {0,       T(-0.0), 1,       -1,      2,        -2,        3,    -3,
+                                  T(0.5),  T(-0.5), T(2.5),  T(-2.5), tiny,     -tiny,     most, -most,
+                                  T(1e10), odd,     odd + 1, T(1e-3), infinity, -infinity, nan};
   for_each_target([&] {
-    for (float x : numbers) {
-      for (float y : numbers) {
-        const float expected = static_cast<float>(std::pow(double{x}, double{y})), found = power(x, y);
+    for (T x : numbers) {
+      for (T y : numbers) {
+        const T expected = static_cast<T>(std::pow(double{x}, double{y})), found = power(x, y);
         SCOPED_TRACE(testing::Message() << x << " ^ " << y);
         if (std::isnan(expected)) {
           EXPECT_TRUE(std::isnan(found)) << found;
         } else {
-          EXPECT_FLOAT_EQ(found, expected);
+          if constexpr (std::is_same_v<T, float>) {
+            EXPECT_FLOAT_EQ(found, expected);
+          } else {
+            EXPECT_DOUBLE_EQ(found, expected);
+          }
           EXPECT_EQ(std::signbit(found), std::signbit(expected));
         }
       }
     }
   });
+}
+
+TEST(Binary, PowersHaveCsSpecialCases) {
+  check_special_powers<float>();
+  check_special_powers<double>();
 }
 
 }  // namespace
