@@ -106,6 +106,12 @@ void pack_panel(const ConvShape& s, const ConvWeights<T>& w, int64_t out_first, 
     for (; in_order && columns.is_regular() && taps(s) >= 4 && done + kLanesOf<T> <= cols;
          done += kLanesOf<T>)
       pack_channel_lanes(columns, done, in_c, plane, packed, width);
+    if (columns.are_side_by_side() && plane == 1) {
+      for (; done + kLanesOf<T> <= cols; done += kLanesOf<T>) {
+        for (int64_t ic = 0; ic < in_c; ++ic)
+          hn::StoreU(columns.side_by_side(done, ic * w.in_stride), TagOf<T>(), packed + ic * width + done);
+      }
+    }
   }
   if (done == width) return;
   for (int64_t ic = 0; ic < in_c; ++ic) {

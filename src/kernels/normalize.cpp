@@ -84,14 +84,6 @@ HWY_INLINE void affine(const W* x, W* y, int64_t count, W a, W b) {
   });
 }
 
-template <class W>
-HWY_INLINE void affine_rows(const W* x, W* y, int64_t rows, int64_t cols, const W* a, const W* b) {
-  for (int64_t r = 0; r < rows; ++r, x += cols, y += cols)
-    for_each_vector<W>(static_cast<size_t>(cols), [=](size_t i, auto load, auto store) HWY_ATTR {
-      store(hn::MulAdd(load(x + i), load(a + i), load(b + i)), y + i);
-    });
-}
-
 }  // namespace
 
 HWY_NOINLINE void moments_of_f32(const float* x, int64_t count, float* mean, float* variance) {
@@ -105,10 +97,6 @@ HWY_NOINLINE void layer_norm_of_f32(const float* x, const float* scale, const fl
 HWY_NOINLINE void affine_of_f32(const float* x, float* y, int64_t count, float a, float b) {
   affine(x, y, count, a, b);
 }
-HWY_NOINLINE void affine_rows_of_f32(const float* x, float* y, int64_t rows, int64_t cols, const float* a,
-                                     const float* b) {
-  affine_rows(x, y, rows, cols, a, b);
-}
 HWY_NOINLINE void moments_of_f64(const double* x, int64_t count, double* mean, double* variance) {
   row_moments(x, static_cast<size_t>(count), *mean, *variance);
 }
@@ -120,10 +108,6 @@ HWY_NOINLINE void layer_norm_of_f64(const double* x, const double* scale, const 
 HWY_NOINLINE void affine_of_f64(const double* x, double* y, int64_t count, double a, double b) {
   affine(x, y, count, a, b);
 }
-HWY_NOINLINE void affine_rows_of_f64(const double* x, double* y, int64_t rows, int64_t cols, const double* a,
-                                     const double* b) {
-  affine_rows(x, y, rows, cols, a, b);
-}
 
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -134,11 +118,9 @@ namespace plimsoll::kernels {
 HWY_EXPORT(moments_of_f32);
 HWY_EXPORT(layer_norm_of_f32);
 HWY_EXPORT(affine_of_f32);
-HWY_EXPORT(affine_rows_of_f32);
 HWY_EXPORT(moments_of_f64);
 HWY_EXPORT(layer_norm_of_f64);
 HWY_EXPORT(affine_of_f64);
-HWY_EXPORT(affine_rows_of_f64);
 
 Moments moments_f32(const float* x, int64_t count) {
   Moments result;
@@ -155,10 +137,6 @@ void affine_f32(const float* x, float* y, int64_t count, float a, float b) {
   HWY_DYNAMIC_DISPATCH(affine_of_f32)(x, y, count, a, b);
 }
 
-void affine_rows_f32(const float* x, float* y, int64_t rows, int64_t cols, const float* a, const float* b) {
-  HWY_DYNAMIC_DISPATCH(affine_rows_of_f32)(x, y, rows, cols, a, b);
-}
-
 WideMoments moments_f64(const double* x, int64_t count) {
   WideMoments result;
   HWY_DYNAMIC_DISPATCH(moments_of_f64)(x, count, &result.mean, &result.variance);
@@ -172,11 +150,6 @@ void layer_norm_f64(const double* x, const double* scale, const double* bias, do
 
 void affine_f64(const double* x, double* y, int64_t count, double a, double b) {
   HWY_DYNAMIC_DISPATCH(affine_of_f64)(x, y, count, a, b);
-}
-
-void affine_rows_f64(const double* x, double* y, int64_t rows, int64_t cols, const double* a,
-                     const double* b) {
-  HWY_DYNAMIC_DISPATCH(affine_rows_of_f64)(x, y, rows, cols, a, b);
 }
 
 }  // namespace plimsoll::kernels

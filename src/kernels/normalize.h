@@ -25,9 +25,5 @@ void layer_norm_f64(const double* x, const double* scale, const double* bias, do
 // y = x * a + b
 void affine_f32(const float* x, float* y, int64_t count, float a, float b);
 void affine_f64(const double* x, double* y, int64_t count, double a, double b);
-// y = x * a + b with a factor and a term per column.
-void affine_rows_f32(const float* x, float* y, int64_t rows, int64_t cols, const float* a, const float* b);
-void affine_rows_f64(const double* x, double* y, int64_t rows, int64_t cols, const double* a,
-                     const double* b);
 
 }  // namespace plimsoll::kernels

@@ -40,6 +40,13 @@ class WeightColumns {
     return scale_ == nullptr ? wide : wide * static_cast<LaneOf<T>>(scale_[column]);
   }
 
+  // Whether neighbouring channels lie side by side, as they do for the gradient of a 1x1 kernel's input; then
+  // side_by_side() has those of a vector of them.
+  bool are_side_by_side() const { return is_regular() && stride_ == 1 && scale_ == nullptr; }
+  HWY_INLINE VecOf<T> side_by_side(int64_t column, int64_t offset) const {
+    return load_all(TagOf<T>(), data_ + begin_[column] + offset);
+  }
+
   // Four neighbouring weights of each of a vector of channels, times their factors: store(i, vector of the
   // i-th).
   template <class Store>

@@ -35,16 +35,17 @@ void pack_winograd(const ConvShape& s, const ConvWeights<>& w, float* packed) {
     const int64_t width = panel_width<float>(s.out_c, panel), first = panel * kPanel;
     const int64_t cols = std::min(width, s.out_c - first), point_stride = s.in_c * width;
     const WeightColumns<float> columns(w, first, cols);
-    const bool in_order =
-        columns.is_regular() && w.in_stride == 9 && w.row_stride == 3 && w.column_stride == 1;
+    // The nine taps of a channel lie one behind the other, or from the last to the first.
+    const bool turned = w.row_stride == -3 && w.column_stride == -1;
+    const bool in_order = columns.is_regular() && (turned || (w.row_stride == 3 && w.column_stride == 1));
     float* to = packed + first * kPoints * s.in_c;
     for (int64_t in = 0; in < s.in_c; ++in, to += width) {
       HWY_ALIGN float taps[9 * kPanel] = {};
       int64_t done = 0;
       for (; in_order && done + kFloatLanes <= cols; done += kFloatLanes) {
         for (const int64_t tap : {0, 4, 5})
-          columns.quads(done, in * 9 + tap, [&](int i, FloatVec v) HWY_ATTR {
-            hn::Store(v, d, taps + (tap + i) * kPanel + done);
+          columns.quads(done, in * w.in_stride + tap - (turned ? 8 : 0), [&](int i, FloatVec v) HWY_ATTR {
+            hn::Store(v, d, taps + (turned ? 8 - tap - i : tap + i) * kPanel + done);
           });
       }
       for (; done < cols; ++done) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 
 #include "graph/op_def.h"
 #include "kernels/channel_sums.h"
@@ -26,6 +27,18 @@ inline ChannelLayout channel_layout(std::span<const int64_t> dims, bool channels
   if (!per_channel) return {s.outer, s.channels * s.inner, 1};
   if (channels_last) return {s.outer * s.inner, s.channels, 1};
   return s;
+}
+
+struct NormStatistics {
+  double mean = 0, variance = 0;
+};
+// y = factor * x + term
+struct NormFactors {
+  double factor = 1, term = 0;
+};
+inline NormFactors norm_factors(double scale, double bias, const NormStatistics& s, float epsilon) {
+  const double factor = scale / std::sqrt(s.variance + double{epsilon});
+  return {factor, bias - s.mean * factor};
 }
 
 // Parts whose sums are made apart and then put together: their number does not depend on the threads.

@@ -1,10 +1,14 @@
+// BatchNormalization. In training, on channels-last tensors, a pass of ours may give it an addend, input 5,
+// and a Relu behind both: Y = relu(normalized X + Z).
 #include <cmath>
 
 #include "graph/gradient.h"
+#include "kernels/batch_norm.h"
 #include "kernels/normalize.h"
 #include "ops/batch_norm.h"
 #include "ops/channels_last.h"
 #include "ops/elementwise.h"
+#include "ops/movement.h"
 #include "ops/normalization.h"
 
 namespace plimsoll {
@@ -16,7 +20,10 @@ struct BatchNormAttrs {
   bool trains = false;         // opset 14 on: an attribute; before: there are outputs besides Y
   bool per_channel = true;     // spatial = 0 before opset 9: statistics for every element of a sample
   bool channels_last = false;  // internal
+  bool relu = false;           // internal
 };
+
+constexpr size_t kAddend = 5;
 
 const void* attrs(AttrContext& c) {
   BatchNormAttrs* a = c.make<BatchNormAttrs>();
@@ -24,6 +31,7 @@ const void* attrs(AttrContext& c) {
   a->epsilon = c.real("epsilon", 1e-5f);
   a->momentum = c.real("momentum", 0.9f);
   a->channels_last = read_channels_last(c);
+  if (c.node().domain == kPlimsollDomain) a->relu = c.integer("relu", 0) != 0;
   if (c.opset() < 9) a->per_channel = c.integer("spatial", 1) != 0;
   if (c.opset() < 7) c.ignore("is_test");
   size_t outputs = 0;
@@ -37,6 +45,9 @@ const void* attrs(AttrContext& c) {
       c.reject("expected at most {} outputs with training_mode {}, found {}", most, a->trains ? 1 : 0,
                outputs);
   }
+  const bool is_fused = a->relu || c.node().inputs.size() > kAddend;
+  if (is_fused && (c.node().domain != kPlimsollDomain || !a->trains || !a->channels_last))
+    c.reject("an addend and a Relu are for training with channels last");
   return a;
 }
 
@@ -60,11 +71,16 @@ void infer(InferContext& c) {
       }
     }
   }
+  if (c.has_input(kAddend)) {
+    c.expect_same_type(0, kAddend);
+    expect_same_dims(c, 0, kAddend);
+  }
   for (size_t i = 1; i < 5; ++i) set_output_like(c, i, statistics, i % 2 == 1 ? 3 : 4);
 }
 
 void alias(AliasContext& c) {
   c.overwrite(0);
+  if (c.has_input(kAddend)) c.overwrite(kAddend);
 }
 
 // A factor and a term per channel, and what training sums up; in double for double.
@@ -88,13 +104,9 @@ void write(const TensorView& view, int64_t i, double value) {
   });
 }
 
-struct Statistics {
-  double mean = 0, variance = 0;
-};
-
 // The statistics of the batch at hand, mixed into the running ones; before opset 14 also given out as they
 // are.
-void keep_statistics(const RunContext& c, int64_t channel, const Statistics& batch) {
+void keep_statistics(const RunContext& c, int64_t channel, const NormStatistics& batch) {
   const double momentum = double{c.attrs<BatchNormAttrs>().momentum};
   const double running[] = {read(c.inputs[3], channel), read(c.inputs[4], channel)};
   if (c.has_output(1)) write(c.outputs[1], channel, running[0] * momentum + batch.mean * (1 - momentum));
@@ -103,26 +115,9 @@ void keep_statistics(const RunContext& c, int64_t channel, const Statistics& bat
   if (c.has_output(4)) write(c.outputs[4], channel, batch.variance);
 }
 
-// A row of channels, each with its factor and term.
-template <typename T, typename W>
-void affine_rows(const T* x, T* y, int64_t rows, int64_t channels, const W* a, const W* b) {
-  if constexpr (std::is_same_v<T, float>) {
-    kernels::affine_rows_f32(x, y, rows, channels, a, b);
-  } else if constexpr (std::is_same_v<T, double>) {
-    kernels::affine_rows_f64(x, y, rows, channels, a, b);
-  } else {
-    for (int64_t row = 0; row < rows; ++row) {
-      for_each_block(x + row * channels, channels, [&](float* wide, int64_t start, int64_t size) {
-        kernels::affine_rows_f32(wide, wide, 1, size, a + start, b + start);
-        kernels::narrow(wide, y + row * channels + start, size);
-      });
-    }
-  }
-}
-
 template <typename T, typename W>
 void apply(const RunContext& c, const ChannelLayout& s, const W* a, const W* b) {
-  const T* x = c.inputs[0].as<T>();
+  const T *x = c.inputs[0].as<T>(), *z = c.has_input(kAddend) ? c.inputs[kAddend].as<T>() : nullptr;
   T* y = c.outputs[0].as<T>();
   const int threads = s.elements() < 32768 ? 1 : c.threads;
   if (s.inner > 1) {
@@ -134,7 +129,9 @@ void apply(const RunContext& c, const ChannelLayout& s, const W* a, const W* b) 
   const int64_t rows = std::max<int64_t>(1, 16384 / s.channels);
   kernels::parallel_for(threads, (s.outer + rows - 1) / rows, [&](int64_t task) {
     const int64_t start = task * rows * s.channels;
-    affine_rows(x + start, y + start, std::min(rows, s.outer - task * rows), s.channels, a, b);
+    kernels::normalize_rows<T>({x + start, z == nullptr ? nullptr : z + start, y + start,
+                                std::min(rows, s.outer - task * rows), s.channels, a, b,
+                                c.attrs<BatchNormAttrs>().relu});
   });
 }
 
@@ -149,16 +146,18 @@ void normalize(const RunContext& c) {
   const double count = static_cast<double>(s.outer * s.inner);
   if (attributes.trains) sums = batch_sums<T>(c.inputs[0].as<T>(), nullptr, s, b + s.channels, c.threads);
   for (int64_t i = 0; i < s.channels; ++i) {
-    Statistics statistics;
+    NormStatistics statistics;
     if (attributes.trains) {
-      statistics = {double{sums.mean[i]}, double{sums.squares[i]} / count};
+      // As they are given out, for the gradient.
+      statistics = {double{sums.mean[i]}, double{static_cast<W>(double{sums.squares[i]} / count)}};
       keep_statistics(c, i, statistics);
     } else {
       statistics = {read(c.inputs[3], i), read(c.inputs[4], i)};
     }
-    const double factor = read(c.inputs[1], i) / std::sqrt(statistics.variance + double{attributes.epsilon});
-    a[i] = static_cast<W>(factor);
-    b[i] = static_cast<W>(read(c.inputs[2], i) - statistics.mean * factor);
+    const NormFactors factors =
+        norm_factors(read(c.inputs[1], i), read(c.inputs[2], i), statistics, attributes.epsilon);
+    a[i] = static_cast<W>(factors.factor);
+    b[i] = static_cast<W>(factors.term);
   }
   if (s.elements() > 0) apply<T, W>(c, s, a, b);
 }
@@ -179,6 +178,7 @@ void layout(LayoutContext& c) {
 void gradient(GradientContext& c) {
   const BatchNormAttrs& a = c.attrs<BatchNormAttrs>();
   if (c.gradient() == nullptr) return;
+  if (a.relu || c.node().inputs.size() > kAddend) c.reject("what a pass has fused has no gradient");
   std::vector<Edge*> inputs{c.in(0), c.gradient(), c.in(1)};
   if (!a.trains) inputs.insert(inputs.end(), {c.in(3), c.in(4)});
   const AttributeList attributes = c.attributes()
@@ -207,7 +207,7 @@ void gradient(GradientContext& c) {
 
 extern const OpDef op_batch_normalization = {
     .name = "BatchNormalization",
-    .inputs = {5, 5},
+    .inputs = {5, 6},
     .outputs = {1, 5},
     .attrs = attrs,
     .infer = infer,

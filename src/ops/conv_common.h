@@ -12,7 +12,7 @@ struct ConvAttrs {
   WindowAttrs window;
   int64_t groups = 1;
   kernels::Activation activation;
-  kernels::WinogradForm winograd = kernels::WinogradForm::kNone;  // wished for, where weights are packed
+  kernels::WinogradForm winograd = kernels::WinogradForm::kNone;
   // W's input channels that X has; 0: all of them.
   int64_t first_channel = 0, some_channels = 0;
   int64_t channels_of(int64_t weight_channels) const {
@@ -48,6 +48,7 @@ struct ConvChoice {
 };
 
 void read_conv(AttrContext& c, ConvAttrs& attrs);
+kernels::WinogradForm read_winograd(AttrContext& c);  // the attribute `winograd` of operators of our own
 void infer_conv(InferContext& c);
 void region_conv(RegionContext& c);  // all channels: weights are never cut
 void alias_conv(AliasContext& c);

@@ -14,6 +14,7 @@ const void* attrs(AttrContext& c) {
   a->groups = c.integer("group", 1);
   if (a->groups < 1 || a->groups > INT32_MAX) c.reject("attribute 'group': found {}", a->groups);
   a->is_gradient = true;
+  a->winograd = read_winograd(c);
   return a;
 }
 

@@ -51,15 +51,19 @@ void check_weights(InferContext& c, const ConvAttrs& a) {
 
 }  // namespace
 
+kernels::WinogradForm read_winograd(AttrContext& c) {
+  const int64_t form = c.integer("winograd", 0);
+  if (form != 0 && form != 2 && form != 4)
+    c.reject("attribute 'winograd': expected 0, 2 or 4, found {}", form);
+  return static_cast<kernels::WinogradForm>(form);
+}
+
 void read_conv(AttrContext& c, ConvAttrs& attrs) {
   read_window(c, attrs.window);
   attrs.groups = c.integer("group", 1);
   if (attrs.groups < 1 || attrs.groups > INT32_MAX) c.reject("attribute 'group': found {}", attrs.groups);
   if (c.node().domain != kPlimsollDomain) return;
-  const int64_t form = c.integer("winograd", 0);
-  if (form != 0 && form != 2 && form != 4)
-    c.reject("attribute 'winograd': expected 0, 2 or 4, found {}", form);
-  attrs.winograd = static_cast<kernels::WinogradForm>(form);
+  attrs.winograd = read_winograd(c);
   const std::span<const int64_t> some = c.integers("weight_channels");
   if (some.empty()) return;
   if (some.size() != 2 || some[0] < 0 || some[1] < 1 || some[0] > INT32_MAX || some[1] > INT32_MAX)

@@ -140,12 +140,8 @@ void select_planes(SelectContext& c, std::span<const int64_t> w, ConvChoice& cho
   const auto& a = c.attrs<ConvAttrs>();
   const bool may_transform = std::is_same_v<T, float> && w.size() == 4 && !choice.widened;
   choice.winograd = may_transform ? a.winograd : WinogradForm::kNone;
-  Behind behind = read_weights<T>(a, w, choice);
+  const Behind behind = read_weights<T>(a, w, choice);
   choice.packed = c.pack(kConvW, format_of(c, choice), checked_mul(choice.depth, choice.plane_bytes));
-  if (!choice.packed && choice.winograd != WinogradForm::kNone) {  // too much work to do in every run
-    choice.winograd = WinogradForm::kNone;
-    behind = read_weights<T>(a, w, choice);
-  }
   const int64_t packed_bytes = checked_mul(choice.depth, choice.plane_bytes);
   if (!c.ranked(kConvX) || !c.output(0).type.ranked) return;
   const std::span<const Dim> x = c.dims(kConvX), y = c.output(0).type.dims;

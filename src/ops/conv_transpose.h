@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/checked.h"
-#include "kernels/conv.h"
+#include "kernels/winograd.h"
 #include "ops/window.h"
 
 namespace plimsoll {
@@ -15,6 +15,7 @@ struct TransposeAttrs {
   int64_t groups = 1;
   std::span<const int64_t> output_padding, output_shape;
   bool is_gradient = false;  // of a Conv with this window: input 2 is the shape of its input, not a bias
+  kernels::WinogradForm winograd = kernels::WinogradForm::kNone;
   int64_t extra(size_t i) const { return output_padding.empty() ? 0 : output_padding[i]; }
 };
 
@@ -30,6 +31,7 @@ struct TransposePlan {
   int64_t groups = 1, in_c = 0, out_c = 0;
   int64_t kernel[2] = {1, 1}, stride[2] = {1, 1}, dilation[2] = {1, 1};
   bool side_by_side = false;
+  kernels::WinogradForm winograd = kernels::WinogradForm::kNone;  // of the only phase
 
   int64_t phases_w() const { return side_by_side ? 1 : stride[1]; }
 };
@@ -62,6 +64,14 @@ PhaseTaps phase_taps(int64_t remainder, int64_t kernel, int64_t stride, int64_t 
 // The convolution of the phase with these taps, but for sizes and padding.
 kernels::ConvShape phase_shape(const TransposePlan& p, const PhaseTaps& h, const PhaseTaps& w);
 
+// Bytes of a phase's packed weights.
+template <typename T>
+int64_t phase_packed_bytes(const TransposePlan& p, const kernels::ConvShape& phase) {
+  if (p.winograd != kernels::WinogradForm::kNone)
+    return static_cast<int64_t>(kernels::winograd_packed_bytes(phase, p.winograd));
+  return static_cast<int64_t>(kernels::conv_packed_bytes<T>(phase));
+}
+
 // Calls f(remainder_h, remainder_w, taps_h, taps_w, offset of its packed weights); returns the bytes of them
 // all, for elements of type T.
 template <typename T, typename F>
@@ -74,8 +84,7 @@ int64_t for_each_phase(const TransposePlan& p, F&& f) {
       if (p.side_by_side) taps_w = {0, 1, 1, 1};
       f(h, w, taps_h, taps_w, offset);
       if (taps_h.count > 0 && taps_w.count > 0)
-        offset = checked_add(
-            offset, static_cast<int64_t>(kernels::conv_packed_bytes<T>(phase_shape(p, taps_h, taps_w))));
+        offset = checked_add(offset, phase_packed_bytes<T>(p, phase_shape(p, taps_h, taps_w)));
     }
   }
   return offset;

@@ -43,6 +43,10 @@ void pack_phases(const TransposePlan& p, const void* raw, std::byte* destination
     weights.column_stride = -w.step;
     weights.block = out_c;
     weights.block_stride = p.side_by_side ? 1 : p.in_c / p.groups * weights.in_stride;
+    if constexpr (std::is_same_v<T, float>) {
+      if (p.winograd != kernels::WinogradForm::kNone)
+        return kernels::winograd_pack(phase_shape(p, h, w), p.winograd, weights, destination + offset);
+    }
     kernels::conv_pack<T>(phase_shape(p, h, w), weights, destination + offset);
   });
 }
@@ -78,6 +82,15 @@ TransposePlan make_plan(const TransposeAttrs& a, std::span<const int64_t> w) {
   return plan;
 }
 
+// Only a stride of 1 leaves one phase with all taps.
+kernels::WinogradForm winograd_of(const TransposeAttrs& a, const TransposePlan& p) {
+  const PhaseTaps h = phase_taps(0, p.kernel[0], p.stride[0], p.dilation[0]);
+  const PhaseTaps w = phase_taps(0, p.kernel[1], p.stride[1], p.dilation[1]);
+  const bool applies =
+      p.stride[0] == 1 && p.stride[1] == 1 && kernels::winograd_applies(phase_shape(p, h, w));
+  return applies ? a.winograd : kernels::WinogradForm::kNone;
+}
+
 // A bound for every phase and every image: see run_phase.
 template <typename T>
 kernels::ConvScratch scratch_bound(const TransposeAttrs& a, const TransposePlan& p) {
@@ -110,7 +123,7 @@ int64_t cut_before(const TransposeAttrs& a, size_t i, int64_t in, int64_t kernel
 PackFormat format_of(const TransposePlan& p) {
   return {"conv_transpose",
           {kernels::packed_b_format(), p.groups, p.stride[0], p.stride[1], p.dilation[0], p.dilation[1],
-           p.side_by_side}};
+           p.side_by_side, static_cast<int64_t>(p.winograd)}};
 }
 
 void set_sizes(const Window& w, TransposeChoice& choice) {
@@ -125,6 +138,7 @@ template <typename T>
 void select_phases(SelectContext& c, std::span<const int64_t> w, TransposeChoice& choice) {
   const auto& a = c.attrs<TransposeAttrs>();
   choice.plan = make_plan(a, w);
+  if (std::is_same_v<T, float> && w.size() == 4) choice.plan.winograd = winograd_of(a, choice.plan);
   const TransposePlan& plan = choice.plan;
   const int64_t packed_bytes = for_each_phase<T>(plan, [](auto&&...) {});
   choice.packed = c.pack(1, format_of(plan), packed_bytes);
@@ -136,6 +150,12 @@ void select_phases(SelectContext& c, std::span<const int64_t> w, TransposeChoice
   if (!choice.channels_last) {
     choice.x_at = c.scratch(product(c.dims(0)) * int64_t{sizeof(T)});
     choice.y_at = c.scratch(product(c.output(0).type.dims) * int64_t{sizeof(T)});
+  }
+  if (plan.winograd != kernels::WinogradForm::kNone) {
+    const kernels::ConvShape phase = phase_shape(plan, {.count = plan.kernel[0]}, {.count = plan.kernel[1]});
+    choice.working_at = c.scratch(
+        static_cast<int64_t>(kernels::winograd_most_scratch_bytes(phase, plan.winograd, c.threads)));
+    return;
   }
   const Dim columns = c.dims(0)[spatial_axis(a.window, c.rank(0) - 3)];
   const Dim row = columns * need.bytes_per_pixel + need.bytes_per_row;

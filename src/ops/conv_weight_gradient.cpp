@@ -3,13 +3,15 @@
 //
 // A product of matrices for each group: dY transposed, (O, pixels), times the patches of X that each pixel
 // saw, (pixels, taps * I). Patches are written straight into GEMM's format, a chunk of pixels at a time, and
-// chunks add up. Where every channel has its own kernel, products of channels are summed instead. All is
-// computed on channels-last images; others are copied, one at a time.
+// chunks add up. Where every channel has its own kernel, products of channels are summed instead. Kernels of
+// 3x3 may go by Winograd's way (the attribute `winograd`), on channels-last images of float. All is computed
+// on channels-last images; others are copied, one at a time.
 #include <algorithm>
 
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
 #include "kernels/patches.h"
+#include "kernels/winograd_gradient.h"
 #include "ops/channels_last.h"
 #include "ops/conv_common.h"
 #include "ops/float_blocks.h"
@@ -20,6 +22,14 @@ namespace {
 
 constexpr size_t kX = 0, kGradient = 1;
 
+// Tiles are multiplied in blocks of the same size, but for one, for at most `channels` output channels, whose
+// sums are held.
+struct WinogradGradientChoice {
+  kernels::ConvShape shape;
+  int64_t tiles = 0, blocks = 1, channels = 0;
+  int64_t zeros_at = 0, x_at = 0, dy_at = 0, sums_at = 0, gemm_at = 0;  // offsets in scratch
+};
+
 struct WeightGradientChoice {
   bool depthwise = false, direct = false;  // direct: sums are made in dW itself
   int64_t out_c = 0, in_c = 0;             // of a group
@@ -27,6 +37,7 @@ struct WeightGradientChoice {
   int64_t images = 1;                      // at a time
   int64_t x_at = 0, dy_at = 0, wide_at = 0, patches_at = 0, sums_at = 0, gemm_at = 0;  // offsets in scratch
   const Window* window = nullptr;
+  const WinogradGradientChoice* winograd = nullptr;
 
   int64_t columns() const { return taps * in_c; }
 };
@@ -83,11 +94,63 @@ Dim gemm_bytes(const WeightGradientChoice& w, bool wide, int threads) {
                                    : kernels::gemm_scratch_bytes<float>(shape, 1, 2, threads));
 }
 
+kernels::ConvShape shape_of(const Window& window, int64_t in_c, int64_t out_c) {
+  kernels::ConvShape s;
+  s.batch = window.batch, s.in_c = in_c, s.out_c = out_c, s.kernel_h = s.kernel_w = 3;
+  s.in_h = window.in[0], s.in_w = window.in[1], s.out_h = window.out[0], s.out_w = window.out[1];
+  s.pad_top = window.begin[0], s.pad_left = window.begin[1];
+  return s;
+}
+
+bool goes_by_winograd(const SelectContext& c, const ConvAttrs& a, std::span<const int64_t> w) {
+  const auto all = [](std::span<const int64_t> values, int64_t wanted) {
+    return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
+  };
+  return a.winograd == kernels::WinogradForm::kTwo && c.type(kX) == ElementType::kFloat &&
+         a.window.channels_last && a.groups == 1 && w.size() == 4 && all(w.subspan(2), 3) &&
+         all(a.window.strides, 1) && all(a.window.dilations, 1);
+}
+
+// Sums of a few megabytes, and enough tiles that they are seldom read and written.
+const WinogradGradientChoice* select_winograd(SelectContext& c, std::span<const int64_t> w) {
+  constexpr int64_t kMostTiles = 128, kSumElements = 1 << 20, kLeastChannels = 32;
+  constexpr int64_t kPoints = kernels::kWinogradGradientPoints;
+  const auto& a = c.attrs<ConvAttrs>();
+  auto* choice = c.make<WinogradGradientChoice>();
+  const int64_t in_c = w[1];
+  choice->channels = std::min(w[0], std::max(kSumElements / kPoints / in_c / 16 * 16, kLeastChannels));
+  int64_t most = kMostTiles;  // of a block
+  if (c.is_concrete()) {
+    choice->shape = shape_of(
+        make_window(a.window, *constant_dims(c.input(kX)), *constant_dims(c.input(kGradient)), w.subspan(2)),
+        in_c, w[0]);
+    choice->tiles = kernels::winograd_gradient_tiles(choice->shape);
+    choice->blocks = std::max<int64_t>(1, ceil_div(choice->tiles, kMostTiles));
+    most = ceil_div(choice->tiles, choice->blocks);
+  }
+  const auto floats = [&](int64_t count) { return c.scratch(Dim(checked_mul(count, sizeof(float)))); };
+  const auto matrices = [&](int64_t channels) {
+    return checked_mul(kPoints, kernels::winograd_gradient_stride(most, channels));
+  };
+  choice->zeros_at = floats(std::max(in_c, choice->channels));
+  choice->x_at = floats(matrices(in_c));
+  choice->dy_at = floats(matrices(choice->channels));
+  choice->sums_at = floats(checked_mul(kPoints, checked_mul(choice->channels, in_c)));
+  const kernels::GemmShape product{choice->channels, most, in_c};
+  choice->gemm_at =
+      c.scratch(static_cast<int64_t>(kernels::gemm_scratch_bytes<float>(product, 1, 2, c.threads)));
+  return choice;
+}
+
 const void* select(SelectContext& c) {
   const auto& a = c.attrs<ConvAttrs>();
   auto* choice = c.make<WeightGradientChoice>();
   if (!c.output(0).is_concrete()) return choice;
   const auto w = *constant_dims(c.output(0));
+  if (goes_by_winograd(c, a, w)) {
+    choice->winograd = select_winograd(c, w);
+    return choice;
+  }
   const bool wide = c.type(kX) == ElementType::kDouble, half = element_bits(c.type(kX)) == 16;
   const int64_t width = wide ? sizeof(double) : sizeof(float);
   for (size_t i = 2; i < w.size(); ++i) choice->taps = checked_mul(choice->taps, w[i]);
@@ -303,12 +366,46 @@ class WeightGradient {
   W* sums_;
 };
 
+void run_winograd(const RunContext& c, const WinogradGradientChoice& choice) {
+  constexpr int64_t kPoints = kernels::kWinogradGradientPoints;
+  const kernels::ConvShape& s = choice.shape;
+  const float *x = c.inputs[kX].as<float>(), *dy = c.inputs[kGradient].as<float>();
+  const auto part = [&](int64_t at) { return c.scratch_as<float>(at); };
+  float *zeros = part(choice.zeros_at), *sums = part(choice.sums_at);
+  float *transformed_x = part(choice.x_at), *transformed_dy = part(choice.dy_at);
+  std::fill_n(zeros, std::max(s.in_c, choice.channels), 0.0f);
+  for (int64_t channel = 0; channel < s.out_c; channel += choice.channels) {
+    const int64_t channels = std::min(choice.channels, s.out_c - channel), matrix = channels * s.in_c;
+    for (int64_t block = 0; block < choice.blocks; ++block) {
+      const int64_t first = choice.tiles * block / choice.blocks;
+      const int64_t count = choice.tiles * (block + 1) / choice.blocks - first;
+      if (channel == 0 || choice.blocks > 1)
+        kernels::winograd_gradient_x(s, x, first, count, zeros, transformed_x, c.threads);
+      kernels::winograd_gradient_dy(s, dy, first, count, channel, channels, zeros, transformed_dy, c.threads);
+      const int64_t x_stride = kernels::winograd_gradient_stride(count, s.in_c);
+      const int64_t dy_stride = kernels::winograd_gradient_stride(count, channels);
+      for (int64_t point = 0; point < kPoints; ++point) {
+        float* to = sums + point * matrix;
+        kernels::GemmEpilogue<> epilogue;
+        if (block > 0) epilogue.addend = to, epilogue.addend_stride = s.in_c;
+        kernels::gemm_packed({channels, count, s.in_c}, {transformed_dy + point * dy_stride, 1, channels},
+                             transformed_x + point * x_stride, {to, s.in_c}, epilogue,
+                             c.scratch + choice.gemm_at, c.threads);
+      }
+    }
+    kernels::winograd_gradient_weights(channels, s.in_c, sums,
+                                       c.outputs[0].as<float>() + channel * s.in_c * 9, c.threads);
+  }
+}
+
 void run(const RunContext& c) {
   if (c.outputs[0].elements() == 0) return;
+  const auto& choice = c.choice<WeightGradientChoice>();
   visit_float(c.inputs[kX].type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if (c.inputs[kX].elements() == 0 || c.inputs[kGradient].elements() == 0)
       return static_cast<void>(std::fill_n(c.outputs[0].as<T>(), c.outputs[0].elements(), T{}));
+    if (choice.winograd != nullptr) return run_winograd(c, *choice.winograd);
     WeightGradient<T>(c).run();
   });
 }

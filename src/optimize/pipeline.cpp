@@ -57,6 +57,7 @@ constexpr Pass kPasses[] = {
     {"attention", 2, recognize_attention, true},
     {"fuse_activations", 2, fuse_activations, true},
     {"matmul_residual", 2, fuse_matmul_residual, true},
+    {"batch_norm", 3, fuse_batch_norm, true},
     {"conv_chain", 3, chain_convolutions, true},
     {"conv_pieces", 3, convolve_pieces, true},
     {"winograd", 3, use_winograd, true},

@@ -51,6 +51,8 @@ bool fuse_matmul_transposes(Graph& root, const OptimizeOptions& options);
 bool fuse_matmul_residual(Graph& root, const OptimizeOptions& options);
 // Convolutions and what is between them on channels-last tensors.
 bool use_channels_last(Graph& root, const OptimizeOptions& options);
+// BatchNormalization in training with the Add and the Relu behind it, and its gradient with the Relu's.
+bool fuse_batch_norm(Graph& root, const OptimizeOptions& options);
 // Depthwise convolutions and the 1x1 ones around them as one node that works by bands of rows, where what is
 // between them is large.
 bool chain_convolutions(Graph& root, const OptimizeOptions& options);

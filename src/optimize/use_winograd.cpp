@@ -1,6 +1,10 @@
 // Which 3x3 convolutions are computed by Winograd's way, and in which form: by the time that a form saves for
 // each byte that its weights take more, as long as the model's memory grows by a small part only. Decided on
 // the shapes that are known at load, a size for those that are not: the format of weights cannot wait.
+//
+// Weights that change, those of training, are transformed in every run, into scratch that lives for one step:
+// there the smaller form is taken wherever it pays, and for both gradients too. It rounds off hardly more
+// than the direct way does. No limit changes that: results do not depend on it.
 #include <algorithm>
 #include <vector>
 
@@ -8,6 +12,7 @@
 #include "kernels/gemm.h"
 #include "kernels/winograd.h"
 #include "ops/conv_common.h"
+#include "ops/conv_transpose.h"
 #include "optimize/editor.h"
 #include "optimize/match.h"
 #include "optimize/rewrites.h"
@@ -21,6 +26,7 @@ using kernels::WinogradForm;
 // Times count multiply-adds of the direct kernel. Measured on Zen 4, with AVX-512 and with AVX2: a transform
 // of one element costs as much as eight, a byte of weights that comes from memory as three.
 constexpr double kTransform = 8, kWeightByte = 3;
+constexpr double kChangingWeightByte = 9;  // of those that are transformed, written and read in every run
 constexpr int64_t kLeastSaved = 500'000;   // 10 us: less is not worth another rounding
 constexpr double kLeastSavedShare = 0.25;  // of the direct time
 constexpr double kFewChannels = 2.5;       // times as long, where the kernel for few channels works
@@ -70,37 +76,59 @@ struct Step {
   double gain() const { return saved / static_cast<double>(std::max<int64_t>(bytes, 1)); }
 };
 
-// Of a node that could be computed so; out_h is 0 otherwise.
-ConvShape shape_of(const Node& node, const Sizes& sizes) {
-  ConvShape s;
-  s.out_h = 0;
-  const bool is_conv = is_op(&node, "Conv", kPlimsollDomain) || is_op(&node, "FusedConv", kPlimsollDomain);
-  if (!is_conv || attribute_or(node, "channels_last", int64_t{0}) == 0) return s;
-  const Edge *x = node.input(kConvX), *w = node.input(kConvW);
-  const Facts &image = x->facts, &kernel = w->facts;
-  if (w->data == nullptr || kernel.type.type != ElementType::kFloat || rank_of(x) != 4 || rank_of(w) != 4)
-    return s;
-  const auto& a = *static_cast<const ConvAttrs*>(node.attrs);
+// A node that could be computed so; out_h is 0 otherwise.
+struct Candidate {
+  ConvShape shape;
+  bool is_packed = false;  // weights are transformed ahead
+  double weight_byte() const { return is_packed ? kWeightByte : kChangingWeightByte; }
+};
+
+// Attributes of a kernel's window that decide.
+template <typename Attrs>
+void read_window_of(const Node& node, ConvShape& s) {
+  const auto& a = *static_cast<const Attrs*>(node.attrs);
   s.groups = a.groups;
-  s.kernel_h = kernel.type.dims[2].value(), s.kernel_w = kernel.type.dims[3].value();
   s.stride_h = a.window.stride(0), s.stride_w = a.window.stride(1);
   s.dilation_h = a.window.dilation(0), s.dilation_w = a.window.dilation(1);
-  if (!kernels::winograd_applies(s)) return s;
-  s.out_c = kernel.type.dims[0].value(), s.in_c = a.channels_of(kernel.type.dims[1].value());
-  const std::span<const Dim> y = node.outputs[0]->facts.type.dims;
-  s.batch = sizes.of(image.type.dims[0]);
-  s.out_h = sizes.of(y[1]), s.out_w = sizes.of(y[2]);
-  return s;
 }
 
-double direct_time(const ConvShape& s) {
+// A convolution and both of its gradients: what the kernel goes over, what comes of it, and the weights.
+Candidate candidate_of(const Node& node, const Sizes& sizes) {
+  Candidate result;
+  ConvShape& s = result.shape;
+  s.out_h = 0;
+  const bool of_data = is_op(&node, "ConvDataGradient", kPlimsollDomain);
+  const bool of_weights = is_op(&node, "ConvWeightGradient", kPlimsollDomain);
+  const bool is_conv = is_op(&node, "Conv", kPlimsollDomain) || is_op(&node, "FusedConv", kPlimsollDomain);
+  if (!is_conv && !of_data && !of_weights) return result;
+  if (attribute_or(node, "channels_last", int64_t{0}) == 0) return result;
+  const Edge *x = node.input(0), *w = of_weights ? node.outputs[0] : node.input(1);
+  const Edge* y = of_weights ? node.input(1) : node.outputs[0];
+  if (rank_of(x) != 4 || rank_of(w) != 4 || rank_of(y) != 4 || !w->facts.is_concrete()) return result;
+  result.is_packed = w->constant != nullptr;
+  if (w->facts.type.type != ElementType::kFloat || (of_data && result.is_packed)) return result;
+  const std::span<const Dim> kernel = w->facts.type.dims;
+  of_data ? read_window_of<TransposeAttrs>(node, s) : read_window_of<ConvAttrs>(node, s);
+  s.kernel_h = kernel[2].value(), s.kernel_w = kernel[3].value();
+  if (!kernels::winograd_applies(s)) return result;
+  s.out_c = kernel[0].value(), s.in_c = kernel[1].value();
+  if (is_conv) s.in_c = static_cast<const ConvAttrs*>(node.attrs)->channels_of(s.in_c);
+  if (of_data) std::swap(s.out_c, s.in_c);
+  s.batch = sizes.of(x->facts.type.dims[0]);
+  s.out_h = sizes.of(y->facts.type.dims[1]), s.out_w = sizes.of(y->facts.type.dims[2]);
+  return result;
+}
+
+double direct_time(const Candidate& c) {
+  const ConvShape& s = c.shape;
   const auto bytes = static_cast<double>(kernels::conv_packed_bytes(s));
   const double slowness = kernels::is_few_channel_conv(s) ? kFewChannels : 1;
   return static_cast<double>(s.batch * s.out_h * s.out_w) * bytes / sizeof(float) * slowness +
-         bytes * kWeightByte;
+         bytes * c.weight_byte();
 }
 
-Form form_of(const ConvShape& s, WinogradForm form) {
+Form form_of(const Candidate& c, WinogradForm form) {
+  const ConvShape& s = c.shape;
   const auto m = static_cast<int64_t>(form);
   const auto bytes = static_cast<int64_t>(kernels::winograd_packed_bytes(s, form));
   const int64_t lanes = kernels::packed_b_format() / 2;
@@ -110,8 +138,8 @@ Form form_of(const ConvShape& s, WinogradForm form) {
   const auto rows = static_cast<double>(std::max<int64_t>(tiles, 8));
   const double time = rows * static_cast<double>(bytes) / sizeof(float) +
                       static_cast<double>(tiles * (m + 2) * (m + 2) * channels) * kTransform +
-                      static_cast<double>(bytes) * kWeightByte;
-  const double direct = direct_time(s);
+                      static_cast<double>(bytes) * c.weight_byte();
+  const double direct = direct_time(c);
   Form result{form, direct - time, bytes - static_cast<int64_t>(kernels::conv_packed_bytes(s))};
   const bool is_worth_it =
       result.saved >= static_cast<double>(kLeastSaved) && result.saved >= kLeastSavedShare * direct;
@@ -119,8 +147,8 @@ Form form_of(const ConvShape& s, WinogradForm form) {
 }
 
 // The smaller form first, where each of its bytes saves more than those of the larger one do.
-void add_steps(Node& node, const ConvShape& s, std::vector<Step>& steps) {
-  const Form two = form_of(s, WinogradForm::kTwo), four = form_of(s, WinogradForm::kFour);
+void add_steps(Node& node, const Candidate& c, std::vector<Step>& steps) {
+  const Form two = form_of(c, WinogradForm::kTwo), four = form_of(c, WinogradForm::kFour);
   const Step whole{&node, four.form, four.saved, four.bytes};
   const Step small{&node, two.form, two.saved, two.bytes};
   const Step rest{&node, four.form, four.saved - two.saved, four.bytes - two.bytes};
@@ -169,16 +197,23 @@ bool use_winograd(Graph& root, const OptimizeOptions& options) {
   if (!options.winograd) return false;
   Editor editor(root);
   const Sizes sizes(root);
+  const auto share = static_cast<int64_t>(kMemoryShare * static_cast<double>(memory_of(editor, sizes)));
   std::vector<Step> steps;
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
-      const ConvShape s = shape_of(*node, sizes);
-      if (s.out_h > 0) add_steps(*node, s, steps);
+      const Candidate c = candidate_of(*node, sizes);
+      if (c.shape.out_h == 0) continue;
+      if (!c.is_packed) {
+        const Form two = form_of(c, WinogradForm::kTwo);
+        if (two.form != WinogradForm::kNone && two.bytes <= share) set_form(*node, two.form, editor);
+      } else if (options.spend_memory) {
+        add_steps(*node, c, steps);
+      }
     }
   }
   std::stable_sort(steps.begin(), steps.end(),
                    [](const Step& a, const Step& b) { return a.gain() > b.gain(); });
-  auto left = static_cast<int64_t>(kMemoryShare * static_cast<double>(memory_of(editor, sizes)));
+  int64_t left = share;
   for (const Step& step : steps) {
     // The second step of a convolution stands behind its first, and stays out if that one did.
     const bool is_second = step.form == WinogradForm::kFour && step.node->attribute("winograd") == nullptr &&
