@@ -251,7 +251,7 @@ def main():
     progress("")
     print_table(rows, options.threads)
     today = datetime.date.today().isoformat()
-    result = {"date": today, "machine": described, "onnxruntime": onnxruntime_npm.VERSION,
+    result = {"date": today, "machine": described, "onnxruntime": onnxruntime_npm.INFERENCE.version,
               "instruction_set": instruction_set(rows), "rounds": options.rounds, "empty_node": empty,
               # No child can be reported below this: the peak of the process that started it.
               "rss_floor_bytes": measure(["echo", "{}"])[2], "rows": rows}

@@ -28,7 +28,7 @@ TOOLS = pathlib.Path(__file__).resolve().parent
 def version_text(name):
     """Changes whenever the answers might: with ONNX Runtime, the inputs, or the model."""
     model = model_path(name).stat()
-    return (f"{onnxruntime_npm.PACKAGE} {onnxruntime_npm.VERSION}\n"
+    return (f"{onnxruntime_npm.INFERENCE.name} {onnxruntime_npm.INFERENCE.version}\n"
             f"inputs {sha256(cases.__file__)}\n"
             f"model {model.st_size} bytes of {model.st_mtime_ns}\n")
 

@@ -76,6 +76,6 @@ def checkpoint(trained, frozen, moments=None, step=1, rate=0.001, ints=(), float
         [table({0: text(name), 1: tables([tensor("m", m) for m in pair])}) for name, pair in moments.items()])})]
     bag = {0: tables([table({0: text(n), 1: ("q", v)}) for n, v in ints]), 1: tables([table({0: text(n), 1: ("f", v)}) for n, v in floats]),
            2: tables([table({0: text(n), 1: text(v)}) for n, v in texts])}
-    root = writer.table({0: ("i", 1), 1: table(module), 2: tables(groups), 3: table(bag)})
+    root = writer.table({0: ("i", 2), 1: table(module), 2: tables(groups), 3: table(bag)})
     struct.pack_into("<I", writer.data, 0, root)
     return bytes(writer.data)

@@ -197,6 +197,26 @@ def test_savings_in_symbols(caplog):
     assert "512.0*input.0_dim0*input.0_dim1 " in table  # a batch of tokens, four times as wide as the block
 
 
+def test_bfloat16_between_the_passes(caplog):
+    results = {}
+    for precision in ("f32", "bf16"):
+        net = made(nets.Block)
+        ours = ORTModule(net, DebugOptions(log_level=LogLevel.INFO), precision=precision)
+        torch.manual_seed(2)
+        with caplog.at_level(logging.INFO):
+            output = ours(torch.randn(16, 32, 32), torch.zeros(32, 32, dtype=torch.bool))
+            output.square().sum().backward()
+        results[precision] = output.detach(), [p.grad for p in net.parameters()], kept_bytes(caplog)[-1]
+    plain, mixed = results["f32"], results["bf16"]
+    assert torch.equal(plain[0], mixed[0])  # forward, nothing is rounded
+    assert any(not torch.equal(a, b) for a, b in zip(plain[1], mixed[1]))
+    for a, b in zip(plain[1], mixed[1]):
+        assert b.dtype == torch.float32 and (a - b).norm() <= 1e-2 * a.norm()
+    assert mixed[2] < 0.6 * plain[2]
+    with pytest.raises(ValueError, match="expected f32 or bf16, found 'f16'"):
+        ORTModule(made(nets.Block), precision="f16")
+
+
 def rows(table):
     return [line.split() for line in table.splitlines() if line.startswith("- Plan")]
 

@@ -66,9 +66,9 @@ def test_the_graphs_have_onnx_runtimes_inputs_and_outputs(tmp_path):
     assert not graph.initializer
     assert [value.name for value in onnx.load(tmp_path / "eval_model.onnx").graph.input] == ["x", "labels", *NAMES]
     graph = onnx.load(tmp_path / "optimizer_model.onnx").graph
-    assert [value.name for value in graph.input] == ["learning_rate", "step", "params", "first_order_moments", "second_order_moments",
-                                                     *(f"{name}_grad" for name in NAMES[:3])]
-    assert [node.op_type for node in graph.node] == ["SequenceConstruct", "AdamWOptimizer"]
+    assert [value.name for value in graph.input] == ["learning_rate", "step", "params", "gradients", "first_order_moments",
+                                                     "second_order_moments"]
+    assert [node.op_type for node in graph.node] == ["AdamWOptimizer"]
 
 
 def test_steps_of_adamw(tmp_path):
@@ -257,7 +257,7 @@ def test_onnx_runtimes_checkpoint(tmp_path):
     made(tmp_path, requires_grad=NAMES[:3], frozen_params=["b2"])
     module = Module(tmp_path / "training_model.onnx", state)
     optimizer = Optimizer(tmp_path / "optimizer_model.onnx", module)
-    assert optimizer._step == 8 and optimizer.get_learning_rate() == 0.25
+    assert optimizer._step == 9 and optimizer.get_learning_rate() == 0.25
     close(module(*batch(0)), torch_step(arrays, *batch(0))[0])
 
 
@@ -282,3 +282,58 @@ def test_onnx_runtimes_checkpoint_cut_and_damaged(tmp_path):
     file.write_bytes(flat_checkpoint.checkpoint({}, {}, nominal=True))
     with pytest.raises(NotImplementedError, match="tensors"):
         CheckpointState.load_checkpoint(file)
+
+
+class Normalized(torch.nn.Module):
+    """A module with running statistics, one of its norms called twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = torch.nn.Linear(6, 8), torch.nn.BatchNorm1d(8, momentum=0.2)
+        self.second, self.last = torch.nn.Linear(8, 8), torch.nn.Linear(8, 4)
+        self.other = torch.nn.BatchNorm1d(8)
+
+    def forward(self, x):
+        x = torch.relu(self.norm(self.first(x)))
+        return self.last(self.other(torch.relu(self.norm(self.second(x)))))
+
+
+def test_running_statistics_are_pytorchs(tmp_path):
+    torch.manual_seed(5)
+    net, rows = Normalized(), 5
+    torch.onnx.export(net, torch.randn(rows, 6), str(tmp_path / "net.onnx"), input_names=["x"], output_names=["scores"],
+                      opset_version=15, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False,
+                      dynamic_axes={"x": {0: "batch"}, "scores": {0: "batch"}})
+    names = [name for name, _ in net.named_parameters()]
+    artifacts.generate_artifacts(str(tmp_path / "net.onnx"), requires_grad=names, loss=artifacts.LossType.CrossEntropyLoss,
+                                 optimizer=artifacts.OptimType.AdamW, artifact_directory=tmp_path)
+    state = CheckpointState.load_checkpoint(tmp_path / "checkpoint")
+    module = Module(tmp_path / "training_model.onnx", state, tmp_path / "eval_model.onnx")
+    # ONNX takes the variance of the batch, PyTorch that of the samples: n / (n - 1) of it in every step.
+    variances = {name: buffer.clone() for name, buffer in net.named_buffers() if name.endswith("var")}
+    for step in range(1, 6):
+        x, labels = batch(step)
+        before = {name: buffer.clone() for name, buffer in net.named_buffers()}
+        torch.nn.functional.cross_entropy(net(torch.tensor(x)), torch.tensor(labels))
+        module(x, labels)
+        for name, buffer in net.named_buffers():
+            if name.endswith("mean"):
+                close(state.parameters[name].data, buffer.numpy())
+        keep = 0.9
+        name = "other.running_var"
+        taken = (net.other.running_var - keep * before[name]) / (1 - keep) * (rows - 1) / rows
+        variances[name] = keep * variances[name] + (1 - keep) * taken
+        close(state.parameters[name].data, variances[name].numpy())
+    assert not state.parameters["norm.running_mean"].requires_grad
+    # What was learned is used by the evaluation, and is in the file.
+    with torch.no_grad():
+        net.eval()
+        for name, buffer in net.named_buffers():
+            if name.endswith("var"):
+                buffer.copy_(torch.tensor(state.parameters[name].data))
+        module.eval()
+        x, labels = batch(9)
+        close(module(x, labels), torch.nn.functional.cross_entropy(net(torch.tensor(x)), torch.tensor(labels)).numpy())
+    CheckpointState.save_checkpoint(state, tmp_path / "later")
+    again = CheckpointState.load_checkpoint(tmp_path / "later")
+    np.testing.assert_array_equal(again.parameters["norm.running_mean"].data, state.parameters["norm.running_mean"].data)

@@ -133,8 +133,7 @@ void read_module(const Table& module, const std::string& subject, CheckpointCont
 }
 
 void read_group(const Table& group, const std::string& subject, CheckpointContents& contents) {
-  // It counts from 1 the step that comes next.
-  contents.properties["plimsoll.step"] = std::max<int64_t>(0, group.number<int64_t>(kGroupStep, 1) - 1);
+  contents.properties["plimsoll.step"] = std::max<int64_t>(0, group.number<int64_t>(kGroupStep, 0));
   contents.properties["plimsoll.rate"] = group.number<float>(kGroupRate, 0);
   group.each(kGroupStates, [&](const Table& state) {
     const std::string parameter = state.text(0);

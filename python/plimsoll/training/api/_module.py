@@ -1,6 +1,6 @@
 """Module: the training and evaluation models, on the parameters of a CheckpointState."""
 import os
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 import onnx
@@ -9,9 +9,11 @@ from ...errors import InvalidArgument
 from ...inference import InferenceSession
 from ...options import SessionOptions
 from ...values import OrtValue
+from ..onnxblock._training import trains
 from ._checkpoint import CheckpointState
 
 Path = Union[str, "os.PathLike[str]"]
+_MICROSOFT, _TRAINING = "com.microsoft", "ai.onnx.preview.training"
 _BUFFER, _LAZY_RESET = "_grad.accumulation.buffer", "lazy_reset_grad"
 
 
@@ -55,6 +57,36 @@ class _Runner:
         return [made[name] for name in self.outputs]
 
 
+def _needed(nodes: Iterable[Any], wanted: Iterable[str]) -> Tuple[List[Any], Set[str]]:
+    """Those of the nodes, which are in an order in which they run, that these values need, and all values that they read."""
+    needed, kept = set(wanted), []
+    for node in reversed(list(nodes)):
+        if needed & set(node.output):
+            kept.insert(0, node)
+            needed |= set(node.input)
+    return kept, needed
+
+
+def _differentiated(model: Any) -> Any:
+    """A training model whose gradients ONNX Runtime made, of its own operators: its forward part, differentiated here."""
+    sums = [node for node in model.graph.node if node.op_type == "InPlaceAccumulatorV2"]
+    if not sums or not any(node.domain == _MICROSOFT and node.op_type.endswith("Grad") for node in model.graph.node):
+        return model
+    outputs = [output.name for output in model.graph.output if not output.name.endswith("_grad.accumulation.out")]
+    forward, _ = _needed(model.graph.node, outputs)
+    names = [node.input[0][:-len(_BUFFER)] for node in sums]
+    gradient = onnx.helper.make_node("Gradient", names, [node.input[1] for node in sums], name="gradient", domain=_TRAINING,
+                                     xs=names, y=outputs[0])
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    del copy.graph.node[:]
+    copy.graph.node.extend([*forward, gradient, *sums])
+    del copy.graph.value_info[:]
+    if all(item.domain != _TRAINING for item in copy.opset_import):
+        copy.opset_import.append(onnx.helper.make_opsetid(_TRAINING, 1))
+    return copy
+
+
 def _accumulated(model: Any) -> Tuple[Any, List[str]]:
     """The model with the sums of gradients as outputs too, and the names of the parameters that they are of."""
     copy = onnx.ModelProto()
@@ -78,13 +110,35 @@ def _accumulated(model: Any) -> Tuple[Any, List[str]]:
     return copy, trained
 
 
+def _with_statistics(model: Any, places: Dict[str, Any]) -> Dict[str, Any]:
+    """Gives the model the next values of running statistics as outputs: where they go, by output. One that several nodes
+    change is changed by each in turn."""
+    latest: Dict[str, str] = {}
+    for node in model.graph.node:
+        if not trains(node) or any(name not in places for name in node.input[3:5]):
+            continue
+        node.output.extend([""] * (3 - len(node.output)))
+        for i, name in ((1, node.input[3]), (2, node.input[4])):
+            node.output[i] = node.output[i] or f"{latest.get(name, name)}.next"
+            node.input[i + 2] = latest.get(name, name)
+            latest[name] = node.output[i]
+    declared = {value.name: value for value in model.graph.input}
+    for name, following in latest.items():
+        output = onnx.ValueInfoProto()
+        output.CopyFrom(declared[name])
+        output.name = following
+        model.graph.output.append(output)
+    return {following: places[name] for name, following in latest.items()}
+
+
 class Module:
     """A model in training: calls run a step forward and backward, or an evaluation.
 
         >>> module = Module("training_model.onnx", state, "eval_model.onnx")
         >>> loss = module(x, labels)
 
-    Gradients are added up from call to call until lazy_reset_grad().
+    Gradients are added up from call to call until lazy_reset_grad(). BatchNormalization that trains changes its running
+    statistics, which are parameters without a gradient, with every call.
     """
 
     def __init__(self, train_model_uri: Path, state: CheckpointState, eval_model_uri: Optional[Path] = None, device: str = "cpu",
@@ -95,7 +149,7 @@ class Module:
             raise InvalidArgument(f"device: expected cpu, found '{device}'")
         self.training = True
         self._state = state
-        model, self._trained = _accumulated(read_model(train_model_uri))
+        model, self._trained = _accumulated(_differentiated(read_model(train_model_uri)))
         parameters = self._parameters(model)
         for name in self._trained:
             if name not in parameters:
@@ -105,6 +159,8 @@ class Module:
         state._gradients = self._gradients
         places = {**parameters, _LAZY_RESET: self._reset, **{name + _BUFFER: array for name, array in self._gradients.items()}}
         sums = {f"{name}_grad.accumulation.sum": array for name, array in self._gradients.items()}  # in the buffers themselves
+        sums.update(_with_statistics(model, parameters))  # likewise
+        self._order = list(parameters)
         self._train = _Runner(model, places, sums, session_options)
         self._eval: Optional[_Runner] = None
         self._eval_model: Any = None
@@ -165,14 +221,14 @@ class Module:
         return self._eval
 
     def _arrays(self, trainable_only: bool) -> List[Any]:
-        return [array for name, array in self._state._arrays.items() if not trainable_only or name in self._gradients]
+        return [self._state._arrays[name] for name in self._order if not trainable_only or name in self._gradients]
 
     def get_parameters_size(self, trainable_only: bool = True) -> int:
         """Elements of all parameters together."""
         return sum(array.size for array in self._arrays(trainable_only))
 
     def get_contiguous_parameters(self, trainable_only: bool = False) -> OrtValue:
-        """A copy of all parameters, one behind the other, in the order of the checkpoint."""
+        """A copy of all parameters, one behind the other, in the order of the training model's inputs."""
         arrays = [array.ravel() for array in self._arrays(trainable_only)]
         return OrtValue.ortvalue_from_numpy(np.concatenate(arrays) if arrays else np.zeros(0, np.float32))
 
@@ -199,15 +255,11 @@ class Module:
 
 def _cut(model: Any, outputs: List[str], arrays: Dict[str, Any]) -> Any:
     """The part of the model that makes these outputs."""
-    needed, nodes = set(outputs), []
     made = {name for node in model.graph.node for name in node.output}
     for name in outputs:
         if name not in made:
             raise InvalidArgument(f"export_model_for_inferencing: there is no value '{name}' in the model")
-    for node in reversed(model.graph.node):
-        if needed & set(node.output):
-            nodes.insert(0, node)
-            needed |= set(node.input)
+    nodes, needed = _needed(model.graph.node, outputs)
     typed = {value.name: value for value in onnx.shape_inference.infer_shapes(model).graph.value_info}
     typed.update((value.name, value) for value in model.graph.output)
     copy = onnx.ModelProto()

@@ -8,7 +8,7 @@ from ...errors import InvalidArgument, NotImplementedYet
 from ...options import SessionOptions
 from ._module import Module, Path, _Runner, read_model
 
-_OURS = "ai.plimsoll"
+_OURS, _MICROSOFT = "ai.plimsoll", "com.microsoft"
 _NO_CORRECTION = 1 << 40  # a step after which nothing is left to correct
 
 
@@ -16,51 +16,69 @@ def _attributes(node: Any) -> Dict[str, Any]:
     return {attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
+def _tensor_type(array: Any) -> int:
+    if hasattr(onnx.helper, "np_dtype_to_tensor_dtype"):
+        return int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
+    return int(onnx.mapping.NP_TYPE_TO_TENSOR_TYPE[array.dtype])
+
+
 class _Unrolled:
     """The optimizer's graph with a node for every parameter instead of one on sequences: what it changes is changed in
     place, and its memory is planned."""
 
     def __init__(self, model: Any, names: List[str], arrays: Dict[str, Any]) -> None:
-        self.model = onnx.ModelProto()
-        self.model.CopyFrom(model)
-        graph = self.model.graph
         kinds = {"AdamWOptimizer": 2, "SGDOptimizerV2": 0}
-        nodes = [node for node in graph.node if node.op_type in kinds]
+        nodes = [node for node in model.graph.node if node.op_type in kinds]
         if len(nodes) != 1:
             raise NotImplementedYet(f"optimizer model: expected one AdamWOptimizer or SGDOptimizerV2, found {len(nodes)}")
         node, self.moments = nodes[0], kinds[nodes[0].op_type]
         adam = node.op_type == "AdamWOptimizer"
-        gradients = self._elements(graph, node.input[3 if adam else 2])
-        if len(gradients) != len(names):
-            raise InvalidArgument(f"optimizer model: expected {len(names)} gradients, as the training model has, found {len(gradients)}")
-        sequences = {value.name for value in graph.input if value.type.HasField("sequence_type")}
-        inputs = [value for value in graph.input if value.name not in sequences]
-        outputs: List[Any] = []
-        kept = [other for other in graph.node if other is not node and other.op_type != "SequenceConstruct"]
-        step = node.input[1]
+        make = onnx.helper.make_tensor_value_info
+        self._nodes: List[Any] = []
+        self._constants: List[Any] = []
+        inputs, outputs = [make("learning_rate", onnx.TensorProto.FLOAT, [1]), make("step", onnx.TensorProto.INT64, [1])], []
+        step = "step"
         if adam and not _attributes(node).get("correct_bias", 1):
-            step = "no_correction"
-            graph.initializer.append(onnx.numpy_helper.from_array(np.array([_NO_CORRECTION], np.int64), step))
-        elif not adam:
-            step = "step"
-            inputs.append(onnx.helper.make_tensor_value_info(step, onnx.TensorProto.INT64, [1]))
+            step = self._constant("no_correction", np.array([_NO_CORRECTION], np.int64))
+        kinds_of = {name: _tensor_type(arrays[name]) for name in names}
+        inputs += [make(f"{name}_grad", kinds_of[name], list(arrays[name].shape)) for name in names]
+        gradients = self._clipped(model.graph, node.input[3 if adam else 2], [f"{name}_grad" for name in names])
         for name, gradient in zip(names, gradients):
             states = [name, *(f"{name}.momentum{i}" for i in range(self.moments))]
-            kind = onnx.helper.np_dtype_to_tensor_dtype(arrays[name].dtype) if hasattr(onnx.helper, "np_dtype_to_tensor_dtype") \
-                else onnx.mapping.NP_TYPE_TO_TENSOR_TYPE[arrays[name].dtype]
             for state in states:
-                inputs.append(onnx.helper.make_tensor_value_info(state, kind, list(arrays[name].shape)))
-                outputs.append(onnx.helper.make_tensor_value_info(f"{state}.next", kind, list(arrays[name].shape)))
-            kept.append(onnx.helper.make_node(
-                "UpdateAdam" if adam else "UpdateSgd", [name, gradient, node.input[0], step, "", "", *states[1:]],
+                inputs.append(make(state, kinds_of[name], list(arrays[name].shape)))
+                outputs.append(make(f"{state}.next", kinds_of[name], list(arrays[name].shape)))
+            self._nodes.append(onnx.helper.make_node(
+                "UpdateAdam" if adam else "UpdateSgd", [name, gradient, "learning_rate", step, "", "", *states[1:]],
                 [f"{state}.next" for state in states], name=f"update/{name}", domain=_OURS, **self._settings(node, adam)))
-        for field, values in (("node", kept), ("input", inputs), ("output", outputs)):
-            copies = [type(value)() for value in values]
-            for copy, value in zip(copies, values):
-                copy.CopyFrom(value)
-            del getattr(graph, field)[:]
-            getattr(graph, field).extend(copies)
-        self.model.opset_import.append(onnx.helper.make_opsetid(_OURS, 1))
+        graph = onnx.helper.make_graph(self._nodes, "updates", inputs, outputs, self._constants)
+        opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(_MICROSOFT, 1), onnx.helper.make_opsetid(_OURS, 1)]
+        self.model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+    def _constant(self, name: str, array: Any) -> str:
+        self._constants.append(onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def _clipped(self, graph: Any, sequence: str, gradients: List[str]) -> List[str]:
+        """What the sequence that the optimizer takes is made of: the gradients, or those that are clipped together."""
+        if any(value.name == sequence for value in graph.input):
+            return gradients
+        clip = next((node for node in graph.node if sequence in node.output), None)
+        if clip is None or clip.op_type != "InplaceClipGradNorm":
+            raise NotImplementedYet("optimizer model: expected gradients as they come in, or from InplaceClipGradNorm, "
+                                    f"found '{clip.op_type if clip else sequence}'")
+        inner = self._clipped(graph, clip.input[0], gradients)
+        label = f"clip/{sequence}"
+        number = lambda name, value: self._constant(f"{label}/{name}", np.array([value], np.float32))  # noqa: E731
+        norm, more, share, factor = (f"{label}/{name}" for name in ("norm", "norm_and_epsilon", "share", "factor"))
+        self._nodes += [
+            onnx.helper.make_node("ReduceAllL2", inner, [norm], domain=_MICROSOFT),
+            onnx.helper.make_node("Add", [norm, number("epsilon", 1e-6)], [more]),
+            onnx.helper.make_node("Div", [number("max_norm", _attributes(clip).get("max_norm", 1.0)), more], [share]),
+            onnx.helper.make_node("Min", [share, number("one", 1.0)], [factor])]
+        clipped = [f"{label}/{name}" for name in inner]
+        self._nodes += [onnx.helper.make_node("Mul", [name, factor], [result]) for name, result in zip(inner, clipped)]
+        return clipped
 
     @staticmethod
     def _settings(node: Any, adam: bool) -> Dict[str, Any]:
@@ -69,13 +87,6 @@ class _Unrolled:
         given = _attributes(node)
         return {"beta1": given.get("alpha", 0.9), "beta2": given.get("beta", 0.999), "epsilon": given.get("epsilon", 1e-8),
                 "weight_decay": given.get("weight_decay", 0.0), "decay_mode": 2 if given.get("adam_mode", 0) == 1 else 1}
-
-    @staticmethod
-    def _elements(graph: Any, name: str) -> List[str]:
-        for node in graph.node:
-            if name in node.output and node.op_type == "SequenceConstruct":
-                return list(node.input)
-        raise NotImplementedYet("optimizer model: expected gradients put together by SequenceConstruct")
 
 
 class Optimizer:

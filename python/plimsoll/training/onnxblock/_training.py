@@ -82,6 +82,7 @@ class TrainingBlock(blocks.Block):
         output = self.build(*args, **kwargs)
         outputs = _set_outputs(self.base, output)
         onnx.checker.check_model(self.base)
+        self._frozen |= running_statistics(self.base) - self._trained
         self._parameters = self._take_parameters()
         evaluated = onnx.ModelProto()
         evaluated.CopyFrom(self.base)
@@ -130,6 +131,17 @@ class TrainingBlock(blocks.Block):
             graph.input.append(make(f"{gradient}.accumulation.buffer", tensor.data_type, list(tensor.dims)))
             graph.output.append(make(f"{gradient}.accumulation.out", onnx.TensorProto.BOOL, [1]))
         graph.input.append(make(LAZY_RESET, onnx.TensorProto.BOOL, [1]))
+
+
+def trains(node: Any) -> bool:
+    """Whether it is a BatchNormalization that takes the batch's statistics."""
+    return node.op_type == "BatchNormalization" and any(a.name == "training_mode" and a.i for a in node.attribute)
+
+
+def running_statistics(model: Any) -> Set[str]:
+    """Initializers that training changes without a gradient: they go where parameters are."""
+    known = {tensor.name for tensor in model.graph.initializer}
+    return {name for node in model.graph.node if trains(node) for name in node.input[3:5] if name in known}
 
 
 def _stop_training(model: Any) -> None:

@@ -1,6 +1,6 @@
-"""Optimizers as graphs of their own: inputs are the rate, the number of the step, sequences of parameters and moments, and
-gradients; the one output tells that it was done. Parameters and moments are changed where they are."""
-from typing import Any, List, Optional, Sequence, Tuple
+"""Optimizers as graphs of their own: inputs are the rate, the number of the step, and sequences of parameters, gradients and
+moments; the one output tells that it was done. Parameters and moments are changed where they are."""
+from typing import Any, Optional, Sequence, Tuple
 
 import onnx
 
@@ -14,14 +14,13 @@ class ClipGradNorm(blocks.Block):
     def __init__(self, max_norm: float) -> None:
         super().__init__()
         self._max_norm = max_norm
-        self._norm, self._add, self._div, self._mul, self._clip = (
-            blocks.ReduceAllL2(), blocks.Add(), blocks.Div(), blocks.Mul(), blocks.Clip(clip_max=1.0))
 
-    def build(self, *gradient_names: str) -> List[str]:
-        """Names of the clipped gradients."""
-        norm = self._add(self._norm(*gradient_names), self.number(1e-6, "epsilon"))
-        factor = self._clip(self._div(self.number(self._max_norm, "max_norm"), norm))
-        return [self._mul(name, factor) for name in gradient_names]
+    def build(self, gradients_name: str) -> Any:
+        """The name of the sequence of clipped gradients."""
+        import_domain(self.base, blocks.MICROSOFT)
+        clipped = self.node("InplaceClipGradNorm", [gradients_name], domain=blocks.MICROSOFT, max_norm=float(self._max_norm))
+        self.base.graph.value_info.append(onnx.helper.make_tensor_sequence_value_info(clipped, onnx.TensorProto.FLOAT, None))
+        return clipped
 
 
 class AdamWOptimizer(blocks.Block):
@@ -57,7 +56,7 @@ class _OptimizerModel(blocks.Block):
 
     def __init__(self, clip_grad: Optional[ClipGradNorm]) -> None:
         super().__init__()
-        self._clip, self._sequence, self._model = clip_grad, blocks.SequenceConstruct(), None
+        self._clip, self._model = clip_grad, None
 
     def to_model_proto(self) -> Any:
         """The model."""
@@ -65,24 +64,19 @@ class _OptimizerModel(blocks.Block):
             raise RuntimeError("the optimizer's model is built by calling the block with the parameters first")
         return self._model
 
-    def _inputs(self, parameters: Tuple[Sequence[Any], Sequence[Any]], sequences: Sequence[str], has_step: bool) -> str:
+    def _inputs(self, parameters: Tuple[Sequence[Any], Sequence[Any]], moments: Sequence[str]) -> str:
+        """The inputs that ONNX Runtime asks for, in its order; the name of the gradients to use."""
         graph, trained = self.base.graph, parameters[0]
         if not trained:
             raise RuntimeError("an optimizer needs a parameter that is trained, found none")
-        make = onnx.helper.make_tensor_value_info
-        graph.input.append(make("learning_rate", onnx.TensorProto.FLOAT, [1]))
-        if has_step:
-            graph.input.append(make("step", onnx.TensorProto.INT64, [1]))
-        for name in sequences:
+        graph.input.append(onnx.helper.make_tensor_value_info("learning_rate", onnx.TensorProto.FLOAT, [1]))
+        graph.input.append(onnx.helper.make_tensor_value_info("step", onnx.TensorProto.INT64, [1]))
+        for name in ("params", "gradients", *moments):
             graph.input.append(onnx.helper.make_tensor_sequence_value_info(name, trained[0].data_type, None))
-        names = [f"{tensor.name}_grad" for tensor in trained]
-        graph.input.extend(make(name, tensor.data_type, list(tensor.dims)) for name, tensor in zip(names, trained))
-        if self._clip is not None:
-            names = self._clip(*names)
-        return str(self._sequence(*names))
+        return str(self._clip("gradients")) if self._clip is not None else "gradients"
 
-    def _finish(self, flag: str) -> str:
-        self.base.graph.output.append(onnx.helper.make_tensor_value_info(flag, onnx.TensorProto.BOOL, [1]))
+    def _finish(self, flag: str, dims: Sequence[int]) -> str:
+        self.base.graph.output.append(onnx.helper.make_tensor_value_info(flag, onnx.TensorProto.BOOL, dims))
         self._model = onnx.ModelProto()
         self._model.CopyFrom(self.base)
         return flag
@@ -104,13 +98,13 @@ class AdamW(_OptimizerModel):
 
     def build(self, parameters: Any) -> str:
         """The name of the flag."""
-        gradients = self._inputs(parameters, ["params", "first_order_moments", "second_order_moments"], True)
+        gradients = self._inputs(parameters, ["first_order_moments", "second_order_moments"])
         return self._finish(self._adamw("learning_rate", "step", "params", gradients, "first_order_moments",
-                                        "second_order_moments"))
+                                        "second_order_moments"), [1])
 
 
 class SGD(_OptimizerModel):
-    """The model of plain gradient descent."""
+    """The model of plain gradient descent. Its moments are an input, as in ONNX Runtime's, that nobody reads."""
 
     def __init__(self, clip_grad: Optional[ClipGradNorm] = None) -> None:
         super().__init__(clip_grad)
@@ -118,5 +112,5 @@ class SGD(_OptimizerModel):
 
     def build(self, parameters: Any) -> str:
         """The name of the flag."""
-        gradients = self._inputs(parameters, ["params"], False)
-        return self._finish(self._sgd("learning_rate", "params", gradients))
+        gradients = self._inputs(parameters, ["first_order_moments"])
+        return self._finish(self._sgd("learning_rate", "params", gradients), [])
