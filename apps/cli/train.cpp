@@ -78,12 +78,27 @@ int64_t largest_batch(const Env& env, const TrainCommandOptions& options, Traini
   return most;
 }
 
+// The same step without rounding, wherever it ends.
+int64_t float_peak(const Env& env, const TrainCommandOptions& options, TrainingOptions training) {
+  training.precision = TrainingPrecision::kFloat;
+  training.session.memory_limit_bytes = 0;
+  return TrainingSession::MakePlan(env, options.model, training).peak_bytes;
+}
+
+int64_t rounded_bytes(const Plan& plan) {
+  int64_t sum = 0;
+  for (const RoundedValue& value : plan.rounded) sum += value.saved_bytes;
+  return sum;
+}
+
 int tell_plan(const Env& env, const TrainCommandOptions& options, TrainingOptions training,
               const TrainData& data) {
   int64_t batch = options.loop.batch;
   if (!options.solve.empty()) batch = largest_batch(env, options, training, data);
   training.shapes = data.shapes(batch);
   const Plan plan = TrainingSession::MakePlan(env, options.model, training);
+  const bool rounds = training.precision == TrainingPrecision::kBFloat16;
+  const int64_t in_float = rounds ? float_peak(env, options, training) : plan.peak_bytes;
   NewFiles files;
   if (!options.svg.empty()) files.add(options.svg, {svg_picture(plan)});
   if (!options.html.empty()) files.add(options.html, {html_page(plan, options.model)});
@@ -97,6 +112,11 @@ int tell_plan(const Env& env, const TrainCommandOptions& options, TrainingOption
     json["extra_time"] = plan.extra_time;
     json["saved_bytes"] = plan.saved_bytes;
     json["memory_optimizer"] = plan.memory_optimizer;
+    json["precision"] = options.precision;
+    json["float_peak_bytes"] = in_float;
+    json["rounded"] = Json::array();
+    for (const RoundedValue& value : plan.rounded)
+      json["rounded"].push_back({{"name", value.name}, {"saved_bytes", value.saved_bytes}});
     JsonOutput().finish(json);
     return 0;
   }
@@ -105,6 +125,12 @@ int tell_plan(const Env& env, const TrainCommandOptions& options, TrainingOption
   text += fmt::format("  {:<16}{:>16}\n", "smallest limit", grouped(plan.minimum_limit_bytes));
   text += fmt::format("node at the peak: {}\n{} threads, {}\n", plan.node_at_peak, plan.threads,
                       plan.instruction_set);
+  if (rounds)
+    text += fmt::format(
+        "bfloat16: {} results of the forward part are kept in it, in {} bytes less; in float, without a "
+        "limit, "
+        "the peak is {}\n",
+        plan.rounded.size(), grouped(rounded_bytes(plan)), grouped(in_float));
   text += recomputed_text(plan) + plan.memory_optimizer;
   constexpr int kWidth = 72, kHeight = 12;
   text += fmt::format("planned memory: offsets upwards, {} steps to the right\n", plan.steps.size()) +

@@ -36,6 +36,9 @@ const std::map<std::string, ScheduleOptions::Type> kSchedules = {
     {"plateau", ScheduleOptions::Type::kPlateau},
 };
 
+const std::map<std::string, TrainingPrecision> kPrecisions = {{"f32", TrainingPrecision::kFloat},
+                                                              {"bf16", TrainingPrecision::kBFloat16}};
+
 template <typename T>
 T chosen(const std::map<std::string, T>& known, const std::string& word, const char* option) {
   const auto found = known.find(word);
@@ -78,6 +81,7 @@ TrainingOptions TrainCommandOptions::training() const {
   t.evaluate = !validation.empty();
   t.seed = loop.seed;
   t.recompute = recompute;
+  t.precision = chosen(kPrecisions, precision, "--precision");
   if (devinfo) t.memory_detail = TableDetail::kDevInfo;
   t.session = engine.session_options();
   return t;
@@ -126,6 +130,8 @@ void add_train_options(Arguments a, TrainCommandOptions& o) {
   a.add_option("--output", o.output, "the trained model, for inference");
   a.add_option("--log", o.log, "a CSV file with step, loss and rate of every update");
   a.add_option("--recompute", o.recompute, "auto (as --limit needs), none, level1, level2 or a file");
+  a.add_option("--precision", o.precision,
+               "f32, or bf16: what the backward part reads is kept in bfloat16 where that saves memory");
   a.add_flag("--plan", o.plan, "tell the peak and its parts without training");
   a.add_flag("--devinfo", o.devinfo, "with --plan: the memory optimizer's table by node");
   a.add_option("--solve", o.solve, "with --plan: batch, the largest one that fits --limit").one_of({"batch"});

@@ -17,13 +17,21 @@
 
 namespace plimsoll {
 
+// Of what a step keeps from its forward part for its backward part. Parameters, gradients and moments are
+// float with both, and checkpoints the same.
+enum class TrainingPrecision : uint8_t {
+  kFloat,
+  kBFloat16,  // results are rounded where that saves memory; computed with is float
+};
+
 struct GradientOptions {
   std::vector<std::string> inputs;  // of floats, whose gradients are wanted; none there: no backward session
   // What runs again in the backward session instead of being left for it: "none", "level1", "level2", the
   // path of a file (docs/recompute.md), or "auto": as ORTMODULE_MEMORY_OPT_LEVEL and
   // ORTMODULE_MEMORY_OPT_CONFIG say.
   std::string recompute = "none";
-  SessionOptions session;  // free dimensions must be given
+  TrainingPrecision precision = TrainingPrecision::kFloat;  // of what is left between the two
+  SessionOptions session;                                   // free dimensions must be given
 };
 
 struct GradientSessions {

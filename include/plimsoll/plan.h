@@ -34,6 +34,12 @@ struct RecomputedNode {
   int64_t times = 0;  // beyond the first
 };
 
+// A result that training keeps in bfloat16 from the forward part of a step for the backward part.
+struct RoundedValue {
+  std::string name;
+  int64_t saved_bytes = 0;
+};
+
 struct Plan {
   // True when all shapes are known. Otherwise only `formula`, `symbols` and what does not depend on
   // shapes are filled in.
@@ -60,6 +66,7 @@ struct Plan {
   int64_t saved_bytes = 0;       // of the planned arena, against the smallest without
   // Of training: the memory optimizer's table of what could be recomputed, and what each row saves.
   std::string memory_optimizer;
+  std::vector<RoundedValue> rounded;  // of training in mixed precision
   double prepare_ms = 0;
 };
 

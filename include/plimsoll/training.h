@@ -99,6 +99,8 @@ struct TrainingOptions {
   uint64_t seed = 1;     // of dropout and other random operators
   // How memory is met: "auto" (as the limit needs), "none", "level1", "level2", or the path of a file.
   std::string recompute = "auto";
+  // What is rounded depends on `shapes`, where they are given, and on no limit.
+  TrainingPrecision precision = TrainingPrecision::kFloat;
   TableDetail memory_detail = TableDetail::kInfo;  // of Plan::memory_optimizer
   Shapes shapes;           // of the inputs; planned, and held against the limit, before weights are loaded
   SessionOptions session;  // threads, memory_limit_bytes, ...

@@ -30,13 +30,15 @@ Proposal MemoryPlan::with(const std::vector<bool>& nodes, TransientMemory& memor
 }
 
 std::vector<bool> MemoryPlan::selected(const MemoryConfig& config) const {
-  std::vector<ClusterPlan> plans = find_cluster_plans(root_, forward_, find_layers(root_, forward_), facts_);
+  std::vector<ClusterPlan> plans =
+      find_cluster_plans(root_, forward_, find_layers(root_, forward_), facts_, config.probe);
   select_cluster_plans(plans, config);
   return nodes_run_again(plans, root_.node_count());
 }
 
 std::vector<ClusterPlan> MemoryPlan::clusters(const MemoryConfig& config) {
-  std::vector<ClusterPlan> plans = find_cluster_plans(root_, forward_, find_layers(root_, forward_), facts_);
+  std::vector<ClusterPlan> plans =
+      find_cluster_plans(root_, forward_, find_layers(root_, forward_), facts_, config.probe);
   select_cluster_plans(plans, config);
   for (ClusterPlan& plan : plans) {
     TransientMemory trial(budget_);

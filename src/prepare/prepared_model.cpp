@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "ops/conv_common.h"
 #include "ops/registry.h"
 #include "optimize/pipeline.h"
 #include "prepare/lower.h"
@@ -233,14 +234,16 @@ void PreparedModel::prepare() {
   optimization.keep_opset = options_.keep_opset;
   optimization.only_onnx = options_.only_onnx;
   optimization.check_passes = options_.check_passes;
-  optimization.winograd = options_.winograd && options_.pack;
+  optimization.winograd = options_.winograd;
+  optimization.spend_memory = options_.spend_memory && options_.pack;
   optimize(graph_, optimization);
   if (options_.finish) {
     infer_graph(graph_);
     options_.finish(graph_);
   }
   graph_.for_each_graph([&](Graph& graph) {
-    for (const Node* node : graph.nodes) spends_memory_ |= node->attribute("winograd") != nullptr;
+    for (const Node* node : graph.nodes)
+      spends_memory_ |= node->attribute("winograd") != nullptr && node->inputs[kConvW]->constant != nullptr;
   });
   infer_graph(graph_);
   weights_ = std::make_unique<Weights>(graph_, options_.threads, options_.pack);

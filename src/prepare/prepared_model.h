@@ -26,10 +26,11 @@ struct PrepareOptions {
   bool check_passes = false;  // see OptimizeOptions
   bool check_plans = false;   // run the independent checker on every plan
   bool read_into_memory = false;
-  bool strict = false;    // see LoadOptions
-  bool pack = true;       // weights in the format that kernels want
-  bool winograd = true;   // see OptimizeOptions
-  bool thorough = false;  // look for the smallest plan even where the quick one fits
+  bool strict = false;       // see LoadOptions
+  bool pack = true;          // weights in the format that kernels want
+  bool winograd = true;      // see OptimizeOptions
+  bool spend_memory = true;  // see OptimizeOptions
+  bool thorough = false;     // look for the smallest plan even where the quick one fits
   // What stands for parts of the file; the rest of it is set from what is above.
   LoadOptions load;
   std::string external_folder;  // of external data; empty: beside the model
@@ -47,8 +48,9 @@ struct PrepareOptions {
   std::function<void(Graph&)> rewrite;
   // What is done to it when it is optimized: nodes are resolved, facts on the edges, before and after.
   std::function<void(Graph&)> finish;
-  // Of runs that change states: these clusters run again, whatever the limit is. None: as the limit needs.
-  std::optional<MemoryConfig> memory_config;
+  // Of runs that change states: these clusters run again, whatever the limit is. Where it names none: as the
+  // limit needs.
+  MemoryConfig memory_config;
 };
 
 // Read, then prepare(), then load_weights(), each once; read-only afterwards. Movable only by pointer. The
@@ -79,7 +81,7 @@ class PreparedModel {
   const Weights& weights() const { return *weights_; }
   const PrepareOptions& options() const { return options_; }
   const std::string& graph_description() const { return graph_description_; }  // its doc_string
-  // Some weights take more memory than they must, for speed: without `winograd` they would not.
+  // Some weights take more memory than they must, for speed: without `spend_memory` they would not.
   bool spends_memory() const { return spends_memory_; }
   // The graph, and the tables of its weights.
   int64_t memory_bytes() const { return arena_.mapped_bytes() + weights_->tables_bytes(); }

@@ -44,8 +44,9 @@ const ConfigKey kKeys[] = {
     {"optimization.enable_cast_chain_elimination", false, kRefused, "0",
      "a chain of Casts rounds at each of them"},
     {"optimization.enable_gelu_approximation", false, kRefused, "0", "Gelu is computed as ONNX has it"},
-    {"optimization.enable_memory_probe_recompute_config", false, kNoMeaning, "",
-     "plans are always looked for as far as they go, up to the layers' boundaries"},
+    {"optimization.enable_memory_probe_recompute_config", false, kHonoured, "",
+     "of training: `Level:Boundary`, how far clusters that could run again are looked for; `1:1` if nothing "
+     "is said"},
     {"optimization.memory_optimizer_config", false, kHonoured, "",
      "of training: clusters that run again, a file or a list; without training nothing is kept for later"},
     {"optimization.minimal_build_optimizations", false, kRefused, "",
@@ -218,7 +219,9 @@ SessionOptions& SessionOptions::AddConfigEntry(const std::string& key, const std
   if (key == "session.strict_shape_type_inference") strict = parse_flag(key, value);
   if (key == "session.model_external_initializers_file_folder_path") external_data_folder = value;
   if (key == "session.load_model_format" || key == "session.save_model_format") expect_onnx(key, value);
-  if (key == kMemoryOptimizerKey) parse_memory_optimizer_key(value);  // refused now, not when a session opens
+  // Refused now, not when a session opens.
+  if (key == kMemoryOptimizerKey) parse_memory_optimizer_key(value);
+  if (key == kMemoryProbeKey) parse_memory_probe_key(value);
   set_option_of_key(*this, key, value);
   config_entries[key] = value;
   return *this;

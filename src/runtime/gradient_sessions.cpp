@@ -8,6 +8,7 @@
 #include "runtime/memory_settings.h"
 #include "runtime/session_impl.h"
 #include "train/split.h"
+#include "train/stash.h"
 
 namespace plimsoll {
 namespace {
@@ -31,9 +32,27 @@ int64_t bytes_of(std::span<Edge* const> edges, const FactsTable& facts) {
   return sum;
 }
 
+// Rounds what would be left between the two. The model's outputs are the caller's anyway.
+void round_stashed(Graph& graph, const DifferentiatedModel& model, const FactsTable& facts) {
+  constexpr int64_t kFewestBytes = 4096;
+  const std::span<Edge* const> all = graph.outputs.span();
+  const std::span<Edge* const> given = all.first(model.outputs);
+  const ModelSplit parts(graph, model);
+  const std::vector<Edge*> left = parts.stashed(std::vector<bool>(graph.node_count(), false));
+  const auto has = [](std::span<Edge* const> edges, const Edge* edge) {
+    return std::find(edges.begin(), edges.end(), edge) != edges.end();
+  };
+  std::vector<Stash> stashes = find_stashes(graph, all.first(model.outputs + model.statistics.size()), all);
+  std::erase_if(stashes, [&](const Stash& stash) {
+    return !has(left, stash.edge) || has(given, stash.edge) ||
+           stashed_bytes(facts[stash.edge]) < kFewestBytes;
+  });
+  stash_in_bfloat16(graph, stashes);
+}
+
 // One configuration is for all modules of a program: what one of them does not have is told, not refused.
 std::vector<std::string> select_known(std::vector<ClusterPlan>& plans, const MemoryConfig& config) {
-  MemoryConfig known{config.level, {}};
+  MemoryConfig known{config.level, {}, config.probe};
   std::vector<std::string> unknown;
   for (const ClusterRequest& request : config.requests) {
     const bool is_known = std::any_of(plans.begin(), plans.end(), [&](const ClusterPlan& plan) {
@@ -53,7 +72,7 @@ std::vector<std::string> select_known(std::vector<ClusterPlan>& plans, const Mem
 // One of the two, and what was found while it was prepared.
 class PartBuilder {
  public:
-  PartBuilder(const GradientOptions& options, std::optional<MemoryConfig> config)
+  PartBuilder(const GradientOptions& options, MemoryConfig config)
       : options_(options), config_(std::move(config)) {}
 
   std::unique_ptr<Session> open(const Env& env, const ModelLocation& location, ModelPart part) {
@@ -72,15 +91,17 @@ class PartBuilder {
 
  private:
   void split(Graph& graph, ModelPart part) {
-    const ModelSplit parts(graph, model);
     TransientMemory memory(graph.arena().budget());
+    if (options_.precision == TrainingPrecision::kBFloat16)
+      round_stashed(graph, model, facts_on_edges(graph, memory.arena()));
+    const ModelSplit parts(graph, model);
     const FactsTable facts = facts_on_edges(graph, memory.arena());
     std::vector<bool> again(graph.node_count(), false);
     all_bytes = bytes_of(parts.stashed(again), facts);
-    if (config_) {
-      std::vector<ClusterPlan> plans =
-          find_cluster_plans(graph, parts.forward(), find_layers(graph, parts.forward()), facts);
-      unknown = select_known(plans, *config_);
+    if (config_.names_any()) {
+      std::vector<ClusterPlan> plans = find_cluster_plans(
+          graph, parts.forward(), find_layers(graph, parts.forward()), facts, config_.probe);
+      unknown = select_known(plans, config_);
       again = nodes_run_again(plans, graph.node_count());
     }
     bytes = bytes_of(parts.stashed(again), facts);
@@ -90,7 +111,7 @@ class PartBuilder {
   }
 
   const GradientOptions& options_;
-  std::optional<MemoryConfig> config_;
+  MemoryConfig config_;
 };
 
 ModelLocation location_of(const void* model, size_t size) {
@@ -106,7 +127,7 @@ void expect_equal(const PartBuilder& forward, const PartBuilder& backward) {
 
 GradientSessions OpenGradientSessions(const Env& env, const void* model, size_t size,
                                       const GradientOptions& options) {
-  const std::optional<MemoryConfig> config = named_clusters(options.recompute, options.session);
+  const MemoryConfig config = named_clusters(options.recompute, options.session);
   PartBuilder forward(options, config), backward(options, config);
   GradientSessions result;
   result.forward = forward.open(env, location_of(model, size), ModelPart::kForward);
@@ -163,7 +184,7 @@ FactsTable facts_for(const Graph& graph, const Shapes& shapes, BumpArena& arena,
 
 std::string DescribeGradientMemory(const Env& env, const void* model, size_t size,
                                    const GradientOptions& options, const Shapes& shapes, TableDetail detail) {
-  const MemoryConfig config = named_clusters(options.recompute, options.session).value_or(MemoryConfig{});
+  const MemoryConfig config = named_clusters(options.recompute, options.session);
   Budget budget("memory optimizer", 0, &env.impl()->budget);
   DifferentiatedModel differentiated;
   std::string table;
@@ -172,10 +193,12 @@ std::string DescribeGradientMemory(const Env& env, const void* model, size_t siz
   preparation.finish = [&](Graph& graph) {
     TransientMemory memory(budget);
     DimPool pool(memory.arena());
+    if (options.precision == TrainingPrecision::kBFloat16)
+      round_stashed(graph, differentiated, facts_for(graph, shapes, memory.arena(), pool));
     const FactsTable facts = facts_for(graph, shapes, memory.arena(), pool);
     const ModelSplit parts(graph, differentiated);
     std::vector<ClusterPlan> plans =
-        find_cluster_plans(graph, parts.forward(), find_layers(graph, parts.forward()), facts);
+        find_cluster_plans(graph, parts.forward(), find_layers(graph, parts.forward()), facts, config.probe);
     select_known(plans, config);
     const int64_t all = bytes_of(parts.stashed(std::vector<bool>(graph.node_count(), false)), facts);
     for (ClusterPlan& plan : plans)

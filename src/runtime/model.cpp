@@ -26,7 +26,7 @@ struct Model::Impl {
     if (!prepared().spends_memory()) return nullptr;
     if (plain == nullptr) {
       PrepareOptions less = model->options();
-      less.winograd = false;
+      less.spend_memory = false;
       plain = std::make_unique<PreparedModel>(path, less, budget);
       plain->prepare();
     }

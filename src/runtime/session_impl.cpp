@@ -96,7 +96,7 @@ std::vector<std::shared_ptr<CachedPlan>> Session::Impl::prepare_model(const Shap
     }
   }
   PrepareOptions plain = model->options();
-  plain.winograd = false;
+  plain.spend_memory = false;
   model.reset();
   model = location_.read(plain, budget);
   model->prepare();

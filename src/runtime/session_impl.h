@@ -57,7 +57,7 @@ class SharedCell {
 struct SessionRewrite {
   std::function<void(Graph&)> graph, finish;  // see PrepareOptions: rewrite, finish
   std::function<std::vector<ShapePlan::Wanted>(const Graph&)> runs;
-  std::optional<MemoryConfig> memory_config;   // see PrepareOptions
+  MemoryConfig memory_config;                  // see PrepareOptions
   bool recompute = true;                       // nodes may run again where the limit is too small otherwise
   std::function<Shapes(const Graph&)> shapes;  // instead of the caller's; may be left out
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "prepare/stash_choice.h"
 #include "runtime/env_impl.h"
 #include "runtime/memory_settings.h"
 #include "runtime/training_session_impl.h"
@@ -65,17 +66,40 @@ std::vector<ShapePlan::Wanted> training_runs(const TrainingOptions& options, con
   return runs;
 }
 
+namespace {
+
+// Mixed precision: returns what is rounded. Without shapes, that is all that may be.
+std::vector<Edge*> round_stashes(Graph& graph, const TrainingOptions& options, const TrainingGraph& built) {
+  std::vector<Edge*> wanted, updated;
+  for (const uint32_t number : built.train) {
+    wanted.push_back(graph.outputs[number]);
+    if (number >= graph.visible_outputs()) updated.push_back(graph.updated[number - graph.visible_outputs()]);
+  }
+  const std::span<Edge* const> loss(wanted.data(), wanted.size() - updated.size());
+  std::vector<Stash> stashes = find_stashes(graph, loss, wanted);
+  const auto shapes = complete_shapes(graph, training_shapes(graph, options.shapes), true);
+  if (!shapes.empty())
+    stashes = worth_rounding(graph, std::move(stashes),
+                             {wanted, updated, shapes, prepare_options(options.session).threads});
+  return stash_in_bfloat16(graph, stashes);
+}
+
+}  // namespace
+
 Session::Impl::Rewrite training_rewrite(const TrainingOptions& options, TrainingGraph& built) {
   Session::Impl::Rewrite rewrite;
   rewrite.memory_config = named_clusters(options.recompute, options.session);
-  rewrite.recompute = options.recompute == "auto" && !rewrite.memory_config;
+  rewrite.recompute = options.recompute == "auto" && !rewrite.memory_config.names_any();
   rewrite.graph = [&](Graph& graph) { built = build_training_graph(graph, options); };
+  if (options.precision == TrainingPrecision::kBFloat16)
+    rewrite.finish = [&](Graph& graph) { built.rounded = round_stashes(graph, options, built); };
   rewrite.runs = [&](const Graph&) { return training_runs(options, built); };
   rewrite.shapes = [&](const Graph& graph) { return training_shapes(graph, options.shapes); };
   return rewrite;
 }
 
-Plan describe_training(const PreparedModel& model, std::span<const std::shared_ptr<ShapePlan>> plans) {
+Plan describe_training(const PreparedModel& model, const TrainingGraph& built,
+                       std::span<const std::shared_ptr<ShapePlan>> plans) {
   Plan plan = describe_plan(model, *plans[0]);
   const Requirement need = requirement(model, plans);
   plan.accounts = need.accounts;
@@ -83,6 +107,13 @@ Plan describe_training(const PreparedModel& model, std::span<const std::shared_p
   plan.minimum_limit_bytes = plan.depends_on_data ? 0 : need.peak_bytes;
   // No placement takes less off than the plan of a step has gaps.
   plan.lower_bound_bytes = need.peak_bytes - (plans[0]->planned_bytes() - plans[0]->most_live_bytes());
+  for (const Edge* edge : built.rounded) {
+    const auto buffer = std::find_if(plan.buffers.begin(), plan.buffers.end(),
+                                     [&](const PlannedBuffer& b) { return b.name == edge->name; });
+    // Half of the bytes are left: as many are saved.
+    plan.rounded.push_back({std::string(edge->producer->inputs[0]->name),
+                            buffer == plan.buffers.end() ? 0 : buffer->size_bytes});
+  }
   return plan;
 }
 
@@ -94,6 +125,7 @@ Plan TrainingSession::MakePlan(const Env& env, const std::string& model_path,
   const Session::Impl::Rewrite rewrite = training_rewrite(training, built);
   PrepareOptions preparation = prepare_options(training.session);
   preparation.rewrite = rewrite.graph;
+  preparation.finish = rewrite.finish;
   preparation.memory_config = rewrite.memory_config;
   const std::unique_ptr<PreparedModel> read = ModelLocation{model_path, {}}.read(preparation, budget);
   PreparedModel& model = *read;
@@ -102,7 +134,7 @@ Plan TrainingSession::MakePlan(const Env& env, const std::string& model_path,
   const auto runs = training_runs(training, built);
   const auto plans = plan_together<ShapePlan>(model, shapes, runs, budget,
                                               training.session.memory_limit_bytes, rewrite.recompute);
-  Plan plan = describe_training(model, plans);
+  Plan plan = describe_training(model, built, plans);
   if (plan.minimum_limit_bytes > 0) {
     std::vector<std::shared_ptr<ShapePlan>> smallest;
     for (const ShapePlan::Wanted& wanted : runs)

@@ -22,7 +22,7 @@ TrainingSession::~TrainingSession() = default;
 Plan TrainingSession::GetPlan() const {
   if (impl_->shapes.empty())
     fail(ErrorCode::kInvalidArgument, "training: a plan needs shapes, and none are known yet");
-  return describe_training(*impl_->session->model, impl_->plans());
+  return describe_training(*impl_->session->model, impl_->graph, impl_->plans());
 }
 
 std::vector<std::string> TrainingSession::InputNames(bool) const {

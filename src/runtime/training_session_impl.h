@@ -16,7 +16,8 @@ Shapes training_shapes(const Graph& graph, const Shapes& given);
 Session::Impl::Rewrite training_rewrite(const TrainingOptions& options, TrainingGraph& built);
 // The runs of a session with these options.
 std::vector<ShapePlan::Wanted> training_runs(const TrainingOptions& options, const TrainingGraph& built);
-Plan describe_training(const PreparedModel& model, std::span<const std::shared_ptr<ShapePlan>> plans);
+Plan describe_training(const PreparedModel& model, const TrainingGraph& built,
+                       std::span<const std::shared_ptr<ShapePlan>> plans);
 
 // The rate from step to step.
 struct RateSchedule {

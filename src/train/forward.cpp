@@ -9,6 +9,20 @@
 
 namespace plimsoll {
 
+bool is_rounding(const Node& node) {
+  return node.domain.empty() && node.op_type == "Cast" &&
+         node.inputs[0]->facts.type.type == ElementType::kFloat &&
+         node.outputs[0]->facts.type.type == ElementType::kBFloat16;
+}
+
+namespace {
+
+bool is_made_by(const std::vector<bool>& nodes, const Edge* edge) {
+  return edge->producer != nullptr && nodes[edge->producer->id];
+}
+
+}  // namespace
+
 ForwardPart forward_part(const Graph& graph, std::span<Edge* const> outputs) {
   ForwardPart part{std::vector<bool>(graph.node_count(), false),
                    std::vector<bool>(graph.edge_count(), false)};
@@ -24,10 +38,10 @@ ForwardPart forward_part(const Graph& graph, std::span<Edge* const> outputs) {
     }
   }
   for (const Node* node : graph.nodes) {
+    if (is_rounding(*node) && is_made_by(part.nodes, node->inputs[0])) part.nodes[node->id] = true;
     if (part.nodes[node->id]) continue;
     for (const Edge* edge : node->inputs) {
-      if (edge != nullptr && edge->producer != nullptr && part.nodes[edge->producer->id])
-        part.stashed[edge->id] = true;
+      if (edge != nullptr && is_made_by(part.nodes, edge)) part.stashed[edge->id] = true;
     }
   }
   return part;
@@ -152,7 +166,7 @@ class LayerFinder {
   const Node* only_reader(const Edge* edge) const {
     const Node* reader = nullptr;
     for (const Node* node : graph_.nodes) {
-      if (!forward_.nodes[node->id]) continue;
+      if (!forward_.nodes[node->id] || is_rounding(*node)) continue;
       if (std::find(node->inputs.begin(), node->inputs.end(), edge) == node->inputs.end()) continue;
       if (reader != nullptr) return nullptr;
       reader = node;
@@ -164,7 +178,7 @@ class LayerFinder {
   bool read_by_norm_alone(const Edge* edge) const {
     size_t norms = 0, others = 0;
     for (const Node* node : graph_.nodes) {
-      if (!forward_.nodes[node->id]) continue;
+      if (!forward_.nodes[node->id] || is_rounding(*node)) continue;
       if (std::find(node->inputs.begin(), node->inputs.end(), edge) == node->inputs.end()) continue;
       if (node->op_type == "Add" || addend_of(*node) == edge) continue;
       ++(is_one_of(*node, kNorms) || node->op_type == "ReduceMean" || node->op_type == "Sub" ? norms

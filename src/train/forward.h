@@ -8,8 +8,11 @@
 
 namespace plimsoll {
 
+// Makes bfloat16 of float: with the forward part, where it is of a result of it (train/stash.h).
+bool is_rounding(const Node& node);
+
 struct ForwardPart {
-  std::vector<bool> nodes;    // by node id: what the outputs need
+  std::vector<bool> nodes;    // by node id: what the outputs need, and what rounds such results
   std::vector<bool> stashed;  // by edge id: made by such a node, read by another
 };
 // `outputs`: the loss, and whatever else the forward part is for.

@@ -94,4 +94,19 @@ std::vector<ClusterRequest> parse_memory_optimizer_key(std::string_view value) {
   }
 }
 
+MemoryProbe parse_memory_probe_key(std::string_view value) {
+  if (value.empty()) return {};
+  const auto flag = [&](std::string_view text) {
+    const auto number = whole_number(text);
+    if (!number || *number < 0 || *number > 1)
+      reject(kMemoryProbeKey, "Level:Boundary, each 0 or 1, such as 1:0", value);
+    return *number == 1;
+  };
+  const size_t colon = value.find(':');
+  MemoryProbe probe;
+  probe.expensive = flag(value.substr(0, colon));
+  probe.layers_bound = colon != std::string_view::npos && flag(value.substr(colon + 1));
+  return probe;
+}
+
 }  // namespace plimsoll

@@ -31,9 +31,17 @@ struct ClusterRequest {
   int64_t count = -1;
 };
 
+// How far clusters are looked for.
+struct MemoryProbe {
+  bool expensive = true;     // products, convolutions, normalizations and softmaxes may run again too
+  bool layers_bound = true;  // none reaches beyond the layer of a transformer that its node is in
+};
+
 struct MemoryConfig {
   MemoryLevel level = MemoryLevel::kUser;
   std::vector<ClusterRequest> requests;
+  MemoryProbe probe;
+  bool names_any() const { return level != MemoryLevel::kUser || !requests.empty(); }
 };
 
 // Throw kInvalidArgument naming what was expected and found.
@@ -49,9 +57,11 @@ using Lookup = std::function<std::optional<std::string>(const char* name)>;
 MemoryConfig memory_config_from_environment(MemoryConfig options, const Lookup& lookup);
 
 // Of ONNX Runtime's sessions. The first is a file as above, or, as in its older versions, requests parted by
-// commas; the second says how far plans are looked for, which here is as far as they go.
+// commas; the second "Level:Boundary": level 0 runs only cheap operators again, 1 expensive ones too; a
+// boundary of 1 keeps clusters inside the layers of a transformer, 0, or none, does not.
 inline constexpr std::string_view kMemoryOptimizerKey = "optimization.memory_optimizer_config";
 inline constexpr std::string_view kMemoryProbeKey = "optimization.enable_memory_probe_recompute_config";
 std::vector<ClusterRequest> parse_memory_optimizer_key(std::string_view value);
+MemoryProbe parse_memory_probe_key(std::string_view value);
 
 }  // namespace plimsoll

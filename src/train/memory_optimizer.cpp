@@ -26,6 +26,15 @@ namespace {
 
 constexpr size_t kMostNodes = 16;  // of a cluster
 
+// By their names, in every domain: more work for a byte than elementwise operators and moves.
+bool is_expensive(std::string_view op_type) {
+  constexpr std::string_view kParts[] = {"MatMul", "Gemm", "Einsum",  "Conv", "Attention",
+                                         "LSTM",   "GRU",  "Softmax", "Norm"};
+  return op_type == "RNN" || std::any_of(std::begin(kParts), std::end(kParts), [&](std::string_view part) {
+           return op_type.find(part) != std::string_view::npos;
+         });
+}
+
 int64_t bytes_of(const Facts& facts) {
   if (!facts.is_concrete()) return 0;
   int64_t bits = element_bits(facts.type.type);
@@ -37,28 +46,20 @@ int64_t bytes_of(const Facts& facts) {
 class SymbolicBytes {
  public:
   void add(const Facts& facts, int sign) {
-    double factor = element_bits(facts.type.type) / 8.0 * sign;
-    std::vector<std::pair<std::string, int>> symbols;  // with their powers, as they come
+    Product product{element_bits(facts.type.type) / 8.0 * sign, {}};
     for (const Dim d : facts.type.dims) {
-      if (d.is_constant()) {
-        factor *= static_cast<double>(d.value());
-        continue;
-      }
       std::string text = d.to_string();
       std::erase(text, ' ');
-      if (text.find_first_of("+-*/(") != std::string::npos) text = fmt::format("({})", text);
-      const auto known =
-          std::find_if(symbols.begin(), symbols.end(), [&](const auto& s) { return s.first == text; });
-      if (known == symbols.end()) {
-        symbols.emplace_back(text, 1);
+      if (text.find_first_of("+-/(") != std::string::npos) {
+        product.multiply(fmt::format("({})", text), 1);
       } else {
-        ++known->second;
+        multiply_all(product, text);
       }
     }
-    std::string product;
-    for (const auto& [symbol, power] : symbols)
-      product += power == 1 ? fmt::format("*{}", symbol) : fmt::format("*{}**{}", symbol, power);
-    factors_[product] += factor;
+    std::string symbols;
+    for (const auto& [symbol, power] : product.symbols)
+      symbols += power == 1 ? fmt::format("*{}", symbol) : fmt::format("*{}**{}", symbol, power);
+    factors_[symbols] += product.factor;
   }
   std::string text() const {
     std::string result;
@@ -71,17 +72,53 @@ class SymbolicBytes {
   }
 
  private:
+  struct Product {
+    double factor = 1;
+    std::vector<std::pair<std::string, int>> symbols;  // with their powers, as they come
+
+    void multiply(const std::string& text, int power) {
+      if (text.find_first_not_of("0123456789") == std::string::npos) {
+        factor *= std::stod(text);
+        return;
+      }
+      const auto known =
+          std::find_if(symbols.begin(), symbols.end(), [&](const auto& s) { return s.first == text; });
+      if (known == symbols.end()) {
+        symbols.emplace_back(text, power);
+      } else {
+        known->second += power;
+      }
+    }
+  };
+
+  // Of a text like 8*batch*seq_len**2.
+  static void multiply_all(Product& product, const std::string& text) {
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('*', at), text.size());
+      const std::string factor = text.substr(at, end - at);
+      int power = 1;
+      at = end + 1;
+      if (at < text.size() && text[at] == '*') {
+        const size_t next = std::min(text.find('*', at + 1), text.size());
+        power = std::stoi(text.substr(at + 1, next - at - 1));
+        at = next + 1;
+      }
+      product.multiply(factor, power);
+    }
+  }
+
   std::map<std::string, double> factors_;
 };
 
 class ClusterFinder {
  public:
   ClusterFinder(const Graph& graph, const ForwardPart& forward, const Layers& layers,
-                const FactsTable& concrete)
+                const FactsTable& concrete, MemoryProbe probe)
       : graph_(graph),
         forward_(forward),
         layers_(layers),
         concrete_(concrete),
+        probe_(probe),
         place_(graph.node_count(), 0) {
     for (size_t n = 0; n < graph.nodes.size(); ++n) place_[graph.nodes[n]->id] = n;
   }
@@ -107,10 +144,12 @@ class ClusterFinder {
     SymbolicBytes symbolic;
   };
 
-  static bool may_run_again(const Node& node) {
-    return node.op != nullptr && node.op->control_flow == nullptr;
+  bool may_run_again(const Node& node) const {
+    return node.op != nullptr && node.op->control_flow == nullptr &&
+           (probe_.expensive || !is_expensive(node.op_type));
   }
   bool is_boundary(const Edge* edge) const {
+    if (!probe_.layers_bound) return false;
     return edge == layers_.end ||
            std::find(layers_.begins.begin(), layers_.begins.end(), edge) != layers_.begins.end();
   }
@@ -160,7 +199,7 @@ class ClusterFinder {
         if (is_there(edge) || std::find(kept.begin(), kept.end(), edge) != kept.end()) continue;
         const Node* producer = edge->producer;
         if (std::find(nodes.begin(), nodes.end(), producer) != nodes.end()) continue;
-        const bool inside = layers_.of_node[producer->id] == layers_.of_node[node.id];
+        const bool inside = !probe_.layers_bound || layers_.of_node[producer->id] == layers_.of_node[node.id];
         if (inside && may_run_again(*producer) && nodes.size() < kMostNodes) {
           nodes.push_back(producer);
         } else {
@@ -185,6 +224,7 @@ class ClusterFinder {
   const ForwardPart& forward_;
   const Layers& layers_;
   const FactsTable& concrete_;
+  MemoryProbe probe_;
   std::vector<size_t> place_;  // by node id
   std::map<std::pair<std::string, RecomputeStrategy>, Entry> found_;
 };
@@ -199,8 +239,9 @@ void mark(const ClusterPlan& plan, bool all, std::vector<bool>& nodes) {
 }  // namespace
 
 std::vector<ClusterPlan> find_cluster_plans(const Graph& graph, const ForwardPart& forward,
-                                            const Layers& layers, const FactsTable& concrete) {
-  return ClusterFinder(graph, forward, layers, concrete).run();
+                                            const Layers& layers, const FactsTable& concrete,
+                                            MemoryProbe probe) {
+  return ClusterFinder(graph, forward, layers, concrete, probe).run();
 }
 
 void select_cluster_plans(std::vector<ClusterPlan>& plans, const MemoryConfig& config) {

@@ -39,7 +39,8 @@ struct ClusterPlan {
 // All plans of a graph with gradients, those that save the most first; none is on. `concrete` has the facts
 // of the shape that bytes are told for; facts on the edges give the expressions.
 std::vector<ClusterPlan> find_cluster_plans(const Graph& graph, const ForwardPart& forward,
-                                            const Layers& layers, const FactsTable& concrete);
+                                            const Layers& layers, const FactsTable& concrete,
+                                            MemoryProbe probe);
 
 // Turns on what the level and the requests ask for. Throws kInvalidArgument naming the plans that there are
 // if a request fits none.

@@ -196,7 +196,8 @@ ModelSplit::ModelSplit(const Graph& graph, const DifferentiatedModel& model)
     : graph_(graph),
       model_(model),
       forward_{std::vector<bool>(graph.node_count(), false), std::vector<bool>(graph.edge_count(), false)},
-      available_(graph.edge_count(), false) {
+      available_(graph.edge_count(), false),
+      rounds_(graph.node_count(), false) {
   std::vector<bool> needed(graph.edge_count(), false);
   for (size_t i = 0; i < model.outputs + model.statistics.size(); ++i) needed[graph.outputs[i]->id] = true;
   for (size_t n = graph.nodes.size(); n-- > 0;) {
@@ -205,6 +206,11 @@ ModelSplit::ModelSplit(const Graph& graph, const DifferentiatedModel& model)
     if (std::none_of(node.outputs.begin(), node.outputs.end(), is_needed)) continue;
     forward_.nodes[node.id] = true;
     for_each_source(node, [&](const Edge* edge) { needed[edge->id] = true; });
+  }
+  for (const Node* node : graph.nodes) {
+    if (forward_.nodes[node->id] || !is_rounding(*node)) continue;
+    const Node* rounded = node->inputs[0]->producer;
+    rounds_[node->id] = forward_.nodes[node->id] = rounded != nullptr && forward_.nodes[rounded->id];
   }
   for (const Node* node : graph.nodes) {
     if (!is_one_of(*node, kViews) && !is_one_of(*node, kMovements)) continue;
@@ -306,7 +312,10 @@ std::vector<std::string> ModelSplit::keep(Graph& graph, ModelPart part,
     }
     std::vector<Node*> nodes;
     for (Node* node : graph.nodes) {
-      if (forward_.nodes[node->id]) nodes.push_back(node);
+      // What was rounded for nobody, because it is made again, is not.
+      const bool for_nobody =
+          rounds_[node->id] && std::find(edges.begin(), edges.end(), node->outputs[0]) == edges.end();
+      if (forward_.nodes[node->id] && !for_nobody) nodes.push_back(node);
     }
     set_nodes(graph, nodes);
     graph.inputs.resize_down(model_.inputs);

@@ -53,6 +53,7 @@ class ModelSplit {
   const DifferentiatedModel& model_;
   ForwardPart forward_;
   std::vector<bool> available_;  // by edge id: made of inputs and constants by movements alone
+  std::vector<bool> rounds_;     // by node id: for the backward part alone
 };
 
 // The bytes of an edge whose shape is known; 0 otherwise.

@@ -15,6 +15,7 @@ struct TrainingGraph {
   size_t model_outputs = 0;
   std::vector<Edge*> parameters;  // trained
   std::vector<Edge*> states;      // all persistent edges
+  std::vector<Edge*> rounded;     // of mixed precision: results in bfloat16 (train/stash.h)
   bool has_labels = false;        // the last of the inputs that a caller gives
   size_t given_inputs = 0;        // these come first
   // Inputs behind them, by number; 0: there is none.

@@ -58,19 +58,33 @@ class Train(unittest.TestCase):
         self.assertIn(words, result.stderr)
 
     def test_told_is_measured_under_every_limit(self):
-        plan = self.answer("--plan")
+        self.meets_every_limit()
+
+    def test_told_is_measured_in_bfloat16(self):
+        plan = self.answer("--plan", "--precision", "bf16")
+        self.assertEqual(plan["float_peak_bytes"], self.answer("--plan")["peak_bytes"])
+        self.assertLess(plan["accounts"]["planned"], self.answer("--plan")["accounts"]["planned"])
+        self.assertTrue(all(value["saved_bytes"] > 0 for value in plan["rounded"]) and plan["rounded"])
+        weights = self.meets_every_limit("--precision", "bf16")
+        self.answer("--output", self.folder / "float.onnx")
+        self.assertNotEqual((self.folder / "float.onnx").read_bytes(), weights)
+        self.refused(USAGE, "--precision: expected one of bf16, f32, found 'f16'", "--precision", "f16")
+
+    def meets_every_limit(self, *more):
+        plan = self.answer("--plan", *more)
         self.assertLess(plan["minimum_limit_bytes"], plan["peak_bytes"])
         least, most = plan["minimum_limit_bytes"], plan["peak_bytes"]
         weights = []
         for limit in (0, most, (least + most) // 2, least):
             output = self.folder / f"{limit}.onnx"
-            found = self.answer("--limit", limit, "--output", output) if limit else self.answer("--output", output)
+            found = self.answer(*(["--limit", limit] if limit else []), "--output", output, *more)
             self.assertEqual(found["predicted_bytes"], found["measured_bytes"], limit)
             self.assertTrue(limit == 0 or found["measured_bytes"] <= limit)
             weights.append(output.read_bytes())
         self.assertEqual(len(set(weights)), 1, "the plan changes what is learned")
-        self.refused(BUDGET, str(least), "--limit", least - 1)
-        self.refused(BUDGET, "", "--limit", least - 1, "--plan")
+        self.refused(BUDGET, str(least), "--limit", least - 1, *more)
+        self.refused(BUDGET, "", "--limit", least - 1, "--plan", *more)
+        return weights[0]
 
     def test_the_largest_batch(self):
         table, nodes = (self.answer("--plan", *more)["memory_optimizer"] for more in ((), ("--devinfo",)))
@@ -82,7 +96,7 @@ class Train(unittest.TestCase):
         self.assertLessEqual(without, self.answer("--plan", "--solve", "batch", "--limit", limit)["batch"])
 
     def test_going_on_gives_the_same_bits(self):
-        for more in ([], ["--accumulate", "2"]):
+        for more in ([], ["--accumulate", "2"], ["--precision", "bf16", "--accumulate", "2"]):
             output, half, whole = (self.folder / f"{n}{len(more)}" for n in ("a.onnx", "b.onnx", "checkpoint"))
             common = ["--epochs", "3", "--optimizer", "adamw", "--schedule", "cosine", "--schedule-steps", "24", *more]
             self.answer(*common, "--output", output)

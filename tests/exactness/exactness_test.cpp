@@ -229,9 +229,12 @@ TEST(Loop, IterationsMakeNoHeapCall) {
   EXPECT_EQ(watch.stop(), 0) << watch.first_caller();
 }
 
-TEST(Training, AStepMakesNoHeapCall) {
+class TrainingHeap : public testing::TestWithParam<TrainingPrecision> {};
+
+TEST_P(TrainingHeap, AStepMakesNoHeapCall) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer has a heap of its own";
   TrainingOptions options;
+  options.precision = GetParam();
   options.shapes = {{"image", {8, 1, 8, 8}}};
   options.session.intra_op_threads = 1;
   TrainingSession session(Env(), model_path("digits"), options);
@@ -250,8 +253,11 @@ TEST(Training, AStepMakesNoHeapCall) {
   EXPECT_EQ(calls, 0) << watch.first_caller();
   session.EvalStep(inputs);  // its outputs are part of what was told
   EXPECT_EQ(session.GetMemoryReport().peak_bytes, session.GetPlan().peak_bytes);
+  EXPECT_EQ(session.GetPlan().rounded.empty(), GetParam() == TrainingPrecision::kFloat);
 }
 
+INSTANTIATE_TEST_SUITE_P(Precisions, TrainingHeap,
+                         testing::Values(TrainingPrecision::kFloat, TrainingPrecision::kBFloat16));
 INSTANTIATE_TEST_SUITE_P(Models, Exactness, testing::ValuesIn(kModelCases),
                          [](const auto& model) { return std::string(model.param.name); });
 

@@ -6,7 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <fstream>
 
+#include "plimsoll/gradient.h"
+#include "plimsoll/training.h"
 #include "support/heap_watch.h"
 #include "support/model_builder.h"
 #include "support/models.h"
@@ -167,7 +171,121 @@ TEST_P(Faults, WhileRunning) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Faults, testing::Values(false, true),
-                         [](const auto& kind) { return std::string(kind.param ? "Mappings" : "HeapCalls"); });
+// Training a small model: opening it, its steps, its checkpoints.
+class TrainingFaults : public Faults {
+ protected:
+  void SetUp() override {
+    Faults::SetUp();
+    folder_ = std::filesystem::temp_directory_path() / ("plimsoll-faults-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+    model_ = folder_ / "model.onnx";
+    std::ofstream(model_, std::ios::binary) << chain_model();
+    options_.loss = LossType::kMSE;
+    options_.optimizer.type = OptimizerType::kAdam;
+    options_.optimizer.learning_rate = 0.05f;
+    options_.optimizer.max_grad_norm = 1.0f;
+    options_.shapes = {{"x", {32}}};
+    options_.session.intra_op_threads = 1;
+    batch_ = {filled(ElementType::kFloat, {32}), filled(ElementType::kFloat, {2, 16})};
+  }
+  void TearDown() override {
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+  }
+
+  TrainingSession open(const Env& env) const { return TrainingSession(env, model_, options_); }
+  // Bit by bit.
+  static void expect_equal(const TrainingSession& found, const TrainingSession& expected) {
+    for (const std::string& name : expected.ParameterNames()) {
+      const Value a = found.GetParameter(name), b = expected.GetParameter(name);
+      EXPECT_EQ(std::memcmp(a.GetData(), b.GetData(), b.GetByteCount()), 0) << name;
+    }
+  }
+
+  std::filesystem::path folder_;
+  std::string model_;
+  TrainingOptions options_;
+  std::vector<Value> batch_;
+};
+
+TEST_P(TrainingFaults, WhileOpening) {
+  const Env env;
+  const long faults = fail_each(
+      GetParam(), [&] { open(env); }, [&] { ASSERT_EQ(env.GetMemoryReport().now_bytes, 0); });
+  std::printf("%ld faults while opening a training\n", faults);
+  EXPECT_GT(faults, GetParam() ? 2 : 100);
+}
+
+// A step is made whole or not at all.
+TEST_P(TrainingFaults, InSteps) {
+  for (const bool keep_gradients : {false, true}) {
+    options_.keep_gradients = keep_gradients;
+    const Env env;
+    TrainingSession session = open(env), expected = open(env);
+    // What comes through is done to both.
+    const auto fail_each_of = [&](const auto& action) {
+      bool made = false;
+      return fail_each(
+          GetParam(),
+          [&] {
+            made = false;
+            action(session);
+            made = true;
+          },
+          [&] {
+            if (made) action(expected);
+          });
+    };
+    long faults = 0;
+    for (int round = 0; round < 3; ++round) {
+      faults += fail_each_of([&](TrainingSession& one) { one.TrainStep(batch_); });
+      if (!keep_gradients) continue;
+      faults += fail_each_of([&](TrainingSession& one) { one.OptimizerStep(); });
+      faults += fail_each_of([&](TrainingSession& one) { one.LazyResetGrad(); });
+    }
+    std::printf("%ld faults in steps%s\n", faults, keep_gradients ? " whose gradients are kept" : "");
+    expect_equal(session, expected);
+    EXPECT_EQ(session.GetStep(), expected.GetStep());
+  }
+}
+
+TEST_P(TrainingFaults, InCheckpoints) {
+  const Env env;
+  TrainingSession session = open(env), expected = open(env);
+  session.TrainStep(batch_);
+  const std::string path = folder_ / "checkpoint";
+  session.SaveCheckpoint(path);
+  const auto read = [](const std::string& name) {
+    std::ifstream file(name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string whole = read(path);
+  const long saving = fail_each(
+      GetParam(), [&] { session.SaveCheckpoint(path); }, [&] { ASSERT_EQ(read(path), whole); });
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 2) << "something is left behind";
+  const long loading = fail_each(
+      GetParam(), [&] { CheckpointState::LoadCheckpoint(path); }, [] {});
+  std::printf("%ld faults while a checkpoint is written, %ld while it is read\n", saving, loading);
+  EXPECT_GT(loading, 0);
+  expected.TrainStep(batch_);
+  expect_equal(TrainingSession(env, model_, CheckpointState::LoadCheckpoint(path), options_), expected);
+}
+
+TEST_P(TrainingFaults, WhileTheTwoPartsOfAGradientAreOpened) {
+  const std::string bytes = chain_model();
+  GradientOptions options;
+  options.inputs = {"x"};
+  options.session.intra_op_threads = 1;
+  options.session.AddFreeDimensionOverrideByName("n", 32);
+  const Env env;
+  const long faults = fail_each(
+      GetParam(), [&] { OpenGradientSessions(env, bytes.data(), bytes.size(), options); },
+      [&] { ASSERT_EQ(env.GetMemoryReport().now_bytes, 0); });
+  std::printf("%ld faults while the two parts of a gradient are opened\n", faults);
+  EXPECT_GT(faults, 0);
+}
+
+const auto kKinds = [](const auto& kind) { return std::string(kind.param ? "Mappings" : "HeapCalls"); };
+INSTANTIATE_TEST_SUITE_P(Of, TrainingFaults, testing::Values(false, true), kKinds);
+INSTANTIATE_TEST_SUITE_P(Of, Faults, testing::Values(false, true), kKinds);
 
 }  // namespace plimsoll

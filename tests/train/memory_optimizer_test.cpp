@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "graph/builder.h"
 #include "ops/registry.h"
@@ -184,7 +185,7 @@ TEST(MemoryOptimizer, LayersAreFoundWithTheNormFirstAndLast) {
   for (const bool norm_first : {true, false}) {
     TrainingCase c;
     const std::vector<Edge*> forward = transformer(c, 3, norm_first);
-    const std::vector<ClusterPlan> plans = c.clusters(forward, {MemoryLevel::kLayers, {}});
+    const std::vector<ClusterPlan> plans = c.clusters(forward, {MemoryLevel::kLayers, {}, {}});
     const ForwardPart part = forward_part(c.root(), forward);
     const Layers layers = find_layers(c.root(), part);
     EXPECT_EQ(layers.begins.size(), 3u) << norm_first;
@@ -227,6 +228,60 @@ TEST(MemoryOptimizer, ACountOfOneIsTheFirstOnly) {
   }
   config.requests = {{"Nobody+", RecomputeStrategy::kRecompute, -1}};
   EXPECT_THROW(select_cluster_plans(plans, config), Error);
+}
+
+// Forward nodes that some cluster would run again.
+std::set<std::string> run_again(const std::vector<ClusterPlan>& plans) {
+  std::set<std::string> types;
+  for (const ClusterPlan& plan : plans) {
+    for (const Node* node : plan.occurrences[0].nodes) types.emplace(node->op_type);
+  }
+  return types;
+}
+
+TEST(MemoryOptimizer, AProbeOfLevelZeroRunsOnlyCheapOperatorsAgain) {
+  TrainingCase all, cheap;
+  const std::vector<Edge*> forward = transformer(all, 2, true), forward_cheap = transformer(cheap, 2, true);
+  EXPECT_THAT(run_again(all.clusters(forward, {})),
+              testing::UnorderedElementsAre("Add", "MatMul", "LayerNormalization", "Transpose", "Softmax",
+                                            "Tanh", "Sigmoid", "ReduceSum"));
+  MemoryConfig config;
+  config.probe = parse_memory_probe_key("0:1");
+  EXPECT_THAT(run_again(cheap.clusters(forward_cheap, config)),
+              testing::UnorderedElementsAre("Tanh", "Sigmoid", "ReduceSum"));
+}
+
+TEST(MemoryOptimizer, WithoutBoundariesClustersReachBeyondTheirLayer) {
+  TrainingCase bound, free;
+  const std::vector<Edge*> forward = transformer(bound, 2, true), forward_free = transformer(free, 2, true);
+  // What the first layer begins with is kept, or can run again.
+  EXPECT_EQ(run_again(bound.clusters(forward, {})).count("Relu"), 0u);
+  MemoryConfig config;
+  config.probe = parse_memory_probe_key("1:0");
+  const std::vector<ClusterPlan> plans = free.clusters(forward_free, config);
+  EXPECT_EQ(run_again(plans).count("Relu"), 1u);
+  const Layers layers = find_layers(free.root(), forward_part(free.root(), forward_free));
+  EXPECT_TRUE(std::any_of(plans.begin(), plans.end(), [&](const ClusterPlan& plan) {
+    return std::any_of(plan.occurrences.begin(), plan.occurrences.end(), [&](const ClusterOccurrence& one) {
+      return std::any_of(one.node->outputs.begin(), one.node->outputs.end(), [&](const Edge* edge) {
+        return std::find(layers.begins.begin(), layers.begins.end(), edge) != layers.begins.end();
+      });
+    });
+  })) << memory_table(plans, MemoryLevel::kUser, TableDetail::kDevInfo);
+}
+
+TEST(MemoryConfig, ReadsTheProbe) {
+  const auto read = [](std::string_view text) {
+    const MemoryProbe probe = parse_memory_probe_key(text);
+    return std::pair(probe.expensive, probe.layers_bound);
+  };
+  EXPECT_EQ(read(""), std::pair(true, true));
+  EXPECT_EQ(read("0"), std::pair(false, false));
+  EXPECT_EQ(read("1"), std::pair(true, false));
+  EXPECT_EQ(read("0:1"), std::pair(false, true));
+  EXPECT_EQ(read("1:0"), std::pair(true, false));
+  for (const char* wrong : {"2:0", "1:2", "-1:0", "1:", ":1", "1:0:0", "x", "1,0", " 1:0"})
+    EXPECT_THROW(parse_memory_probe_key(wrong), Error) << wrong;
 }
 
 TEST(MemoryOptimizer, ARowsSavingIsWhatThePlannedPeakLoses) {

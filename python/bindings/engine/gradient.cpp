@@ -11,10 +11,13 @@ namespace plimsoll::bindings {
 namespace {
 
 GradientOptions gradient_options(const py::dict& options, const std::vector<std::string>& inputs,
-                                 const std::string& recompute) {
+                                 const std::string& recompute, const std::string& precision) {
   GradientOptions result;
   result.inputs = inputs;
   result.recompute = recompute;
+  if (precision != "f32" && precision != "bf16")
+    throw Error(ErrorCode::kInvalidArgument, "precision: expected f32 or bf16, found '" + precision + "'");
+  if (precision == "bf16") result.precision = TrainingPrecision::kBFloat16;
   result.session = session_options_from(options);
   return result;
 }
@@ -31,8 +34,9 @@ py::object handle_of(std::unique_ptr<Session> session, const py::bytes& model,
 }
 
 py::dict open_gradient_sessions(const py::bytes& model, const py::dict& options,
-                                const std::vector<std::string>& inputs, const std::string& recompute) {
-  const GradientOptions native = gradient_options(options, inputs, recompute);
+                                const std::vector<std::string>& inputs, const std::string& recompute,
+                                const std::string& precision) {
+  const GradientOptions native = gradient_options(options, inputs, recompute, precision);
   const std::string_view bytes = model;
   GradientSessions made;
   unlocked([&] { made = OpenGradientSessions(environment(), bytes.data(), bytes.size(), native); });
@@ -53,8 +57,8 @@ py::dict open_gradient_sessions(const py::bytes& model, const py::dict& options,
 
 std::string describe_gradient_memory(const py::bytes& model, const py::dict& options,
                                      const std::vector<std::string>& inputs, const std::string& recompute,
-                                     const Shapes& shapes, bool devinfo) {
-  const GradientOptions native = gradient_options(options, inputs, recompute);
+                                     const std::string& precision, const Shapes& shapes, bool devinfo) {
+  const GradientOptions native = gradient_options(options, inputs, recompute, precision);
   const std::string_view bytes = model;
   std::string table;
   unlocked([&] {
@@ -68,9 +72,10 @@ std::string describe_gradient_memory(const py::bytes& model, const py::dict& opt
 
 void bind_gradient(py::module_& module) {
   module.def("open_gradient_sessions", &open_gradient_sessions, py::arg("model"), py::arg("options"),
-             py::arg("inputs"), py::arg("recompute"));
+             py::arg("inputs"), py::arg("recompute"), py::arg("precision"));
   module.def("describe_gradient_memory", &describe_gradient_memory, py::arg("model"), py::arg("options"),
-             py::arg("inputs"), py::arg("recompute"), py::arg("shapes"), py::arg("devinfo"));
+             py::arg("inputs"), py::arg("recompute"), py::arg("precision"), py::arg("shapes"),
+             py::arg("devinfo"));
 }
 
 }  // namespace plimsoll::bindings

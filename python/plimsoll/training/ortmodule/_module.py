@@ -1,7 +1,8 @@
 """ORTModule itself."""
 import os
+import threading
 from collections import OrderedDict
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Generic, List, Optional, Tuple, TypeVar
 
 import torch
 from torch.autograd.function import once_differentiable
@@ -14,6 +15,31 @@ from ._structure import check_tensor, named_tensors, put_together, take_apart
 
 _MOST_PROGRAMS = 32  # of one module, for as many sets of sizes
 _MOST_EXPORTS = 16
+
+
+_T = TypeVar("_T")
+
+
+class _Latest(Generic[_T]):
+    """The last so many that were used, by their keys; several threads may ask."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._items, self._lock = most, OrderedDict(), threading.Lock()  # type: ignore[var-annotated]
+
+    def get(self, key: Any) -> Optional[_T]:
+        with self._lock:
+            if key in self._items:
+                self._items.move_to_end(key)
+            return self._items.get(key)
+
+    def add(self, key: Any, item: _T) -> None:
+        with self._lock:
+            self._items[key] = item
+            if len(self._items) > self._most:
+                self._items.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._items)
 
 
 class _Step(torch.autograd.Function):
@@ -47,20 +73,24 @@ class ORTModule(torch.nn.Module):
     Parameters, buffers and state_dict are the module's own, under the same names: nothing is copied. The module is exported
     when it is first called, and again when ranks, types, flags or `requires_grad` change; for every new set of sizes its graph
     is prepared anew. What cannot be exported, or has no gradient here, is run by PyTorch, with a warning
-    (ORTMODULE_FALLBACK_POLICY). docs/training-python.md tells more.
+    (ORTMODULE_FALLBACK_POLICY). With `precision="bf16"` what the backward pass needs is kept in bfloat16; everything is computed
+    in float. docs/training-python.md tells more.
     """
 
-    def __init__(self, module: torch.nn.Module, debug_options: Optional[DebugOptions] = None) -> None:
+    def __init__(self, module: torch.nn.Module, debug_options: Optional[DebugOptions] = None, precision: str = "f32") -> None:
         if not isinstance(module, torch.nn.Module):
             raise TypeError(f"ORTModule: expected a torch.nn.Module, found {type(module).__name__}")
         if debug_options is not None and not isinstance(debug_options, DebugOptions):
             raise TypeError(f"ORTModule: expected DebugOptions, found {type(debug_options).__name__}")
+        if precision not in ("f32", "bf16"):
+            raise ValueError(f"ORTModule: precision: expected f32 or bf16, found '{precision}'")
         super().__init__()
         mine = self.__dict__
         mine["_module"], mine["_options"] = module, debug_options or DebugOptions()
         mine["_report"], mine["_fallback"] = Report(self._options), Fallback()
-        mine["_exports"], mine["_programs"] = OrderedDict(), OrderedDict()
-        mine["_told"] = False
+        mine["_exports"], mine["_programs"] = _Latest(_MOST_EXPORTS), _Latest(_MOST_PROGRAMS)
+        mine["_making"] = threading.RLock()  # one thread at a time exports and plans
+        mine["_told"], mine["_precision"] = False, precision
         # Seen from outside, this is the module.
         for name in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
             mine[name] = getattr(module, name)
@@ -96,7 +126,8 @@ class ORTModule(torch.nn.Module):
         flags = tuple(part.training for part in self.module.modules())
         differentiated = torch.is_grad_enabled()
         trained = tuple(tensor.requires_grad for tensor in tensors.values())
-        key = (positional, named, flags, trained, differentiated, hidden_state(self.module))
+        narrowed = torch.get_autocast_cpu_dtype() if torch.is_autocast_cpu_enabled() else None
+        key = (positional, named, flags, trained, differentiated, narrowed, hidden_state(self.module))
         sizes = tuple(tensor.shape for _, tensor in leaves)
         export = self._export(key, sizes, structure, leaves)
         given = {name: tensor.contiguous() for name, tensor in leaves}
@@ -116,26 +147,27 @@ class ORTModule(torch.nn.Module):
         return put_together(export.answer, outputs)
 
     def _export(self, key: Any, sizes: Any, structure: Any, leaves: List[Tuple[str, torch.Tensor]]) -> Export:
-        exports: "OrderedDict[Any, Export]" = self._exports
+        exports: "_Latest[Export]" = self._exports
         export = exports.get(key) or exports.get((key, sizes))
         if export is None:
-            export = Export(self.module, structure, leaves, self._report)
-            exports[(key, sizes) if export.is_for_sizes else key] = export
-            if len(exports) > _MOST_EXPORTS:
-                exports.popitem(last=False)
+            with self._making:
+                export = exports.get(key) or exports.get((key, sizes))  # by another thread, meanwhile
+                if export is None:
+                    export = Export(self.module, structure, leaves, self._report)
+                    exports.add((key, sizes) if export.is_for_sizes else key, export)
         return export
 
     def _program(self, key: Any, sizes: Any, export: Export, wanted: List[str], leaves: List[Tuple[str, torch.Tensor]]) -> Program:
-        programs: "OrderedDict[Any, Program]" = self._programs
+        programs: "_Latest[Program]" = self._programs
         program = programs.get((key, sizes))
         if program is None:
-            shapes = {name: list(tensor.shape) for name, tensor in leaves}
-            program = programs[(key, sizes)] = Program(export, shapes, wanted, self._report)
-            if len(programs) > _MOST_PROGRAMS:
-                programs.popitem(last=False)
-            self._tell_memory(export, program, shapes)
-        else:
-            programs.move_to_end((key, sizes))
+            with self._making:
+                program = programs.get((key, sizes))
+                if program is None:
+                    shapes = {name: list(tensor.shape) for name, tensor in leaves}
+                    program = Program(export, shapes, wanted, self._precision, self._report)
+                    programs.add((key, sizes), program)
+                    self._tell_memory(export, program, shapes)
         return program
 
     def _tell_memory(self, export: Export, program: Program, shapes: Dict[str, Any]) -> None:
@@ -143,7 +175,7 @@ class ORTModule(torch.nn.Module):
             return
         self.__dict__["_told"] = True
         devinfo = self._report.wants(LogLevel.DEVINFO)
-        self._report.tell(LogLevel.INFO, "\n" + memory_table(export, shapes, program.wanted, devinfo))
+        self._report.tell(LogLevel.INFO, "\n" + memory_table(export, shapes, program.wanted, self._precision, devinfo))
 
     def _check_configuration(self) -> None:
         """What is wrong with the variables is said here, not in the first step."""
@@ -176,4 +208,4 @@ class ORTModule(torch.nn.Module):
         return self
 
     def __reduce__(self) -> Any:
-        return ORTModule, (self.module, self._options)
+        return ORTModule, (self.module, self._options, self._precision)

@@ -73,9 +73,9 @@ def _tensor_of(value: Any, dtype: torch.dtype) -> torch.Tensor:
 
 
 class Program:
-    """`wanted`: names of the inputs whose gradients are wanted."""
+    """`wanted`: names of the inputs whose gradients are wanted; `precision`: of what is kept between the passes."""
 
-    def __init__(self, export: Export, shapes: Dict[str, Sequence[int]], wanted: List[str], report: Report) -> None:
+    def __init__(self, export: Export, shapes: Dict[str, Sequence[int]], wanted: List[str], precision: str, report: Report) -> None:
         self.wanted, self._lock = wanted, threading.Lock()
         options = SessionOptions()
         options.intra_op_num_threads = torch.get_num_threads()
@@ -84,7 +84,7 @@ class Program:
             for i, size in enumerate(shape):
                 options.add_free_dimension_override_by_name(f"{name}_dim{i}", size)
         try:
-            made = _engine.open_gradient_sessions(export.model, options._native(), wanted, "auto")
+            made = _engine.open_gradient_sessions(export.model, options._native(), wanted, "auto", precision)
         except (InvalidArgument, IoError):
             raise  # of sizes that do not fit, or a configuration that nobody can follow
         except (Error, EngineError) as error:
@@ -146,22 +146,58 @@ class Program:
                 report.tell(LogLevel.WARNING, f"{name}: {sizes({'now': peak.now_bytes, 'peak': peak.peak_bytes})} bytes; {told}")
 
 
-def memory_table(export: Export, shapes: Dict[str, Sequence[int]], wanted: List[str], devinfo: bool) -> str:
-    """The memory optimizer's table, in the symbols of the inputs' dimensions where it can be."""
-    options = SessionOptions()
-    try:
-        return _engine.describe_gradient_memory(_with_shared_symbols(export.model, shapes), options._native(), wanted, "auto",
-                                                shapes, devinfo)
-    except (Error, EngineError):
-        for name, shape in shapes.items():
-            for i, size in enumerate(shape):
-                options.add_free_dimension_override_by_name(f"{name}_dim{i}", size)
-        return _engine.describe_gradient_memory(export.model, options._native(), wanted, "auto", shapes, devinfo)
+def memory_table(export: Export, shapes: Dict[str, Sequence[int]], wanted: List[str], precision: str, devinfo: bool) -> str:
+    """The memory optimizer's table: rows and bytes are those of the sizes at hand, each in the symbols of the inputs' dimensions
+    where the graph with symbols has the same row."""
+    def table(model: bytes, options: SessionOptions) -> str:
+        return _engine.describe_gradient_memory(model, options._native(), wanted, "auto", precision, shapes, devinfo)
+
+    known = SessionOptions()
+    for name, shape in shapes.items():
+        for i, size in enumerate(shape):
+            known.add_free_dimension_override_by_name(f"{name}_dim{i}", size)
+    told = table(export.model, known)
+    symbols: Dict[Tuple[str, ...], str] = {}
+    # Sizes that are equal may be one dimension, which decides what broadcasts; one that is a parameter's may be just that.
+    for model in (export.model, _with_shared_symbols(export.model, shapes, False), _with_shared_symbols(export.model, shapes, True)):
+        try:
+            for row, text in _symbols(table(model, SessionOptions())).items():
+                symbols.setdefault(row, text)
+        except (Error, EngineError):
+            continue
+    return _with_symbols(told, symbols)
 
 
-def _with_shared_symbols(model: bytes, shapes: Dict[str, Sequence[int]]) -> bytes:
-    """Dimensions that have the same size are taken for the same one, and for a number where it is one of a parameter's:
-    without that, nobody could tell what broadcasts."""
+_SYMBOLIC, _BEHIND = "Saving Symbolic(Bytes)", "Planned Saving(Bytes)"
+
+
+def _row(line: str) -> Tuple[str, ...]:
+    """Configuration, count and bytes."""
+    return tuple(line.split()[6:9])
+
+
+def _column(lines: List[str]) -> Tuple[int, int]:
+    header = next(line for line in lines if _SYMBOLIC in line)
+    return header.index(_SYMBOLIC), header.index(_BEHIND)
+
+
+def _symbols(table: str) -> Dict[Tuple[str, ...], str]:
+    lines = table.splitlines()
+    start, end = _column(lines)
+    return {_row(line): line[start:end].strip() for line in lines if line.startswith("- Plan")}
+
+
+def _with_symbols(table: str, symbols: Dict[Tuple[str, ...], str]) -> str:
+    lines = table.splitlines()
+    start, end = _column(lines)
+    texts = {i: symbols.get(_row(line), line[start:end].strip()) for i, line in enumerate(lines) if line.startswith("- Plan")}
+    texts.update((i, _SYMBOLIC) for i, line in enumerate(lines) if _SYMBOLIC in line)
+    width = max(map(len, texts.values())) + 2
+    return "\n".join(line[:start] + texts[i].ljust(width) + line[end:] if i in texts else line for i, line in enumerate(lines)) + "\n"
+
+
+def _with_shared_symbols(model: bytes, shapes: Dict[str, Sequence[int]], fix: bool) -> bytes:
+    """Dimensions that have the same size are taken for the same one; with `fix`, for a number where it is one of a parameter's."""
     try:
         import onnx
     except ImportError:
@@ -172,7 +208,7 @@ def _with_shared_symbols(model: bytes, shapes: Dict[str, Sequence[int]]) -> byte
              for dim in value.type.tensor_type.shape.dim} - {1}
     for value in proto.graph.input:
         for size, dim in zip(shapes.get(value.name, ()), value.type.tensor_type.shape.dim):
-            if size in fixed:
+            if fix and size in fixed:
                 dim.dim_value = size
             elif dim.dim_param:
                 dim.dim_param = names.setdefault(size, dim.dim_param)
