@@ -27,9 +27,9 @@ fi
 
 logs=build/test-logs
 mkdir -p "$logs"
-passed=0 failed=0 skipped=0 summary=()
+rm -f "$logs"/*.result
 
-# run STAGE: runs it, shows its output, and adds up its counts.
+# run STAGE: runs it, shows its output, and writes "VERDICT PASSED FAILED SKIPPED SECONDS" to its .result.
 run() {
   local stage=$1 log=$logs/$1.log start=$SECONDS status verdict p=0 f=0 s=0
   echo "== $stage"
@@ -45,17 +45,37 @@ run() {
     130) exit 130 ;;
     *) verdict=FAILED; ((f)) || f=1 ;;
   esac
-  ((passed += p, failed += f, skipped += s))
-  summary+=("$(printf '%-16s %-8s %6d passed %4d failed %4d skipped %5d s' \
-    "$stage" "$verdict" "$p" "$f" "$s" $((SECONDS - start)))")
+  echo "$verdict $p $f $s $((SECONDS - start))" >"$logs/$stage.result"
   [[ $verdict != FAILED ]]
 }
 
+# Nothing else makes sense without a build.
+if [[ " ${stages[*]} " == *" build "* ]] && ! run build; then stages=(build); fi
+
+# Stages that mostly wait run beside the others; their output is shown at the end.
+beside=() others=()
 for stage in "${stages[@]}"; do
-  run "$stage" || [[ $stage != build ]] || break # nothing else makes sense without a build
+  if [[ $stage == build ]]; then continue; fi
+  if [[ " ${WAITING_STAGES[*]} " == *" $stage "* ]]; then beside+=("$stage"); else others+=("$stage"); fi
+done
+set -m # a process group of their own, so that Ctrl-C can be passed on
+for stage in "${beside[@]}"; do run "$stage" >/dev/null; done &
+lane=$!
+set +m
+trap 'kill -INT -- -$lane 2>/dev/null; wait; echo; echo "interrupted"; exit 130' INT
+for stage in "${others[@]}"; do run "$stage"; done
+wait "$lane"
+for stage in "${beside[@]}"; do
+  echo "== $stage"
+  cat "$logs/$stage.log"
 done
 
 echo
-printf '%s\n' "${summary[@]}"
+passed=0 failed=0 skipped=0
+for stage in "${stages[@]}"; do
+  read -r verdict p f s seconds <"$logs/$stage.result" || verdict=FAILED p=0 f=1 s=0 seconds=0
+  ((passed += p, failed += f, skipped += s))
+  printf '%-16s %-8s %6d passed %4d failed %4d skipped %5d s\n' "$stage" "$verdict" "$p" "$f" "$s" "$seconds"
+done
 echo "$passed passed, $failed failed, $skipped skipped"
 ((failed == 0))

@@ -11,6 +11,8 @@ QUICK_STAGES=(build models goldens unit_tests mutations tools_tests
   include_rule clang_format install wheel)
 FULL_STAGES=(references_full random_graphs_full generation train_torch_full train_watch asan mutations_full tsan verdicts_full corpus chaos_full unexplained watch_page train_onnxruntime
   python_leaks_full packages version2)
+# These watch processes for minutes and compute little: they run beside the others.
+WAITING_STAGES=(exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts corpus_few)
 
 CACHE=${PLIMSOLL_CACHE:-$HOME/.cache/plimsoll}
 
