@@ -161,7 +161,8 @@ Proposal best_proposal(const Graph& root, FactsTable& facts, const LifetimeOptio
     return recomputed(root, facts, options, check, memory, budget, most_bytes, natural);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kBudgetExceeded) throw;
-    return natural;  // the limit does not even allow the search
+    natural.recomputation.found_no_room = true;
+    return natural;
   }
 }
 

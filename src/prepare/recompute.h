@@ -23,6 +23,7 @@ struct Recomputation {
   double extra_time = 0;         // estimated, as a share of the time of running each node once
   int64_t peak_bytes = 0;        // of the planned arena
   int64_t saved_bytes = 0;       // against the smallest arena that runs each node once
+  bool found_no_room = false;    // the search for what to run again did not fit the limit itself
   bool empty() const { return nodes.empty(); }
 };
 Recomputation recomputation_of(const TurnModel& model, const Schedule& schedule);

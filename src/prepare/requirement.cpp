@@ -118,13 +118,19 @@ int64_t planned_bytes_within(const PreparedModel& model, const ShapePlan& plan, 
   return bytes / page_bytes() * page_bytes();  // the arena is whole pages
 }
 
-void refuse(const ShapePlan& shape, int64_t needed_bytes, int64_t limit_bytes) {
+void refuse(const ShapePlan& shape, const LeastNeed& least, int64_t limit_bytes) {
   const char* at_least = shape.depends_on_data() ? "; values whose shape depends on data come on top" : "";
+  const std::string smallest =
+      least.may_be_less
+          ? fmt::format(
+                "a limit of {} would do, and perhaps a smaller one, which a plan without a limit tells",
+                least.bytes)
+          : fmt::format("the smallest limit that would do is {}", least.bytes);
   fail(
       ErrorCode::kBudgetExceeded,
       "the limit of {} bytes is too small: these shapes need {} bytes, most of the activations at node '{}'; "
-      "the smallest limit that would do is {}{}",
-      limit_bytes, needed_bytes, shape.node_at_peak(), needed_bytes, at_least);
+      "{}{}",
+      limit_bytes, least.bytes, shape.node_at_peak(), smallest, at_least);
 }
 
 }  // namespace plimsoll

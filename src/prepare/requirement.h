@@ -22,8 +22,18 @@ Requirement requirement(const PreparedModel& model, const ShapePlan& shape);
 Requirement requirement(const PreparedModel& model, std::span<const std::shared_ptr<ShapePlan>> plans);
 // The same with activations at their live bytes.
 int64_t lower_bound_bytes(const PreparedModel& model, const ShapePlan& shape);
+// The least that any of several plans needs, and whether a smaller one may exist that there was no room to
+// look for.
+struct LeastNeed {
+  int64_t bytes = std::numeric_limits<int64_t>::max();
+  bool may_be_less = false;
+  void meet(int64_t needed_bytes, const ShapePlan& plan) {
+    bytes = std::min(bytes, needed_bytes);
+    may_be_less |= plan.found_no_room();
+  }
+};
 // Throws kBudgetExceeded naming the node that needs the most and the smallest limit that would do.
-[[noreturn]] void refuse(const ShapePlan& shape, int64_t needed_bytes, int64_t limit_bytes);
+[[noreturn]] void refuse(const ShapePlan& shape, const LeastNeed& least, int64_t limit_bytes);
 
 // Of the planned arena of one run: what is left for it by a limit that `plan`, which needs `needed_bytes`,
 // does not fit.
@@ -59,7 +69,7 @@ std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
                                       const std::vector<std::vector<int64_t>>& shapes, Budget& budget,
                                       int64_t limit_bytes, bool after_load,
                                       const ShapePlan::Wanted& wanted = {}) {
-  int64_t least = std::numeric_limits<int64_t>::max();
+  LeastNeed least;
   int64_t needed = 0;
   std::shared_ptr<PlanType> plan;
   const auto fits = [&](Effort effort, int64_t most_bytes) {
@@ -67,7 +77,7 @@ std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
     plan = std::make_shared<PlanType>(model, shapes, budget, effort, wanted, most_bytes);
     plan->assume_planned_after_load(after_load);
     needed = requirement(model, *plan).peak_bytes;
-    least = std::min(least, needed);
+    least.meet(needed, *plan);
     return limit_bytes == 0 || needed <= limit_bytes;
   };
   if (fits(Effort::kQuick, 0) || fits(Effort::kThorough, 0)) return plan;
@@ -78,6 +88,7 @@ std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
       return fits(Effort::kRecompute, most_bytes);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kBudgetExceeded) throw;
+      least.may_be_less = true;
       return fits(Effort::kThorough, 0);
     }
   };
@@ -103,7 +114,7 @@ std::vector<std::shared_ptr<PlanType>> plan_together(const PreparedModel& model,
                                                      std::span<const ShapePlan::Wanted> runs, Budget& budget,
                                                      int64_t limit_bytes, bool recompute = true) {
   std::vector<std::shared_ptr<PlanType>> plans;
-  int64_t least = std::numeric_limits<int64_t>::max();
+  LeastNeed least;
   int64_t needed = 0;
   const auto fits = [&](Effort effort, int64_t most_bytes) {
     plans.clear();
@@ -111,7 +122,7 @@ std::vector<std::shared_ptr<PlanType>> plan_together(const PreparedModel& model,
       plans.push_back(std::make_shared<PlanType>(model, shapes, budget, effort, wanted, most_bytes));
     const std::vector<std::shared_ptr<ShapePlan>> all(plans.begin(), plans.end());
     needed = requirement(model, all).peak_bytes;
-    least = std::min(least, needed);
+    for (const auto& plan : plans) least.meet(needed, *plan);
     return limit_bytes == 0 || needed <= limit_bytes;
   };
   if (fits(Effort::kQuick, 0) || fits(Effort::kThorough, 0)) return plans;

@@ -44,6 +44,7 @@ class ShapePlan {
   const std::string& node_at_peak() const { return node_at_peak_; }
   std::vector<PlannedBuffer> buffers() const;
   Recomputation recomputation() const;  // empty if every node runs once
+  bool found_no_room() const { return recomputation_.found_no_room; }
   const std::string& cluster_table() const { return cluster_table_; }
   int64_t memory_bytes() const { return arena_.mapped_bytes(); }
   double prepare_ms() const { return prepare_ms_; }

@@ -82,8 +82,12 @@ class Train(unittest.TestCase):
             self.assertTrue(limit == 0 or found["measured_bytes"] <= limit)
             weights.append(output.read_bytes())
         self.assertEqual(len(set(weights)), 1, "the plan changes what is learned")
-        self.refused(BUDGET, str(least), "--limit", least - 1, *more)
-        self.refused(BUDGET, "", "--limit", least - 1, "--plan", *more)
+        smallest = f"the smallest limit that would do is {least}"
+        self.refused(BUDGET, smallest, "--limit", least - 1, "--plan", *more)
+        # Where looking for it takes the most, there is no room for that.
+        refusal = self.train("--limit", least - 1, *more)
+        self.assertEqual(refusal.returncode, BUDGET)
+        self.assertRegex(refusal.stderr, f"{smallest}|a limit of {most} would do, and perhaps a smaller one")
         return weights[0]
 
     def test_the_largest_batch(self):

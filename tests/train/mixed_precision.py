@@ -11,12 +11,16 @@ float's: forward, nothing is rounded. What is told must be measured, and less th
 """
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import warnings
 
 import numpy as np
+
+# Debian's oneDNN 2.6 runs AMX without asking the kernel for it, and ends with an illegal instruction where a processor has it.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 import torch
 
 from against_torch import cases, export, train_plimsoll, train_torch
