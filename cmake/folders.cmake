@@ -22,8 +22,7 @@ function(plimsoll_folder name)
       target_link_libraries(${target} PUBLIC plimsoll_${folder})
     endif()
   endforeach()
-  # The folders on top of the kernels are compiled for OpenMP, which makes other headers of them. From the operators on
-  # nearly every file includes the contract, so that an edit of it rebuilds them in any case.
+  # From the operators on nearly every file includes the contract, so that an edit of it rebuilds them in any case.
   set(owner plimsoll_base)
   set(headers ${PLIMSOLL_STANDARD_HEADERS})
   if(name STREQUAL "ops" OR "ops" IN_LIST ARG_FOLDERS)

@@ -3,7 +3,7 @@
 
 It contains the Python package, the `plimsoll` command and, in plimsoll.libs, the library with every shared library of
 Debian's that it needs beyond what each Debian has, so that nothing but Python and numpy is asked of the machine. Those keep
-their names: a process that has one of them already (torch's OpenMP) goes on with that one.
+their names: a process that has one of them already goes on with that one.
 """
 import base64
 import csv

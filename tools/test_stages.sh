@@ -74,8 +74,7 @@ mutations_full() {
 # Every case of ctest counts.
 run_ctest() {
   local log=$1/ctest.log status=0
-  # Two tests at once have two threads each: waiting in a loop would take what the other needs, four fifths of some tests' time.
-  OMP_WAIT_POLICY=passive ctest --test-dir "$1" --output-on-failure -j2 --no-tests=error >"$log" 2>&1 || status=$?
+  ctest --test-dir "$1" --output-on-failure -j2 --no-tests=error >"$log" 2>&1 || status=$?
   ((status == 0)) || cat "$log"
   # "100% tests passed, 0 tests failed out of 57"; skipped ones are listed as "(Skipped)" further down.
   local failed total skipped
@@ -398,7 +397,6 @@ asan() {
   run_ctest build/asan
 }
 
-# The thread sanitizer does not know OpenMP, so this build has none: one thread per run, many runs.
 tsan() {
   cmake --preset tsan >/dev/null
   cmake --build build/tsan

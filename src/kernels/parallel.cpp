@@ -1,15 +1,13 @@
 #include "kernels/parallel.h"
 
+#include "kernels/team.h"
+
 namespace plimsoll::kernels {
 
-void run_tasks([[maybe_unused]] int threads, int64_t tasks, TaskFunction call, void* function) {
-#ifdef _OPENMP
+void run_tasks(int threads, int64_t tasks, TaskFunction call, void* function) {
   if (threads > 1 && tasks > 1) {
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t task = 0; task < tasks; ++task) call(function, task);
-    return;
+    if (Team* team = Team::of_this_thread()) return team->run(threads, tasks, call, function);
   }
-#endif
   for (int64_t task = 0; task < tasks; ++task) call(function, task);
 }
 

@@ -83,7 +83,7 @@ struct Env::Impl {
   int log_severity_level = 2;
   std::string log_id;
   IdleMemory idle;
-  std::atomic<bool> team_busy{false};  // one run at a time holds the OpenMP team
+  std::atomic<bool> team_busy{false};  // one run at a time uses more than its own thread
 };
 
 }  // namespace plimsoll

@@ -5,6 +5,8 @@
 #include <xmmintrin.h>
 #endif
 
+#include "kernels/parallel.h"
+
 namespace plimsoll {
 
 // While it lives, if `on`: the processor's flush-to-zero and denormals-are-zero. Afterwards as before.
@@ -36,10 +38,7 @@ class FlushDenormals {
   }
   template <typename F>
   void for_each_thread(F&& f) {
-#if defined(_OPENMP)
-#pragma omp parallel num_threads(threads_)
-#endif
-    f();
+    kernels::parallel_for(threads_, threads_, [&](int64_t) { f(); });  // one task for each thread
   }
 
   int threads_;

@@ -127,7 +127,7 @@ void Trace::add_node(const Step& step, std::span<const TensorView> inputs,
                   "\"{}\",\"activation_size\" : \"{}\",\"output_size\" : \"{}\",\"input_type_shape\" : "
                   "{},\"output_type_shape\" : {},\"thread_scheduling_stats\" : {{\"main_thread\": "
                   "{{\"thread_pool_name\": "
-                  "\"openmp\", \"thread_id\": \"{}\", \"core\": {}}}, \"threads\": {}}},\"memory_bytes\" : "
+                  "\"intra-op\", \"thread_id\": \"{}\", \"core\": {}}}, \"threads\": {}}},\"memory_bytes\" : "
                   "{},\"memory_total_"
                   "bytes\" : {}}}}}",
                   ::getpid(), ::gettid(), microseconds(end - start), microseconds(start - start_),

@@ -5,9 +5,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
 
 namespace plimsoll::bindings {
 namespace {
@@ -19,10 +16,6 @@ std::atomic<unsigned> generation{0};
 
 unsigned fork_generation() {
   return generation.load(std::memory_order_relaxed);
-}
-
-bool is_forked() {
-  return fork_generation() != 0;
 }
 
 void watch_forks() {
@@ -56,33 +49,6 @@ void Unlocked::lock() {
   } catch (abi::__forced_unwind&) {
     while (true) pause();  // unwinding would let go of Python's objects without the lock
   }
-}
-
-void on_a_new_thread(const std::function<void()>& work, const std::function<void()>& look) {
-  std::exception_ptr error;
-  std::mutex mutex;
-  std::condition_variable finished;
-  bool done = false;
-  std::thread thread([&] {
-    try {
-      work();
-    } catch (...) {
-      error = std::current_exception();
-    }
-    const std::lock_guard lock(mutex);
-    done = true;
-    finished.notify_one();
-  });
-  {
-    std::unique_lock lock(mutex);
-    while (!finished.wait_for(lock, std::chrono::milliseconds(50), [&] { return done; })) {
-      lock.unlock();
-      look();
-      lock.lock();
-    }
-  }
-  thread.join();
-  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace plimsoll::bindings

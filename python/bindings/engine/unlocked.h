@@ -1,9 +1,8 @@
 // Work of the engine without the interpreter's lock.
 //
 // On the main thread a run looks for signals twenty times a second: Ctrl-C stops it, and what the handler
-// raised is what the caller gets. In a process that was forked the work is done by a thread of its own,
-// because OpenMP's threads stayed behind and whoever led them would wait for them for ever. A thread that
-// wants the lock back when the interpreter is at its end never gets it, and sleeps until the process is over.
+// raised is what the caller gets. A thread that wants the lock back when the interpreter is at its end never
+// gets it, and sleeps until the process is over.
 #pragma once
 
 #include <plimsoll/run_options.h>
@@ -11,14 +10,12 @@
 
 #include <chrono>
 #include <exception>
-#include <functional>
 #include <utility>
 
 namespace plimsoll::bindings {
 
 // How often this process and its ancestors since the import were forked.
 unsigned fork_generation();
-bool is_forked();
 void watch_forks();
 
 class Unlocked {
@@ -41,27 +38,15 @@ class Unlocked {
   static constexpr std::chrono::milliseconds kBetweenLooks{50};
 };
 
-// Calls `work` on a new thread and waits for it; `look` is called twenty times a second meanwhile.
-void on_a_new_thread(const std::function<void()>& work, const std::function<void()>& look);
-
 // Calls work(options), where `options`, a copy of what is given, stop for signals.
 template <typename Work>
 void unlocked_run(RunOptions options, Work&& work) {
   std::exception_ptr error;
   Unlocked unlocked;
   try {
-    if (is_forked()) {
-      std::atomic<bool> stop = false;
-      options.SetInterruptCheck([&stop] { return stop.load(std::memory_order_relaxed); });
-      on_a_new_thread([&] { work(std::as_const(options)); },
-                      [&] {
-                        if (Unlocked::on_main_thread() && unlocked.look_for_signals()) stop = true;
-                      });
-    } else {
-      if (Unlocked::on_main_thread())
-        options.SetInterruptCheck([&unlocked] { return unlocked.look_for_signals(); });
-      work(std::as_const(options));
-    }
+    if (Unlocked::on_main_thread())
+      options.SetInterruptCheck([&unlocked] { return unlocked.look_for_signals(); });
+    work(std::as_const(options));
   } catch (...) {
     error = std::current_exception();
   }
@@ -76,10 +61,7 @@ void unlocked(Work&& work) {
   std::exception_ptr error;
   Unlocked unlocked;
   try {
-    if (is_forked())
-      on_a_new_thread(work, [] {});
-    else
-      work();
+    work();
   } catch (...) {
     error = std::current_exception();
   }
