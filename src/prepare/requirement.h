@@ -94,6 +94,21 @@ std::shared_ptr<PlanType> plan_within(const PreparedModel& model,
   refuse(*plan, least, limit_bytes);
 }
 
+// A budget without its own limit, for as long as this lives.
+class LimitLifted {
+ public:
+  explicit LimitLifted(Budget& budget) : budget_(budget), limit_(budget.limit_bytes()) {
+    budget.set_limit_bytes(0);
+  }
+  LimitLifted(const LimitLifted&) = delete;
+  LimitLifted& operator=(const LimitLifted&) = delete;
+  ~LimitLifted() { budget_.set_limit_bytes(limit_); }
+
+ private:
+  Budget& budget_;
+  int64_t limit_;
+};
+
 // Plans of several runs of the same shapes that a session keeps side by side, made in this order; the line is
 // for all of them together. Otherwise as plan_within, before the weights are loaded. Without `recompute` no
 // node runs twice.
@@ -121,6 +136,9 @@ std::vector<std::shared_ptr<PlanType>> plan_together(const PreparedModel& model,
     const int64_t most_bytes = (planned - (needed - limit_bytes)) / page_bytes() * page_bytes();
     if (most_bytes > 0 && fits(Effort::kRecompute, most_bytes)) return plans;
   }
+  if (recompute && fits(Effort::kRecompute, 0)) return plans;
+  // The limit may not have allowed the search either: what would do is looked for without it.
+  const LimitLifted lifted(budget);
   if (recompute && fits(Effort::kRecompute, 0)) return plans;
   refuse(*plans[0], least, limit_bytes);
 }
