@@ -11,10 +11,14 @@ float's: forward, nothing is rounded. What is told must be measured, and less th
 """
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import warnings
+
+# Debian's oneDNN 2.6 uses AMX without asking the kernel for it, and dies of an illegal instruction. Read when torch is loaded.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 import numpy as np
 import torch
