@@ -3,16 +3,17 @@
 
 Forward and backward of bench/training.py's models in PyTorch, plain and in an ORTModule: milliseconds of a step (the
 smallest), the peak of the process above what it held before the first step, in the first (which exports and plans) and in those
-behind it, and how far the gradients are apart. Each run is a process of its own, the two kinds take turns. Needs python3-torch,
-python3-torchvision and libopenblas0-pthread.
+behind it, and how far the gradients are apart. Each run is a process of its own, the two kinds take turns, with the fastest kernels
+of PyTorch's BLAS (blas.py). Needs python3-torch, python3-torchvision and libopenblas0-pthread.
 """
 import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import time
+
+import blas
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -64,7 +65,8 @@ def main():
         return one(arguments)
     import tempfile
     import torch
-    environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads), "ORTMODULE_MEMORY_OPT_LEVEL": arguments.level}
+    environment = {**blas.torch_environment(arguments.threads), "ORTMODULE_MEMORY_OPT_LEVEL": arguments.level}
+    print(blas.described(arguments.threads))
     for name in arguments.models.split(","):
         with tempfile.TemporaryDirectory() as folder:
             found, gradients = {}, {}

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
-"""bench/training.py [--models resnet50,gpt] [--steps N] [--threads 1] [--plimsoll build/plimsoll] [--json FILE]
+"""bench/training.py [--models resnet50,gpt] [--steps N] [--threads 1] [--whole] [--plimsoll build/plimsoll] [--json FILE]
 
 Forward and backward of whole models, ours against Debian's PyTorch: milliseconds, peak memory of the process, and how far
 the gradients are apart. Models come from torch: the loss is part of them, torch.onnx.export writes them in training mode,
-their parameters become inputs, and a Gradient node asks for the gradients. torch runs in a process of its own; the speed
-of its 1024x1024x1024 product is printed beside, because without libopenblas0-pthread it is 4 GFLOP/s.
+their parameters become inputs, and a Gradient node asks for the gradients. torch runs in a process of its own, with the fastest
+kernels that its BLAS has for this processor (blas.py).
+With --whole: whole steps, with SGD and momentum, by `plimsoll train`; both sides take turns for --rounds, and the fastest counts.
 Needs python3-torch, python3-torchvision, python3-onnx and libopenblas0-pthread.
 """
 import argparse
 import json
-import os
 import pathlib
 import resource
 import subprocess
@@ -17,6 +17,8 @@ import sys
 import tempfile
 import time
 import warnings
+
+import blas
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OPSET = 17
@@ -133,11 +135,6 @@ def torch_worker(arguments):
     import numpy as np
     import torch
     torch.set_num_threads(arguments.threads)
-    a = torch.randn(1024, 1024)
-    for _ in range(3):
-        start = time.perf_counter()
-        a @ a
-        product = time.perf_counter() - start
     model, inputs = made(arguments.torch)
     times = []
     for _ in range(arguments.steps):
@@ -149,8 +146,7 @@ def torch_worker(arguments):
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     np.savez(arguments.gradients, loss=loss.detach().numpy(),
              **{n: p.grad.numpy() for n, p in model.named_parameters()})
-    print(json.dumps({"ms": sorted(times)[len(times) // 2] * 1e3, "peak_rss": peak,
-                      "product_gflops": 2 * 1.024**3 / product}))
+    print(json.dumps({"ms": sorted(times)[len(times) // 2] * 1e3, "peak_rss": peak}))
 
 
 def difference(folder, names):
@@ -171,11 +167,28 @@ def measure(arguments, name, folder):
         print(f"{path} and its inputs are kept")
     command = [sys.executable, __file__, "--torch", name, f"--steps={arguments.steps}", f"--threads={arguments.threads}",
                f"--gradients={folder / 'torch.npz'}"]
-    environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads),
-                   "OPENBLAS_NUM_THREADS": str(arguments.threads)}
-    theirs = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout)
+    theirs = json.loads(subprocess.run(command, check=True, capture_output=True, text=True,
+                                       env=blas.torch_environment(arguments.threads)).stdout)
     mine = ours(arguments, path, inputs, folder)
     return {"name": name, "ours": mine, "torch": theirs, **difference(folder, names)}
+
+
+def measure_whole(arguments, name, folder):
+    """Whole steps: the models, their data and both sides are those of budget_curve.py."""
+    import budget_curve
+    if not (folder / "batch").exists():
+        budget_curve.export(name, folder, OPSET)
+    best = {}
+    for _ in range(arguments.rounds):
+        theirs = budget_curve.torch_steps(name, 0, arguments.steps, arguments.threads)
+        mine = budget_curve.step_seconds(arguments, folder, arguments.steps)
+        if "error" in mine:
+            sys.exit(f"{name}: {mine['error']}")
+        rounds = {"torch": {"ms": theirs["step"] * 1e3, "peak_rss": theirs["peak"]},
+                  "ours": {"ms": mine["step"] * 1e3, "peak_rss": mine["peak_rss_bytes"], "told": mine["predicted_bytes"]}}
+        for side, found in rounds.items():
+            best[side] = min(best.get(side, found), found, key=lambda one: one["ms"])
+    return {"name": name, **best}
 
 
 def main():
@@ -183,6 +196,8 @@ def main():
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--whole", action="store_true", help="with the optimizer")
+    parser.add_argument("--rounds", type=int, default=2, help="of --whole")
     parser.add_argument("--plimsoll", default=str(ROOT / "build" / "plimsoll"))
     parser.add_argument("--json", help="write the results there")
     parser.add_argument("--keep", help="a folder in which the models and their inputs stay")
@@ -192,18 +207,19 @@ def main():
     if arguments.torch:
         return torch_worker(arguments)
     results = []
-    print("model      ours ms  torch ms  ratio   ours MiB  torch MiB  ratio   told MiB  torch GFLOP/s  worst gradient")
+    print(blas.described(arguments.threads))
+    print("model      ours ms  torch ms  ratio   ours MiB  torch MiB  ratio   told MiB  worst gradient")
     for name in arguments.models.split(","):
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(arguments.keep or temporary) / name
             folder.mkdir(parents=True, exist_ok=True)
-            r = measure(arguments, name, folder)
+            r = (measure_whole if arguments.whole else measure)(arguments, name, folder)
         results.append(r)
         mine, theirs, mib = r["ours"], r["torch"], 2**20
         print(f"{name:10} {mine['ms']:7.0f} {theirs['ms']:9.0f} {mine['ms'] / theirs['ms']:6.2f} "
               f"{mine['peak_rss'] / mib:10.0f} {theirs['peak_rss'] / mib:10.0f} "
-              f"{mine['peak_rss'] / theirs['peak_rss']:6.2f} {mine['told'] / mib:10.0f} "
-              f"{theirs['product_gflops']:14.0f}  {r['worst']:.1e} {r['worst_at']}")
+              f"{mine['peak_rss'] / theirs['peak_rss']:6.2f} {mine['told'] / mib:10.0f}  "
+              + (f"{r['worst']:.1e} {r['worst_at']}" if "worst" in r else ""), flush=True)
     if arguments.json:
         pathlib.Path(arguments.json).write_text(json.dumps(results, indent=1) + "\n")
 

@@ -191,6 +191,7 @@ Json report_json(const LoopReport& r, const Plan& plan, const MemoryReport& memo
                {"last_loss", r.last_loss},
                {"epoch_losses", r.losses},
                {"seconds", r.seconds},
+               {"fastest_step_ms", r.fastest_ms},
                {"examples_per_second", r.examples_per_second()},
                {"resumed_at", r.resumed_at},
                {"checkpoints", r.checkpoints},
@@ -209,6 +210,7 @@ int train_model(const TrainCommandOptions& given) {
   catch_interrupts();
   TrainCommandOptions options = given;
   options.loop.shuffle = !options.no_shuffle;
+  options.loop.optimizer = options.optimizer;
   if (options.loop.resume && options.loop.checkpoint.empty()) throw UsageError("--resume needs --checkpoint");
   if (options.loop.batch < 1)
     throw UsageError(fmt::format("--batch: expected at least 1, found {}", options.loop.batch));

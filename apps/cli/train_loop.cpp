@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char *kEpoch = "train.epoch", *kPosition = "train.position", *kSeed = "train.seed",
                      *kBatch = "train.batch", *kRows = "train.examples", *kEpochLoss = "train.epoch_loss",
-                     *kBest = "train.best", *kBad = "train.bad";
+                     *kBest = "train.best", *kBad = "train.bad", *kOptimizer = "train.optimizer";
 
 int64_t integer(const CheckpointState& state, const char* name) {
   return std::get<int64_t>(state.GetProperty(name));
@@ -69,8 +69,11 @@ class Loop {
       if (options_.max_steps > 0 && session_.GetStep() >= options_.max_steps) return false;
       check_interrupted();
       const auto rate = static_cast<double>(session_.GetLearningRate());
+      const Stopwatch one;
       const double loss = update();
+      const double ms = one.elapsed_ms();
       if (report_.steps == 0) report_.first_loss = loss;
+      if (report_.steps == 0 || ms < report_.fastest_ms) report_.fastest_ms = ms;
       report_.last_loss = loss;
       epoch_loss_ += loss;
       ++report_.steps;
@@ -162,6 +165,7 @@ class Loop {
     more.AddProperty(kEpochLoss, fmt::format("{:a}", position == 0 ? 0.0 : epoch_loss_));
     more.AddProperty(kBest, fmt::format("{:a}", report_.validated ? report_.best_validation_loss : INFINITY));
     more.AddProperty(kBad, bad_);
+    more.AddProperty(kOptimizer, options_.optimizer);
     session_.SaveCheckpoint(options_.checkpoint, more);
     ++report_.checkpoints;
   }
@@ -180,6 +184,7 @@ class Loop {
     expect(kSeed, static_cast<int64_t>(options_.seed), "seed");
     expect(kBatch, per_update_, "batch");
     expect(kRows, data_.rows(), "examples");
+    expect_optimizer(state);
     session_.SetState(state);
     epoch_ = integer(state, kEpoch);
     position_ = integer(state, kPosition);
@@ -190,6 +195,16 @@ class Loop {
     report_.best_validation_loss = report_.validated ? best : 0;
     report_.resumed_at = session_.GetStep();
     report_.epochs = epoch_;
+  }
+
+  // Its moments would be taken for others, or lost. Older files do not tell.
+  void expect_optimizer(const CheckpointState& state) const {
+    if (!state.HasProperty(kOptimizer)) return;
+    const auto before = std::get<std::string>(state.GetProperty(kOptimizer));
+    if (before != options_.optimizer)
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: expected to go on with optimizer {}, found {}", options_.checkpoint,
+                              before, options_.optimizer));
   }
 
   TrainingSession& session_;

@@ -14,6 +14,7 @@ struct LoopOptions {
   int64_t epochs = 1, batch = 32, accumulate = 1, max_steps = 0;  // 0: all of the epochs
   uint64_t seed = 1;
   bool shuffle = true;
+  std::string optimizer;         // its name: a checkpoint of another is refused
   std::string checkpoint;        // where; empty: none
   int64_t checkpoint_every = 0;  // updates; 0: after every epoch
   bool resume = false;
@@ -26,6 +27,7 @@ struct LoopReport {
   double validation_loss = 0, accuracy = -1, best_validation_loss = 0;  // accuracy below 0: no classes
   bool validated = false, stopped_early = false;
   std::vector<double> losses;  // the mean of each epoch
+  double fastest_ms = 0;       // of the updates
   double examples_per_second() const { return seconds > 0 ? static_cast<double>(examples) / seconds : 0; }
 };
 

@@ -276,7 +276,7 @@ def test_onnx_runtimes_checkpoint_cut_and_damaged(tmp_path):
         file.write_bytes(damaged)
         try:
             CheckpointState.load_checkpoint(file)
-        except (plimsoll.Error, UnicodeDecodeError):
+        except plimsoll.Error:
             refused += 1
     assert refused > 100
     file.write_bytes(flat_checkpoint.checkpoint({}, {}, nominal=True))

@@ -77,6 +77,9 @@ HWY_INLINE void compute_block(BinaryKind f, const BroadcastBlock& s, const T* a,
       });
     case BinaryKind::kPow:
       return block(s, a, b, y, [](V u, V v) HWY_ATTR { return v_pow(D(), u, v); });
+    case BinaryKind::kGate:
+      return block(s, a, b, y,
+                   [](V u, V v) HWY_ATTR { return hn::IfThenElseZero(hn::Gt(u, hn::Zero(D())), v); });
   }
 }
 

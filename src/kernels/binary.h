@@ -15,6 +15,7 @@ enum class BinaryKind {
   kMax,    // NaN wins
   kPrelu,  // a < 0 ? a * b : a
   kPow,    // a^b
+  kGate,   // a > 0 ? b : 0
 };
 
 // y = f(a, b) over one block; y may be a or b where their element is at the same place.

@@ -1,3 +1,4 @@
+#include "kernels/choose.h"
 #include "ops/elementwise.h"
 #include "ops/gradient_terms.h"
 
@@ -53,8 +54,14 @@ void run(const RunContext& c) {
   visit_width(c.outputs[0].type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     plan.for_each(c.threads, [&](const kernels::BroadcastBlock& block) {
-      choose(block, c.inputs[0].as<uint8_t>(), c.inputs[1].as<T>(), c.inputs[2].as<T>(),
-             c.outputs[0].as<T>());
+      const uint8_t* condition = c.inputs[0].as<uint8_t>();
+      const T *a = c.inputs[1].as<T>(), *b = c.inputs[2].as<T>();
+      T* y = c.outputs[0].as<T>();
+      if constexpr (sizeof(T) == sizeof(uint32_t)) {
+        kernels::choose(block, condition, a, b, y);
+      } else {
+        choose(block, condition, a, b, y);
+      }
     });
   });
 }

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "ops/utf8.h"
 #include "tensor/element_type.h"
 
 namespace plimsoll {
@@ -60,7 +61,10 @@ class Table {
     const auto place = find(field);
     if (!place) return {};
     const auto bytes = file_->vector(file_->follow(*place), 1);
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    std::string result(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (!is_utf8(result))
+      fail(ErrorCode::kInvalidModel, "{}: the text at {} is not UTF-8", file_->subject(), *place);
+    return result;
   }
   std::span<const std::byte> vector(size_t field, size_t width) const {
     const auto place = find(field);

@@ -186,6 +186,7 @@ class Train(unittest.TestCase):
         self.refused(USAGE, "--batch", "--batch", "0")
         self.refused(INVALID_ARGUMENT, "learning rate", "--lr", "inf")
         self.refused(INVALID_ARGUMENT, "learning rate", "--lr", "nan")
+        self.refused(INVALID_ARGUMENT, "optimizer adamw, found sgd", *resumed, "--optimizer", "sgd")
         self.refused(IO, "nowhere", data=str(self.folder / "nowhere"))
         self.refused(USAGE, "--loss", "--loss", "unknown")
         broken = self.write_data("broken", 64, 1)
@@ -222,6 +223,7 @@ class Train(unittest.TestCase):
         for optimizer in ("sgd", "adam", "adamw", "adamw-hf", "adagrad", "rmsprop", "lamb"):
             found = self.answer("--optimizer", optimizer, "--momentum", "0.9", "--clip-norm", "1", "--epochs", "3")
             self.assertLess(found["epoch_losses"][-1], found["epoch_losses"][0], optimizer)
+            self.assertTrue(0 < found["fastest_step_ms"] * found["steps"] <= 1000 * found["seconds"])
 
 
 if __name__ == "__main__":

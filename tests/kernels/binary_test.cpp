@@ -85,6 +85,24 @@ TEST(Binary, NanWinsInMinAndMax) {
   });
 }
 
+TEST(Binary, AGateIsOpenAboveZeroAlone) {
+  for_each_target([] {
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    std::vector<float> a, b, expected;
+    for (int i = 0; i < 37; ++i) {
+      a.push_back(i % 5 == 0 ? nan : static_cast<float>(i % 7 - 3));
+      b.push_back(i % 4 == 0 ? nan : static_cast<float>(i + 1));
+      expected.push_back(a.back() > 0 ? b.back() : 0);
+    }
+    const Dims dims = {37};
+    kernels::Broadcast(dims, {dims, dims}).for_each(1, [&](const kernels::BroadcastBlock& block) {
+      kernels::binary(BinaryKind::kGate, block, a.data(), b.data(), b.data());  // in place
+    });
+    for (size_t i = 0; i < b.size(); ++i)
+      EXPECT_TRUE(b[i] == expected[i] || (std::isnan(b[i]) && std::isnan(expected[i]))) << i;
+  });
+}
+
 template <typename T>
 T power(T x, T y) {
   T result;
