@@ -151,7 +151,7 @@ def main():
     parser.add_argument("--threads", default="1,2", type=lambda text: [int(t) for t in text.split(",")])
     parser.add_argument("--rounds", default=3, type=int)
     parser.add_argument("--seconds", default=1.0, type=float)
-    parser.add_argument("--isa", choices=["sse4", "avx2", "avx512"], help="hold Plimsoll to these instructions")
+    parser.add_argument("--isa", choices=["sse4", "avx2", "avx_vnni", "avx512f", "avx512", "amx"], help="hold Plimsoll to these instructions")
     parser.add_argument("--make", action="store_true", help="make the models and stop")
     parser.add_argument("--agree", action="store_true", help="compare answers with ONNX Runtime's instead of times")
     options = parser.parse_args()
