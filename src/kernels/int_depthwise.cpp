@@ -344,7 +344,8 @@ class DepthwiseBlock {
   }
 
   void finish_block(const int32_t* sums, void* to) const {
-    finisher_.tile({sums, 0, 1, kChannels, scales_, float_bias_, nullptr, static_cast<std::byte*>(to), 0});
+    finisher_.tile(
+        {sums, 0, 1, kChannels, scales_, float_bias_, false, nullptr, static_cast<std::byte*>(to), 0});
   }
 
   void store_pixel(const int32_t* sums, int64_t pixel) const {

@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/int_finish-inl.h"
+#include "kernels/int_gemm_pack-inl.h"
 #include "kernels/int_gemm_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,54 +19,12 @@ namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-// Packed: panel after panel, each [groups][kIntPanel][kGroup] of B as signed bytes, zeros behind k; then the
-// sums of the columns of what is stored. Unsigned elements are stored less 128.
-template <typename Form>
-HWY_INLINE int64_t group_count(int64_t k) {
-  return (k + Form::kGroup - 1) / Form::kGroup;
-}
-template <typename Form>
-HWY_INLINE int64_t panel_bytes(int64_t k) {
-  return Form::packed_groups(group_count<Form>(k)) * Form::kGroup * kIntPanel;
-}
-HWY_INLINE int64_t int_panels(int64_t n) {
-  return (n + kIntPanel - 1) / kIntPanel;
-}
-
-template <typename Form>
-HWY_INLINE int64_t size_packed(int64_t k, int64_t n) {
-  return int_panels(n) * (panel_bytes<Form>(k) + kIntPanel * int64_t{sizeof(int32_t)});
-}
-
 int64_t packed_size(int64_t k, int64_t n) {
   return with_form([&](auto form) { return size_packed<decltype(form)>(k, n); });
 }
 
 int format_number() {
   return with_form([](auto form) { return static_cast<int>(kIntPanel * 8 + decltype(form)::kGroup); });
-}
-
-template <typename Form>
-void pack_as(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
-  constexpr int64_t kGroup = Form::kGroup;
-  const auto* from = static_cast<const uint8_t*>(b.data);
-  const uint8_t flip = b.is_signed ? 0 : 0x80;
-  auto* sums = reinterpret_cast<int32_t*>(packed + int_panels(n) * panel_bytes<Form>(k));
-  std::memset(packed, 0, static_cast<size_t>(size_packed<Form>(k, n)));
-  for (int64_t panel = 0; panel < int_panels(n); ++panel) {
-    const int64_t col0 = panel * kIntPanel, cols = std::min(kIntPanel, n - col0);
-    int8_t* to = packed + panel * panel_bytes<Form>(k);
-    for (int64_t i = 0; i < k; ++i) {
-      int8_t* group = to + i / kGroup * kGroup * kIntPanel + i % kGroup;
-      const uint8_t* row =
-          from + i / b.block * b.block_stride + i % b.block * b.row_stride + col0 * b.col_stride;
-      for (int64_t col = 0; col < cols; ++col) {
-        const auto value = static_cast<int8_t>(row[col * b.col_stride] ^ flip);
-        group[col * kGroup] = value;
-        sums[col0 + col] += value;
-      }
-    }
-  }
 }
 
 void pack_panels(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
@@ -177,6 +136,7 @@ struct Columns {
   HWY_ALIGN float scales[kIntPanel];
   HWY_ALIGN float float_bias[kIntPanel];
   int64_t count;
+  bool has_small_scales;
 };
 
 struct IntJob {
@@ -215,6 +175,7 @@ void load_columns(const IntJob& job, int64_t panel, Columns& columns) {
   fill_columns(from(f.bias), columns.count, 0, columns.first);
   fill_columns(from(f.scales), columns.count, f.scale, columns.scales);
   fill_columns(from(f.float_bias), columns.count, 0.0f, columns.float_bias);
+  columns.has_small_scales = IntFinisher::has_small_scales(columns.scales, kIntPanel);
   fill_columns(from(job.sums), columns.count, 0, columns.sums);
   fill_columns(from(f.b_zero_points), columns.count, f.b_zero_point, columns.zeros);
   for (int32_t& zero : columns.zeros) zero -= f.b_signed ? 0 : 128;
@@ -254,37 +215,72 @@ struct Rows {
   const uint32_t* sums;
 };
 
+// A tile of sums on its way to results, some rows at a time: AMX multiplies the next one in the meantime.
+class SumsTile {
+ public:
+  SumsTile(const IntJob& job, const IntFinisher& finisher)
+      : job_(job),
+        finisher_(finisher),
+        width_(job.c.type == IntGemmResult::kInt32 || job.c.type == IntGemmResult::kFloat ? 4 : 1) {}
+
+  void set(const Columns& columns, int32_t* sums, const uint32_t* row_sums, int64_t row, int64_t rows,
+           int64_t col) {
+    columns_ = &columns, sums_ = sums, row_sums_ = row_sums;
+    row_ = row, rows_ = rows, col_ = col;
+  }
+
+  void finish(int64_t most_rows) {
+    const int64_t count = std::min(rows_, most_rows);
+    if (count == 0) return;
+    if (job_.a_rows || job_.b_zero) {
+      for (int64_t r = 0; r < count; ++r)
+        correct_row(job_, *columns_, row_ + r, row_sums_[r], sums_ + r * kIntPanel);
+      row_sums_ += count;
+    }
+    const IntGemmAddend& z = job_.finish->addend;
+    finisher_.tile({sums_, kIntPanel, count, columns_->count, columns_->scales, columns_->float_bias,
+                    columns_->has_small_scales,
+                    static_cast<const uint8_t*>(z.data) + row_ * z.row_stride + col_,
+                    static_cast<std::byte*>(job_.c.data) + (row_ * job_.c.row_stride + col_) * width_,
+                    job_.c.row_stride * width_});
+    sums_ += count * kIntPanel, row_ += count, rows_ -= count;
+  }
+
+ private:
+  const IntJob& job_;
+  const IntFinisher& finisher_;
+  const int64_t width_;
+  const Columns* columns_ = nullptr;
+  int32_t* sums_ = nullptr;
+  const uint32_t* row_sums_ = nullptr;
+  int64_t row_ = 0, rows_ = 0, col_ = 0;
+};
+
 // Rows against the panels [panel0, panel1).
 template <typename Form>
 void run_block(const IntJob& job, const IntFinisher& finisher, const typename Form::Runner& runner,
                const Rows<Form>& a, int64_t row0, int64_t rows, int64_t panel0, int64_t panel1) {
-  const int64_t width = job.c.type == IntGemmResult::kInt32 || job.c.type == IntGemmResult::kFloat ? 4 : 1;
   const int64_t tiles = (rows + Form::kRows - 1) / Form::kRows;
-  const IntGemmAddend& z = job.finish->addend;
-  Columns columns;
-  HWY_ALIGN int32_t sums[Form::kRows * kIntPanel];
+  Columns columns[2];
+  HWY_ALIGN int32_t sums[2][Form::kRows * kIntPanel];
+  SumsTile last(job, finisher);
+  int64_t turn = 0;
   for (int64_t panel = panel0; panel < panel1; ++panel) {
-    load_columns(job, panel, columns);
+    Columns& own = columns[panel % 2];
+    load_columns(job, panel, own);
     const int8_t* b = job.b + panel * panel_bytes<Form>(job.shape.k);
-    const int64_t vectors = columns.count > kIntLanes ? 2 : 1;
-    for (int64_t i = 0, row = 0; i < tiles; ++i) {
+    const int64_t vectors = own.count > kIntLanes ? 2 : 1;
+    for (int64_t i = 0, row = 0; i < tiles; ++i, turn ^= 1) {
       const int64_t count = Form::rows_of_tile(rows - row, tiles - i);
       // A form that reads more rows than it was asked for begins with earlier ones where there are no later.
       const int64_t before = std::max<int64_t>(0, row + Form::rows_read(count) - a.readable);
-      runner.tile(a.data + (row - before) * a.stride, a.stride, b, columns.first, sums, count, vectors);
-      int32_t* own = sums + before * kIntPanel;
-      const int64_t at = row0 + row, col = panel * kIntPanel;
-      if (job.a_rows || job.b_zero) {
-        for (int64_t r = 0; r < count; ++r)
-          correct_row(job, columns, at + r, a.sums[row + r], own + r * kIntPanel);
-      }
-      finisher.tile({own, kIntPanel, count, columns.count, columns.scales, columns.float_bias,
-                     static_cast<const uint8_t*>(z.data) + at * z.row_stride + col,
-                     static_cast<std::byte*>(job.c.data) + (at * job.c.row_stride + col) * width,
-                     job.c.row_stride * width});
+      runner.tile(a.data + (row - before) * a.stride, a.stride, b, own.first, sums[turn], count, vectors,
+                  [&](int64_t some) { last.finish(some); });
+      last.set(own, sums[turn] + before * kIntPanel, a.sums + row, row0 + row, count, panel * kIntPanel);
       row += count;
     }
   }
+  last.finish(Form::kRows);
 }
 
 bool has_b_zero(const IntGemmFinish& f, int64_t n) {
@@ -295,8 +291,8 @@ bool has_b_zero(const IntGemmFinish& f, int64_t n) {
 
 // The rows of the next block: few blocks, as equal as whole tiles allow.
 template <typename Form>
-int64_t next_rows(int64_t left) {
-  const int64_t blocks = (left + Form::kBlockRows - 1) / Form::kBlockRows;
+int64_t next_rows(int64_t left, int64_t most) {
+  const int64_t blocks = (left + most - 1) / most;
   return std::min(left, Form::rows_read((left + blocks - 1) / blocks));
 }
 
@@ -334,8 +330,13 @@ void multiply_as(GemmShape shape, const IntGemmLeft& a, const void* packed, cons
     const Block<Form> block = block_in<Form>(scratch + task * share, shape.k);
     const typename Form::Runner runner(group_count<Form>(shape.k), a.is_signed);
     for (int64_t row = row0, rows = 0; row < row1; row += rows) {
-      rows = next_rows<Form>(row1 - row);
-      if (is_in_place<Form>(job, row, rows)) {
+      rows = next_rows<Form>(row1 - row, Form::block_rows(shape.k));
+      bool in_place = is_in_place<Form>(job, row, rows);
+      if (!in_place && rows > Form::kBlockRows) {
+        rows = next_rows<Form>(row1 - row, Form::kBlockRows);
+        in_place = is_in_place<Form>(job, row, rows);
+      }
+      if (in_place) {
         const void* from = static_cast<const uint8_t*>(a.data) + row * a.row_stride;
         const Rows<Form> lie{static_cast<const typename Form::Left*>(from), a.row_stride, shape.m - row,
                              nullptr};

@@ -34,8 +34,12 @@ struct AmxTiles {
   static constexpr bool kTakesSigned = true, kReadsAhead = true;
   using Left = uint8_t;
 
-  // So many rows that reading a whole tile of them is worth it, and enough to do for each of them.
-  static bool suits(int64_t m, int64_t k) { return may_use(kAmxInt8) && m >= 12 && k >= 8; }
+  // So many rows that reading a whole tile of them is worth it, and enough to do for each of them: measured.
+  static bool suits(int64_t m, int64_t k) { return may_use(kAmxInt8) && m >= 12 && k > 32; }
+  // Of rows that lie where they are: so many that B is read once, and A stays in the second cache.
+  static int64_t block_rows(int64_t k) {
+    return std::max(kBlockRows, (int64_t{512} << 10) / k / kRows * kRows);
+  }
   static int64_t packed_groups(int64_t groups) { return TileSteps(groups).groups(); }
   static int64_t rows_of_tile(int64_t rows, int64_t) { return std::min(rows, kRows); }
   static int64_t rows_read(int64_t rows) { return (rows + kTileRows - 1) / kTileRows * kTileRows; }
@@ -44,7 +48,9 @@ struct AmxTiles {
   class Runner {
    public:
     [[gnu::target("amx-tile")]] Runner(int64_t groups, bool is_signed)
-        : steps_(groups), is_signed_(is_signed) {
+        : steps_(groups), is_signed_(is_signed), every_(std::max<int64_t>(1, steps_.count / 4)) {
+      const int64_t calls = (steps_.count + every_ - 1) / every_;
+      rows_each_ = ((kRows + calls - 1) / calls + 1) / 2 * 2;
       Shapes shapes;
       for (int i = 0; i < 8; ++i) {
         const bool is_b = i >= 6;
@@ -58,10 +64,12 @@ struct AmxTiles {
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
 
+    // meanwhile(rows) does something for the rows of another tile; it is called for all of them.
+    template <typename Meanwhile>
     void tile(const Left* a, int64_t stride, const int8_t* b, const int32_t* first, int32_t* sums,
-              int64_t rows, int64_t vectors) const {
-      if (is_signed_) return tile_of<true>(a, stride, b, first, sums, rows, vectors);
-      tile_of<false>(a, stride, b, first, sums, rows, vectors);
+              int64_t rows, int64_t vectors, const Meanwhile& meanwhile) const {
+      if (is_signed_) return tile_of<true>(a, stride, b, first, sums, rows, vectors, meanwhile);
+      tile_of<false>(a, stride, b, first, sums, rows, vectors, meanwhile);
     }
 
    private:
@@ -71,22 +79,23 @@ struct AmxTiles {
       uint8_t rows[16] = {};
     };
 
-    template <bool is_signed>
+    template <bool is_signed, typename Meanwhile>
     void tile_of(const Left* a, int64_t stride, const int8_t* b, const int32_t* first, int32_t* sums,
-                 int64_t rows, int64_t vectors) const {
+                 int64_t rows, int64_t vectors, const Meanwhile& meanwhile) const {
       if (rows > kTileRows) {
-        if (vectors > 1) return multiply<is_signed, true, true>(a, stride, b, first, sums);
-        return multiply<is_signed, true, false>(a, stride, b, first, sums);
+        if (vectors > 1) return multiply<is_signed, true, true>(a, stride, b, first, sums, meanwhile);
+        return multiply<is_signed, true, false>(a, stride, b, first, sums, meanwhile);
       }
-      if (vectors > 1) return multiply<is_signed, false, true>(a, stride, b, first, sums);
-      multiply<is_signed, false, false>(a, stride, b, first, sums);
+      if (vectors > 1) return multiply<is_signed, false, true>(a, stride, b, first, sums, meanwhile);
+      multiply<is_signed, false, false>(a, stride, b, first, sums, meanwhile);
     }
 
     // Sums are in the tiles 0 (rows 0 to 15, columns 0 to 15), 1 (the columns behind), 2 and 3 (the rows
     // below); A in 4 and 5, B in 6 and 7.
-    template <bool is_signed, bool two_down, bool two_across>
+    template <bool is_signed, bool two_down, bool two_across, typename Meanwhile>
     [[gnu::target("amx-tile,amx-int8")]] void multiply(const Left* a, int64_t stride, const int8_t* b,
-                                                       const int32_t* first, int32_t* sums) const {
+                                                       const int32_t* first, int32_t* sums,
+                                                       const Meanwhile& meanwhile) const {
       constexpr int64_t kRow = 128;   // bytes of a panel's group, and of a row of sums
       asm volatile("" ::: "memory");  // loads of tiles do not say what they read
       _tile_loadd(0, first, 0);
@@ -94,31 +103,26 @@ struct AmxTiles {
       if constexpr (two_down) _tile_loadd(2, first, 0);
       if constexpr (two_down && two_across) _tile_loadd(3, first + 16, 0);
       const Left* lower = a + kTileRows * stride;
+      int64_t until = 1;
       for (int64_t i = 0; i < steps_.count; ++i) {
-        _tile_loadd(6, b, kRow);
         _tile_loadd(4, a, stride);
+        if constexpr (two_down) _tile_loadd(5, lower, stride);
+        _tile_loadd(6, b, kRow);
+        if constexpr (two_across) _tile_loadd(7, b + 64, kRow);
         if constexpr (is_signed) {
           _tile_dpbssd(0, 4, 6);
+          if constexpr (two_across) _tile_dpbssd(1, 4, 7);
+          if constexpr (two_down) _tile_dpbssd(2, 5, 6);
+          if constexpr (two_down && two_across) _tile_dpbssd(3, 5, 7);
         } else {
           _tile_dpbusd(0, 4, 6);
+          if constexpr (two_across) _tile_dpbusd(1, 4, 7);
+          if constexpr (two_down) _tile_dpbusd(2, 5, 6);
+          if constexpr (two_down && two_across) _tile_dpbusd(3, 5, 7);
         }
-        if constexpr (two_down) {
-          _tile_loadd(5, lower, stride);
-          if constexpr (is_signed) {
-            _tile_dpbssd(2, 5, 6);
-          } else {
-            _tile_dpbusd(2, 5, 6);
-          }
-        }
-        if constexpr (two_across) {
-          _tile_loadd(7, b + 64, kRow);
-          if constexpr (is_signed) {
-            _tile_dpbssd(1, 4, 7);
-            if constexpr (two_down) _tile_dpbssd(3, 5, 7);
-          } else {
-            _tile_dpbusd(1, 4, 7);
-            if constexpr (two_down) _tile_dpbusd(3, 5, 7);
-          }
+        if (--until == 0) {
+          until = every_;
+          meanwhile(rows_each_);
         }
         a += steps_.groups_each * kGroup, lower += steps_.groups_each * kGroup;
         b += steps_.groups_each * kRow;
@@ -131,6 +135,7 @@ struct AmxTiles {
 
     TileSteps steps_;
     bool is_signed_;
+    int64_t every_, rows_each_;  // steps from one call of `meanwhile` to the next
   };
 };
 #endif

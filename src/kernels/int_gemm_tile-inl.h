@@ -37,13 +37,16 @@ struct TileOfAnyRows {
   static constexpr bool kTakesSigned = false, kReadsAhead = false;
   static int64_t rows_of_tile(int64_t rows, int64_t tiles) { return (rows + tiles - 1) / tiles; }
   static int64_t rows_read(int64_t rows) { return rows; }
+  static int64_t block_rows(int64_t) { return Form::kBlockRows; }
   static int64_t packed_groups(int64_t groups) { return groups; }
 
   class Runner {
    public:
     Runner(int64_t groups, bool) : groups_(groups) {}
+    template <typename Meanwhile>
     void tile(const void* a, int64_t stride, const int8_t* b, const int32_t* first, int32_t* sums,
-              int64_t rows, int64_t vectors) const {
+              int64_t rows, int64_t vectors, const Meanwhile& meanwhile) const {
+      meanwhile(Form::kRows);
       const auto at = static_cast<size_t>(rows - 1);
       const IntTile multiply = vectors > 1 ? kTiles<2>[at] : kTiles<1>[at];
       multiply(a, stride, b, groups_, first, sums);
