@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "kernels/int_gemm.h"
+#include "kernels/to_bytes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
@@ -96,15 +97,6 @@ class IntFinisher {
     }
   }
 
-  static HWY_INLINE void store(V value, uint8_t* y) {
-#if HWY_TARGET == HWY_AVX3
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(y), _mm512_cvtepi32_epi8(value.raw));
-#else
-    const hn::RebindToUnsigned<D> du;
-    hn::StoreU(hn::TruncateTo(Bytes(), hn::BitCast(du, value)), Bytes(), y);
-#endif
-  }
-
   // (z - its zero point) * its scale
   HWY_INLINE hn::Vec<F> addend(const uint8_t* z) const {
     const D d;
@@ -122,17 +114,6 @@ class IntFinisher {
     return hn::Add(nearest<adds, clamps>(sums, scales, z), hn::Set(D(), last_zero_));
   }
 
-  // Half to even. Never outside 32 bits, which Highway's own would look after.
-  static HWY_INLINE V whole_number(hn::Vec<F> value) {
-#if HWY_TARGET == HWY_AVX3
-    return V{_mm512_cvtps_epi32(value.raw)};
-#elif HWY_TARGET == HWY_AVX2
-    return V{_mm256_cvtps_epi32(value.raw)};
-#else
-    return hn::NearestInt(value);
-#endif
-  }
-
   // Without the zero point.
   template <bool adds, bool clamps>
   HWY_INLINE V nearest(V sums, hn::Vec<F> scales, const uint8_t* z) const {
@@ -143,7 +124,7 @@ class IntFinisher {
       value = hn::MulAdd(hn::Round(value), hn::Set(f, z_.own_scale), addend(z));
       if constexpr (clamps) value = hn::Min(hn::Max(value, hn::Set(f, last_low_)), hn::Set(f, last_high_));
     }
-    return whole_number(value);
+    return nearest_within(value);
   }
 
   template <bool adds>
@@ -155,13 +136,13 @@ class IntFinisher {
       const auto number = hn::LoadU(D(), sums + i);
       const auto scales = hn::LoadU(F(), t.scales + i);
       if (i + kLanes <= t.count) {
-        store(whole<adds, true>(number, scales, adds ? z + i : nullptr), y + i);
+        store_bytes(whole<adds, true>(number, scales, adds ? z + i : nullptr), y + i);
         continue;
       }
       HWY_ALIGN uint8_t some[kLanes] = {}, made[kLanes];
       const auto rest = static_cast<size_t>(t.count - i);
       if constexpr (adds) std::memcpy(some, z + i, rest);
-      store(whole<adds, true>(number, scales, some), made);
+      store_bytes(whole<adds, true>(number, scales, some), made);
       std::memcpy(y + i, made, rest);
     }
   }

@@ -20,6 +20,7 @@ namespace hwy {
 namespace {
 
 #if HWY_ARCH_X86
+using plimsoll::kernels::kAmxBf16;
 using plimsoll::kernels::kAmxInt8;
 using plimsoll::kernels::kAvx512Vnni;
 using plimsoll::kernels::kAvxVnni;
@@ -46,6 +47,9 @@ bool has_avx_vnni() {
 bool has_amx_int8() {
   return has_bit(0, 3, 24) && has_bit(0, 3, 25) && allows_tiles();
 }
+bool has_bf16() {
+  return has_bit(0, 3, 22) && has_bit(1, 0, 5);  // AMX-BF16 and AVX512-BF16
+}
 #endif
 
 int64_t detected_targets() {
@@ -70,7 +74,8 @@ int64_t detected_targets() {
                         HWY_AVX3);
   add(avx2 && has_avx_vnni(), kAvxVnni);
   const bool vnni = add(avx3 && __builtin_cpu_supports("avx512vnni"), kAvx512Vnni);
-  add(vnni && has_amx_int8(), kAmxInt8);
+  const bool amx = add(vnni && has_amx_int8(), kAmxInt8);
+  add(amx && has_bf16(), kAmxBf16);
   return targets;
 #else
   return HWY_STATIC_TARGET;

@@ -31,7 +31,7 @@ template <typename F>
 void for_each_form(F&& f) {
   const int64_t there = hwy::SupportedTargets();
   const int64_t forms[] = {HWY_AVX2, HWY_AVX2 | kernels::kAvxVnni, HWY_AVX3, HWY_AVX3 | kernels::kAvx512Vnni,
-                           HWY_AVX3 | kernels::kAvx512Vnni | kernels::kAmxInt8};
+                           HWY_AVX3 | kernels::kAvx512Vnni | kernels::kAmxInt8 | kernels::kAmxBf16};
   for (int64_t rest = there & HWY_TARGETS; rest != 0; rest &= rest - 1) {
     const int64_t target = rest & -rest;
     SCOPED_TRACE(hwy::TargetName(target));
