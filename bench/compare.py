@@ -216,7 +216,7 @@ def parse(benchmarks):
     parser.add_argument("--rounds", default=10, type=int, help="fresh processes of each engine per model (10)")
     parser.add_argument("--seconds", default=1.0, type=float, help="how long a process repeats its run (1)")
     parser.add_argument("--only", choices=ENGINES, help="measure one engine alone")
-    parser.add_argument("--isa", choices=["sse4", "avx2", "avx512"], help="hold Plimsoll to these instructions")
+    parser.add_argument("--isa", choices=["sse4", "avx2", "avx_vnni", "avx512f", "avx512", "amx"], help="hold Plimsoll to these instructions")
     parser.add_argument("--output", type=pathlib.Path,
                         help="JSON file (bench/results/CPU-INSTRUCTIONS.json if both engines run the whole set)")
     options = parser.parse_args()

@@ -2,11 +2,12 @@
 """quantized.py [ROW...] [--threads 1,2] [--rounds 3] [--isa avx2]: integers against floats, and against ONNX Runtime.
 
 Rows are int8 versions that `plimsoll quantize` makes (static: QuantizeLinear and DequantizeLinear with scales from one random
-sample; dynamic), and the quantized models of the benchmark set. Columns: the latency of the row here and in ONNX Runtime on
+sample; dynamic), versions of 4 bits (on 128 tokens, and on one), and the quantized models that others published. Columns: the latency of the row here and in ONNX Runtime on
 the same file, of the float model here with and without Winograd's way, and the peak RSS of both. See docs/integers.md.
 """
 import argparse
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from cache import cache_dir, model_path, whole_file
 
 STATIC = ["--mode", "static", "--per-channel"]
 DYNAMIC = ["--mode", "dynamic", "--per-channel"]
+FOUR_BITS = ["--mode", "nbits", "--bits", "4", "--block-size", "32", "--symmetric", "--accuracy-level", "4"]
 # Name of a row: the float model and how it is quantized; none for a model that is quantized already.
 ROWS = {
     "resnet50_static": ("resnet50", STATIC),
@@ -25,16 +27,51 @@ ROWS = {
     "minilm_l6_dynamic": ("minilm_l6", DYNAMIC),
     "bert_L12_static": ("bert_L12", STATIC),
     "bert_L12_dynamic": ("bert_L12", DYNAMIC),
+    "minilm_l6_4bits": ("minilm_l6", FOUR_BITS),
+    "minilm_l6_4bits_one": ("minilm_l6", FOUR_BITS),
+    "bert_L12_4bits": ("bert_L12", FOUR_BITS),
+    "bert_L12_4bits_one": ("bert_L12", FOUR_BITS),
     "minilm_l6_int8": ("minilm_l6", None),
     "moonshine_tiny_encoder": (None, None),
     "moonshine_tiny_decoder": (None, None),
     "minimind2_small": (None, None),
 }
+# The sizes at which models run that cases.py has no inputs for: five seconds of sound; a token behind some others.
+SIZES = {
+    "moonshine_tiny_encoder": {"num_samples": 80000},
+    "moonshine_tiny_decoder": {"past_decoder_sequence_length": 16, "encoder_sequence_length": 207,
+                               "encoder_sequence_length_out": 207},
+    "minimind2_small": {"past_sequence_length": 63, "past_sequence_length + sequence_length": 64},
+}
+FILLINGS = {"int64": ("int64", b"\1" + bytes(7)), "float": ("float32", bytes(4)), "bool": ("bool", b"\1")}
 
 
 def quantized_path(row):
     _, how = ROWS[row]
-    return cache_dir() / "quantized" / f"{row}.onnx" if how else model_path(row)
+    return cache_dir() / "quantized" / f"{row.removesuffix('_one')}.onnx" if how else model_path(row)
+
+
+def filled_inputs(model, directory):
+    described = subprocess.run([str(compare.PLIMSOLL), "inspect", str(model_path(model)), "--json"], stdout=subprocess.PIPE,
+                               check=True)
+    inputs = []
+    for number, tensor in enumerate(json.loads(described.stdout)["inputs"]):
+        dims = [size if isinstance(size, int) else SIZES[model].get(size, 1) for size in tensor["shape"]]
+        kind, filling = FILLINGS[tensor["type"].split("[")[0]]
+        path = pathlib.Path(directory, f"filled_{number}.raw")
+        path.write_bytes(filling * math.prod(dims))
+        inputs.append({"name": tensor["name"], "type": kind, "dims": dims, "file": str(path)})
+    return inputs
+
+
+def row_inputs(row, directory):
+    inputs = filled_inputs(row, directory) if row in SIZES else inputs_of(ROWS[row][0], directory)
+    if row.endswith("_one"):  # the first token alone
+        for tensor in inputs:
+            path = pathlib.Path(tensor["file"])
+            path.write_bytes(path.read_bytes()[:8])
+            tensor["dims"] = [1, 1]
+    return inputs
 
 
 def inputs_of(model, directory):
@@ -73,7 +110,7 @@ def measure_row(row, threads, options, empty):
     """The smallest of every number over the rounds, fresh processes in alternation."""
     model, _ = ROWS[row]
     with tempfile.TemporaryDirectory(prefix="plimsoll-bench-") as directory:
-        own = inputs_of(row if model is None else model, directory)
+        own = row_inputs(row, directory)
         cases = {"int8": (FileCase(quantized_path(row), row, threads, own, options, directory), "plimsoll"),
                  "ort": (FileCase(quantized_path(row), row, threads, own, options, directory), "ort")}
         if model is not None:
@@ -145,13 +182,18 @@ def cells(row, threads, found):
             ratio(found, "int8", "ort", "rss")]
 
 
+def line(texts):
+    widths = [max(map(len, ROWS)), *(len(text) for text in HEADING[1:])]
+    return "  ".join(text.ljust(w) if k == 0 else text.rjust(w) for k, (text, w) in enumerate(zip(texts, widths)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
     parser.add_argument("--threads", default="1,2", type=lambda text: [int(t) for t in text.split(",")])
     parser.add_argument("--rounds", default=3, type=int)
     parser.add_argument("--seconds", default=1.0, type=float)
-    parser.add_argument("--isa", choices=["sse4", "avx2", "avx512"], help="hold Plimsoll to these instructions")
+    parser.add_argument("--isa", choices=["sse4", "avx2", "avx_vnni", "avx512f", "avx512", "amx"], help="hold Plimsoll to these instructions")
     parser.add_argument("--make", action="store_true", help="make the models and stop")
     parser.add_argument("--agree", action="store_true", help="compare answers with ONNX Runtime's instead of times")
     options = parser.parse_args()
@@ -168,17 +210,14 @@ def main():
             agreement(row)
         return
     empty = compare.measure_empty_node(2)
-    table = [HEADING]
+    print(line(HEADING), flush=True)
     for threads in options.threads:
         for row in rows:
             found = measure_row(row, threads, options, empty)
-            table.append(cells(row, threads, found))
+            print(line(cells(row, threads, found)), flush=True)
             for key in found:
                 if key.endswith("_error"):
                     print(f"{row}: {key}: {found[key]}", file=sys.stderr)
-    widths = [max(map(len, column)) for column in zip(*table)]
-    for line in table:
-        print("  ".join(text.ljust(w) if k == 0 else text.rjust(w) for k, (text, w) in enumerate(zip(line, widths))))
 
 
 if __name__ == "__main__":

@@ -126,8 +126,10 @@ void add_engine_options(Arguments arguments, EngineOptions& options) {
   arguments.add_option("--placer", options.placer, "how memory is shared: greedy, or naive (not at all)")
       .one_of({"naive", "greedy"});
   arguments.add_flag("--poison", options.poison, "fill memory with NaN before use and after the last use");
-  arguments.add_option("--isa", options.isa, "the most that kernels may use: sse4, avx2 or avx512")
-      .one_of({"sse4", "avx2", "avx512"});
+  arguments
+      .add_option("--isa", options.isa,
+                  "the most that kernels may use: sse4, avx2, avx_vnni, avx512f, avx512 or amx")
+      .one_of({"sse4", "avx2", "avx_vnni", "avx512f", "avx512", "amx"});
   arguments.add_flag("--no-winograd", options.no_winograd, "3x3 convolutions by their definition");
   arguments.add_option("--concurrent", options.concurrent, "runs at once that memory is planned for")
       .range(1, 1024);

@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/int_finish-inl.h"
+#include "kernels/vnni-inl.h"
 
 // The rows that a kernel sees are put together first: for each column of the input, the bytes of one channel
 // in all rows of the kernel stand side by side, in groups of four bytes. Then a column is multiplied by a
@@ -87,40 +88,39 @@ struct PairDepthwise {
   }
 };
 
-#if HWY_TARGET == HWY_AVX3
+#ifdef PLIMSOLL_VNNI
 // Four rows of a kernel in a group, as bytes.
 struct QuadDepthwise {
-  static constexpr int64_t kRows = 4, kPixels = 4;
+  static constexpr int64_t kRows = 4, kPixels = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 
   static void store_weight(int8_t weight, int64_t row, int8_t* group) { group[row] = weight; }
   static ByteVec row(const ByteVec* rows, int64_t i) { return rows[i]; }
 
   template <int64_t pixels>
-  [[gnu::target("avx512vnni")]] static void multiply(const PixelWalk& walk, const int8_t* w,
-                                                     const int32_t* first, int32_t* sums) {
-    __m512i sum[pixels][4];
+  PLIMSOLL_VNNI static void multiply(const PixelWalk& walk, const int8_t* w, const int32_t* first,
+                                     int32_t* sums) {
+    Quads sum[pixels][4];
 #pragma GCC unroll 4
     for (int64_t p = 0; p < pixels; ++p) {
 #pragma GCC unroll 4
-      for (int64_t v = 0; v < 4; ++v) sum[p][v] = _mm512_load_si512(first + v * kSumLanes);
+      for (int64_t v = 0; v < 4; ++v) sum[p][v] = load_quads(first + v * kSumLanes);
     }
     for (int64_t column = 0; column < walk.columns; ++column) {
       const uint8_t* x = walk.x + column * walk.column;
       for (int64_t g = 0; g < walk.groups; ++g, x += kColumn, w += kColumn) {
 #pragma GCC unroll 4
         for (int64_t v = 0; v < 4; ++v) {
-          const __m512i weights = _mm512_loadu_si512(w + v * 64);
+          const Quads weights = load_quads(w + v * kChannels);
 #pragma GCC unroll 4
           for (int64_t p = 0; p < pixels; ++p)
-            sum[p][v] =
-                _mm512_dpbusd_epi32(sum[p][v], _mm512_loadu_si512(x + p * walk.step + v * 64), weights);
+            sum[p][v] = add_quads(sum[p][v], load_quads(x + p * walk.step + v * kChannels), weights);
         }
       }
     }
 #pragma GCC unroll 4
     for (int64_t p = 0; p < pixels; ++p) {
 #pragma GCC unroll 4
-      for (int64_t v = 0; v < 4; ++v) _mm512_store_si512(sums + p * kChannels + v * kSumLanes, sum[p][v]);
+      for (int64_t v = 0; v < 4; ++v) store_quads(sum[p][v], sums + p * kChannels + v * kSumLanes);
     }
   }
 };
@@ -128,8 +128,8 @@ struct QuadDepthwise {
 
 template <typename F>
 auto with_depthwise(F&& f) {
-#if HWY_TARGET == HWY_AVX3
-  if (__builtin_cpu_supports("avx512vnni")) return f(QuadDepthwise());
+#ifdef PLIMSOLL_VNNI
+  if (has_vnni()) return f(QuadDepthwise());
 #endif
   return f(PairDepthwise());
 }
@@ -344,7 +344,8 @@ class DepthwiseBlock {
   }
 
   void finish_block(const int32_t* sums, void* to) const {
-    finisher_.tile({sums, 0, 1, kChannels, scales_, float_bias_, nullptr, static_cast<std::byte*>(to), 0});
+    finisher_.tile(
+        {sums, 0, 1, kChannels, scales_, float_bias_, false, nullptr, static_cast<std::byte*>(to), 0});
   }
 
   void store_pixel(const int32_t* sums, int64_t pixel) const {

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "kernels/int_gemm.h"
+#include "kernels/to_bytes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
@@ -47,7 +48,8 @@ class IntFinisher {
     const int32_t* sums;
     int64_t sums_stride, rows, count;  // results of a row
     const float *scales, *float_bias;
-    const uint8_t* z;  // the first addend, if there is one
+    bool has_small_scales;  // see has_small_scales(); false says nothing
+    const uint8_t* z;       // the first addend, if there is one
     std::byte* y;
     int64_t y_stride;  // in bytes
   };
@@ -69,6 +71,14 @@ class IntFinisher {
     }
   }
 
+  // Whether no sum times such a scale is near the end of 32 bits.
+  static bool has_small_scales(const float* scales, int64_t count) {
+    const F f;
+    auto most = hn::Zero(f);
+    for (int64_t i = 0; i < count; i += kLanes) most = hn::Max(most, hn::Abs(hn::LoadU(f, scales + i)));
+    return hn::AllTrue(f, hn::Lt(most, hn::Set(f, 0.5f)));
+  }
+
  private:
   static void floats(const int32_t* sums, const float* scales, const float* float_bias, int64_t count,
                      float* y) {
@@ -87,15 +97,6 @@ class IntFinisher {
     }
   }
 
-  static HWY_INLINE void store(V value, uint8_t* y) {
-#if HWY_TARGET == HWY_AVX3
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(y), _mm512_cvtepi32_epi8(value.raw));
-#else
-    const hn::RebindToUnsigned<D> du;
-    hn::StoreU(hn::TruncateTo(Bytes(), hn::BitCast(du, value)), Bytes(), y);
-#endif
-  }
-
   // (z - its zero point) * its scale
   HWY_INLINE hn::Vec<F> addend(const uint8_t* z) const {
     const D d;
@@ -110,7 +111,12 @@ class IntFinisher {
   // packs the numbers saturates them.
   template <bool adds, bool clamps>
   HWY_INLINE V whole(V sums, hn::Vec<F> scales, const uint8_t* z) const {
-    const D d;
+    return hn::Add(nearest<adds, clamps>(sums, scales, z), hn::Set(D(), last_zero_));
+  }
+
+  // Without the zero point.
+  template <bool adds, bool clamps>
+  HWY_INLINE V nearest(V sums, hn::Vec<F> scales, const uint8_t* z) const {
     const F f;
     auto value = hn::Mul(hn::ConvertTo(f, sums), scales);
     if constexpr (clamps || adds) value = hn::Min(hn::Max(value, hn::Set(f, low_)), hn::Set(f, high_));
@@ -118,7 +124,7 @@ class IntFinisher {
       value = hn::MulAdd(hn::Round(value), hn::Set(f, z_.own_scale), addend(z));
       if constexpr (clamps) value = hn::Min(hn::Max(value, hn::Set(f, last_low_)), hn::Set(f, last_high_));
     }
-    return hn::Add(hn::NearestInt(value), hn::Set(d, last_zero_));
+    return nearest_within(value);
   }
 
   template <bool adds>
@@ -130,13 +136,13 @@ class IntFinisher {
       const auto number = hn::LoadU(D(), sums + i);
       const auto scales = hn::LoadU(F(), t.scales + i);
       if (i + kLanes <= t.count) {
-        store(whole<adds, true>(number, scales, adds ? z + i : nullptr), y + i);
+        store_bytes(whole<adds, true>(number, scales, adds ? z + i : nullptr), y + i);
         continue;
       }
       HWY_ALIGN uint8_t some[kLanes] = {}, made[kLanes];
       const auto rest = static_cast<size_t>(t.count - i);
       if constexpr (adds) std::memcpy(some, z + i, rest);
-      store(whole<adds, true>(number, scales, some), made);
+      store_bytes(whole<adds, true>(number, scales, some), made);
       std::memcpy(y + i, made, rest);
     }
   }
@@ -146,7 +152,7 @@ class IntFinisher {
     int64_t r = 0;
 #if HWY_TARGET == HWY_AVX3
     if (t.count == 2 * kLanes) {
-      const bool is_small = adds ? z_.scale < 1e6f && z_.own_scale < 1e6f : has_small_scales(t.scales);
+      const bool is_small = adds ? z_.scale < 1e6f && z_.own_scale < 1e6f : t.has_small_scales;
       const bool clamps = !is_whole_range_ || !is_small;
       r = clamps ? pairs_of_rows<adds, true>(t) : pairs_of_rows<adds, false>(t);
     }
@@ -155,13 +161,6 @@ class IntFinisher {
   }
 
 #if HWY_TARGET == HWY_AVX3
-  // No sum times such a scale is near the end of 32 bits.
-  static bool has_small_scales(const float* scales) {
-    const F f;
-    const auto most = hn::Max(hn::Abs(hn::LoadU(f, scales)), hn::Abs(hn::LoadU(f, scales + kLanes)));
-    return hn::AllTrue(f, hn::Lt(most, hn::Set(f, 0.5f)));
-  }
-
   // Two rows of two vectors become one vector of bytes. Returns how many rows are done.
   template <bool adds, bool clamps>
   int64_t pairs_of_rows(const Tile& t) const {
@@ -171,23 +170,27 @@ class IntFinisher {
     const auto scale0 = hn::LoadU(f, t.scales), scale1 = hn::LoadU(f, t.scales + kLanes);
     // Packing goes by blocks of 128 bits: fours of bytes of the vectors 0 to 3 follow each other.
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i zero = _mm512_set1_epi16(static_cast<int16_t>(last_zero_));
     const int32_t* sums = t.sums;
     auto* y = reinterpret_cast<uint8_t*>(t.y);
     const uint8_t* z = t.z;
     int64_t r = 0;
+    const auto next_row = [&]() HWY_ATTR {
+      const V first = self.nearest<adds, clamps>(hn::LoadU(d, sums), scale0, z);
+      const V second = self.nearest<adds, clamps>(hn::LoadU(d, sums + kLanes), scale1, adds ? z + kLanes : z);
+      sums += t.sums_stride;
+      if constexpr (adds) z += self.z_.row_stride;
+      return _mm512_adds_epi16(_mm512_packs_epi32(first.raw, second.raw), zero);
+    };
+    const bool is_signed = type_ == IntGemmResult::kInt8;
+    const int64_t y_stride = t.y_stride;
     for (; r + 2 <= t.rows; r += 2) {
-      __m512i made[2];
-      for (int64_t i = 0; i < 2; ++i, sums += t.sums_stride, z += adds ? z_.row_stride : 0) {
-        const V first = self.whole<adds, clamps>(hn::LoadU(d, sums), scale0, z);
-        const V second = self.whole<adds, clamps>(hn::LoadU(d, sums + kLanes), scale1, adds ? z + kLanes : z);
-        made[i] = _mm512_packs_epi32(first.raw, second.raw);
-      }
-      const __m512i packed = type_ == IntGemmResult::kInt8 ? _mm512_packs_epi16(made[0], made[1])
-                                                           : _mm512_packus_epi16(made[0], made[1]);
+      const __m512i made0 = next_row(), made1 = next_row();
+      const __m512i packed = is_signed ? _mm512_packs_epi16(made0, made1) : _mm512_packus_epi16(made0, made1);
       const __m512i rows = _mm512_permutexvar_epi32(order, packed);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), _mm512_castsi512_si256(rows));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + t.y_stride), _mm512_extracti64x4_epi64(rows, 1));
-      y += 2 * t.y_stride;
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + y_stride), _mm512_extracti64x4_epi64(rows, 1));
+      y += 2 * y_stride;
     }
     return r;
   }

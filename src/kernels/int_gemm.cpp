@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/int_finish-inl.h"
+#include "kernels/int_gemm_pack-inl.h"
 #include "kernels/int_gemm_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,54 +19,12 @@ namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-// Packed: panel after panel, each [groups][kIntPanel][kGroup] of B as signed bytes; then the sums of the
-// columns of what is stored. Unsigned elements are stored less 128.
-template <typename Form>
-HWY_INLINE int64_t group_count(int64_t k) {
-  return (k + Form::kGroup - 1) / Form::kGroup;
-}
-template <typename Form>
-HWY_INLINE int64_t panel_bytes(int64_t k) {
-  return group_count<Form>(k) * Form::kGroup * kIntPanel;
-}
-HWY_INLINE int64_t int_panels(int64_t n) {
-  return (n + kIntPanel - 1) / kIntPanel;
-}
-
-template <typename Form>
-HWY_INLINE int64_t size_packed(int64_t k, int64_t n) {
-  return int_panels(n) * (panel_bytes<Form>(k) + kIntPanel * int64_t{sizeof(int32_t)});
-}
-
 int64_t packed_size(int64_t k, int64_t n) {
   return with_form([&](auto form) { return size_packed<decltype(form)>(k, n); });
 }
 
 int format_number() {
   return with_form([](auto form) { return static_cast<int>(kIntPanel * 8 + decltype(form)::kGroup); });
-}
-
-template <typename Form>
-void pack_as(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
-  constexpr int64_t kGroup = Form::kGroup;
-  const auto* from = static_cast<const uint8_t*>(b.data);
-  const uint8_t flip = b.is_signed ? 0 : 0x80;
-  auto* sums = reinterpret_cast<int32_t*>(packed + int_panels(n) * panel_bytes<Form>(k));
-  std::memset(packed, 0, static_cast<size_t>(size_packed<Form>(k, n)));
-  for (int64_t panel = 0; panel < int_panels(n); ++panel) {
-    const int64_t col0 = panel * kIntPanel, cols = std::min(kIntPanel, n - col0);
-    int8_t* to = packed + panel * panel_bytes<Form>(k);
-    for (int64_t i = 0; i < k; ++i) {
-      int8_t* group = to + i / kGroup * kGroup * kIntPanel + i % kGroup;
-      const uint8_t* row =
-          from + i / b.block * b.block_stride + i % b.block * b.row_stride + col0 * b.col_stride;
-      for (int64_t col = 0; col < cols; ++col) {
-        const auto value = static_cast<int8_t>(row[col * b.col_stride] ^ flip);
-        group[col * kGroup] = value;
-        sums[col0 + col] += value;
-      }
-    }
-  }
 }
 
 void pack_panels(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
@@ -102,8 +61,8 @@ Block<Form> block_in(std::byte* scratch, int64_t k) {
   return block;
 }
 
-// Elements become unsigned, signed ones plus 128, and as wide as the form has them. What is behind them, up
-// to a whole group, is zero. May be done in place.
+// Elements become as wide as the form has them, and `flip` makes signed ones unsigned, plus 128. What is
+// behind them, up to a whole group, is zero. May be done in place.
 HWY_INLINE void widen_row(const uint8_t* from, int64_t k, uint8_t flip, int64_t whole, uint8_t* to) {
   const hn::ScalableTag<uint8_t> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -126,17 +85,30 @@ HWY_INLINE void widen_row(const uint8_t* from, int64_t k, uint8_t flip, int64_t 
   for (; i < whole; ++i) to[i] = 0;
 }
 
-template <typename Left>
-HWY_INLINE uint32_t sum_of_row(const Left* row, int64_t k) {
+HWY_INLINE uint32_t sum_of_row(const int16_t* row, int64_t k, bool) {
   uint32_t sum = 0;
   for (int64_t i = 0; i < k; ++i) sum += static_cast<uint32_t>(row[i]);
   return sum;
 }
 
+HWY_INLINE uint32_t sum_of_row(const uint8_t* row, int64_t k, bool is_signed) {
+  const hn::ScalableTag<uint8_t> d;
+  const hn::Repartition<uint64_t, decltype(d)> d64;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const uint8_t flip = is_signed ? 0x80 : 0;  // taken plus 128
+  auto all = hn::Zero(d64);
+  int64_t i = 0;
+  for (; i + lanes <= k; i += lanes)
+    all = hn::Add(all, hn::SumsOf8(hn::Xor(hn::LoadU(d, row + i), hn::Set(d, flip))));
+  auto sum = static_cast<uint32_t>(hn::GetLane(hn::SumOfLanes(d64, all)));
+  for (; i < k; ++i) sum += static_cast<uint8_t>(row[i] ^ flip);
+  return is_signed ? sum - 128 * static_cast<uint32_t>(k) : sum;
+}
+
 template <typename Form>
 void load_rows(const IntGemmLeft& a, int64_t k, int64_t row0, int64_t rows, bool with_sums,
                const Block<Form>& block) {
-  const uint8_t flip = a.is_signed ? 0x80 : 0;
+  const uint8_t flip = a.is_signed && !Form::kTakesSigned ? 0x80 : 0;
   const auto* data = static_cast<const uint8_t*>(a.data);
   for (int64_t r = 0; r < rows; ++r) {
     const uint8_t* from = data + (row0 + r) * a.row_stride;
@@ -150,7 +122,7 @@ void load_rows(const IntGemmLeft& a, int64_t k, int64_t row0, int64_t rows, bool
       from = block.row;
     }
     widen_row(from, k, flip, group_count<Form>(k) * Form::kGroup, to);
-    if (with_sums) block.sums[r] = sum_of_row(to, k);
+    if (with_sums) block.sums[r] = sum_of_row(to, k, a.is_signed && Form::kTakesSigned);
   }
 }
 
@@ -164,6 +136,7 @@ struct Columns {
   HWY_ALIGN float scales[kIntPanel];
   HWY_ALIGN float float_bias[kIntPanel];
   int64_t count;
+  bool has_small_scales;
 };
 
 struct IntJob {
@@ -173,14 +146,19 @@ struct IntJob {
   const int32_t* sums;
   IntGemmOutput c;
   const IntGemmFinish* finish;
-  bool a_rows;  // rows of A have zero points of their own
-  bool b_zero;  // B has zero points, which the sums of A's rows are multiplied by
+  int32_t lift;  // what the form takes elements of A plus
+  bool a_rows;   // rows of A have zero points of their own
+  bool b_zero;   // B has zero points, which the sums of A's rows are multiplied by
 };
 
 template <typename T>
 HWY_INLINE void fill_columns(const T* list, int64_t count, T one, T* to) {
   if (list == nullptr) {
     for (int64_t i = 0; i < kIntPanel; ++i) to[i] = one;
+    return;
+  }
+  if (count == kIntPanel) {
+    std::memcpy(to, list, kIntPanel * sizeof(T));
     return;
   }
   for (int64_t i = 0; i < count; ++i) to[i] = list[i];
@@ -197,11 +175,12 @@ void load_columns(const IntJob& job, int64_t panel, Columns& columns) {
   fill_columns(from(f.bias), columns.count, 0, columns.first);
   fill_columns(from(f.scales), columns.count, f.scale, columns.scales);
   fill_columns(from(f.float_bias), columns.count, 0.0f, columns.float_bias);
+  columns.has_small_scales = IntFinisher::has_small_scales(columns.scales, kIntPanel);
   fill_columns(from(job.sums), columns.count, 0, columns.sums);
   fill_columns(from(f.b_zero_points), columns.count, f.b_zero_point, columns.zeros);
   for (int32_t& zero : columns.zeros) zero -= f.b_signed ? 0 : 128;
   if (job.a_rows) return;
-  const int32_t a_zero = job.a.zero_point + (job.a.is_signed ? 128 : 0);
+  const int32_t a_zero = job.a.zero_point + job.lift;
   const IntTag d;
   const IntVec by = hn::Set(d, a_zero);
   const IntVec all =
@@ -216,7 +195,7 @@ void load_columns(const IntJob& job, int64_t panel, Columns& columns) {
 // Adds what depends on the row.
 void correct_row(const IntJob& job, const Columns& c, int64_t row, uint32_t row_sum, int32_t* sums) {
   const IntTag d;
-  const int32_t own = job.a_rows ? job.a.zero_points[row] + (job.a.is_signed ? 128 : 0) : 0;
+  const int32_t own = job.a_rows ? job.a.zero_points[row] + job.lift : 0;
   const auto rest = row_sum - static_cast<uint32_t>(job.shape.k) * static_cast<uint32_t>(own);
   const IntVec zero = hn::Set(d, own), left = hn::Set(d, static_cast<int32_t>(rest));
   for (int64_t i = 0; i < kIntPanel; i += kIntLanes) {
@@ -232,38 +211,76 @@ template <typename Form>
 struct Rows {
   const typename Form::Left* data;
   int64_t stride;
+  int64_t readable;  // so many from `data` on
   const uint32_t* sums;
+};
+
+// A tile of sums on its way to results, some rows at a time: AMX multiplies the next one in the meantime.
+class SumsTile {
+ public:
+  SumsTile(const IntJob& job, const IntFinisher& finisher)
+      : job_(job),
+        finisher_(finisher),
+        width_(job.c.type == IntGemmResult::kInt32 || job.c.type == IntGemmResult::kFloat ? 4 : 1) {}
+
+  void set(const Columns& columns, int32_t* sums, const uint32_t* row_sums, int64_t row, int64_t rows,
+           int64_t col) {
+    columns_ = &columns, sums_ = sums, row_sums_ = row_sums;
+    row_ = row, rows_ = rows, col_ = col;
+  }
+
+  void finish(int64_t most_rows) {
+    const int64_t count = std::min(rows_, most_rows);
+    if (count == 0) return;
+    if (job_.a_rows || job_.b_zero) {
+      for (int64_t r = 0; r < count; ++r)
+        correct_row(job_, *columns_, row_ + r, row_sums_[r], sums_ + r * kIntPanel);
+      row_sums_ += count;
+    }
+    const IntGemmAddend& z = job_.finish->addend;
+    finisher_.tile({sums_, kIntPanel, count, columns_->count, columns_->scales, columns_->float_bias,
+                    columns_->has_small_scales,
+                    static_cast<const uint8_t*>(z.data) + row_ * z.row_stride + col_,
+                    static_cast<std::byte*>(job_.c.data) + (row_ * job_.c.row_stride + col_) * width_,
+                    job_.c.row_stride * width_});
+    sums_ += count * kIntPanel, row_ += count, rows_ -= count;
+  }
+
+ private:
+  const IntJob& job_;
+  const IntFinisher& finisher_;
+  const int64_t width_;
+  const Columns* columns_ = nullptr;
+  int32_t* sums_ = nullptr;
+  const uint32_t* row_sums_ = nullptr;
+  int64_t row_ = 0, rows_ = 0, col_ = 0;
 };
 
 // Rows against the panels [panel0, panel1).
 template <typename Form>
-void run_block(const IntJob& job, const IntFinisher& finisher, const Rows<Form>& a, int64_t row0,
-               int64_t rows, int64_t panel0, int64_t panel1) {
-  const int64_t width = job.c.type == IntGemmResult::kInt32 || job.c.type == IntGemmResult::kFloat ? 4 : 1;
+void run_block(const IntJob& job, const IntFinisher& finisher, const typename Form::Runner& runner,
+               const Rows<Form>& a, int64_t row0, int64_t rows, int64_t panel0, int64_t panel1) {
   const int64_t tiles = (rows + Form::kRows - 1) / Form::kRows;
-  const IntGemmAddend& z = job.finish->addend;
-  Columns columns;
-  HWY_ALIGN int32_t sums[Form::kRows * kIntPanel];
+  Columns columns[2];
+  HWY_ALIGN int32_t sums[2][Form::kRows * kIntPanel];
+  SumsTile last(job, finisher);
+  int64_t turn = 0;
   for (int64_t panel = panel0; panel < panel1; ++panel) {
-    load_columns(job, panel, columns);
+    Columns& own = columns[panel % 2];
+    load_columns(job, panel, own);
     const int8_t* b = job.b + panel * panel_bytes<Form>(job.shape.k);
-    const auto& tile = columns.count > kIntLanes ? kIntTiles<Form, 2> : kIntTiles<Form, 1>;
-    for (int64_t i = 0, row = 0; i < tiles; ++i) {
-      const int64_t count = rows / tiles + (i < rows % tiles ? 1 : 0);
-      tile[static_cast<size_t>(count - 1)](a.data + row * a.stride, a.stride, b,
-                                           group_count<Form>(job.shape.k), columns.first, sums);
-      const int64_t at = row0 + row, col = panel * kIntPanel;
-      if (job.a_rows || job.b_zero) {
-        for (int64_t r = 0; r < count; ++r)
-          correct_row(job, columns, at + r, a.sums[row + r], sums + r * kIntPanel);
-      }
-      finisher.tile({sums, kIntPanel, count, columns.count, columns.scales, columns.float_bias,
-                     static_cast<const uint8_t*>(z.data) + at * z.row_stride + col,
-                     static_cast<std::byte*>(job.c.data) + (at * job.c.row_stride + col) * width,
-                     job.c.row_stride * width});
+    const int64_t vectors = own.count > kIntLanes ? 2 : 1;
+    for (int64_t i = 0, row = 0; i < tiles; ++i, turn ^= 1) {
+      const int64_t count = Form::rows_of_tile(rows - row, tiles - i);
+      // A form that reads more rows than it was asked for begins with earlier ones where there are no later.
+      const int64_t before = std::max<int64_t>(0, row + Form::rows_read(count) - a.readable);
+      runner.tile(a.data + (row - before) * a.stride, a.stride, b, own.first, sums[turn], count, vectors,
+                  [&](int64_t some) { last.finish(some); });
+      last.set(own, sums[turn] + before * kIntPanel, a.sums + row, row0 + row, count, panel * kIntPanel);
       row += count;
     }
   }
+  last.finish(Form::kRows);
 }
 
 bool has_b_zero(const IntGemmFinish& f, int64_t n) {
@@ -272,12 +289,22 @@ bool has_b_zero(const IntGemmFinish& f, int64_t n) {
   return std::any_of(f.b_zero_points, f.b_zero_points + n, [&](int32_t zero) { return zero != none; });
 }
 
-// Whether rows can be multiplied where they lie.
+// The rows of the next block: few blocks, as equal as whole tiles allow.
 template <typename Form>
-bool is_in_place(const IntJob& job) {
+int64_t next_rows(int64_t left, int64_t most) {
+  const int64_t blocks = (left + most - 1) / most;
+  return std::min(left, Form::rows_read((left + blocks - 1) / blocks));
+}
+
+// Whether the rows [row, row + rows) can be multiplied where they lie.
+template <typename Form>
+bool is_in_place(const IntJob& job, int64_t row, int64_t rows) {
   if constexpr (sizeof(typename Form::Left) > 1) return false;
-  return !job.a.is_signed && job.a.read_row == nullptr && job.a.col_stride == 1 && !job.b_zero &&
-         !job.a_rows && job.shape.k % Form::kGroup == 0 && job.a.row_stride % 2048 != 0;
+  if (job.a.read_row != nullptr || job.a.col_stride != 1 || job.b_zero || job.a_rows) return false;
+  const int64_t whole = Form::packed_groups(group_count<Form>(job.shape.k)) * Form::kGroup;
+  if (Form::kReadsAhead)  // behind a row, into the next; and whole tiles of rows
+    return job.shape.m >= Form::kRows && (whole == job.shape.k || row + rows + Form::kRows <= job.shape.m);
+  return !job.a.is_signed && job.shape.k % Form::kGroup == 0 && job.a.row_stride % 2048 != 0;
 }
 
 template <typename Form>
@@ -287,12 +314,13 @@ void multiply_as(GemmShape shape, const IntGemmLeft& a, const void* packed, cons
   const int64_t panels = int_panels(shape.n);
   const auto* b = static_cast<const int8_t*>(packed);
   const auto* sums = reinterpret_cast<const int32_t*>(b + panels * panel_bytes<Form>(shape.k));
-  const IntJob job{shape, a, b, sums, c, &finish, a.zero_points != nullptr, has_b_zero(finish, shape.n)};
+  const int32_t lift = a.is_signed && !Form::kTakesSigned ? 128 : 0;
+  const IntJob job{
+      shape, a, b, sums, c, &finish, lift, a.zero_points != nullptr, has_b_zero(finish, shape.n)};
   const IntFinisher finisher(c.type, finish);
   const int64_t work = shape.m * shape.n * std::max<int64_t>(shape.k, 1);
   const int64_t tasks = work < 100000 ? 1 : threads;
   const bool by_rows = shape.m >= 2 * Form::kRows * tasks || panels < tasks;
-  const bool in_place = is_in_place<Form>(job);
   const int64_t share = int_gemm_scratch_bytes(shape.k, 1) / 64 * 64;
   parallel_for(threads, tasks, [&](int64_t task) {
     const int64_t row0 = by_rows ? shape.m * task / tasks : 0;
@@ -300,17 +328,23 @@ void multiply_as(GemmShape shape, const IntGemmLeft& a, const void* packed, cons
     const int64_t panel0 = by_rows ? 0 : panels * task / tasks;
     const int64_t panel1 = by_rows ? panels : panels * (task + 1) / tasks;
     const Block<Form> block = block_in<Form>(scratch + task * share, shape.k);
-    const int64_t blocks = (row1 - row0 + Form::kBlockRows - 1) / Form::kBlockRows;
-    for (int64_t i = 0; i < blocks; ++i) {
-      const int64_t row = row0 + (row1 - row0) * i / blocks;
-      const int64_t rows = row0 + (row1 - row0) * (i + 1) / blocks - row;
+    const typename Form::Runner runner(group_count<Form>(shape.k), a.is_signed);
+    for (int64_t row = row0, rows = 0; row < row1; row += rows) {
+      rows = next_rows<Form>(row1 - row, Form::block_rows(shape.k));
+      bool in_place = is_in_place<Form>(job, row, rows);
+      if (!in_place && rows > Form::kBlockRows) {
+        rows = next_rows<Form>(row1 - row, Form::kBlockRows);
+        in_place = is_in_place<Form>(job, row, rows);
+      }
       if (in_place) {
         const void* from = static_cast<const uint8_t*>(a.data) + row * a.row_stride;
-        const Rows<Form> lie{static_cast<const typename Form::Left*>(from), a.row_stride, nullptr};
-        run_block<Form>(job, finisher, lie, row, rows, panel0, panel1);
+        const Rows<Form> lie{static_cast<const typename Form::Left*>(from), a.row_stride, shape.m - row,
+                             nullptr};
+        run_block<Form>(job, finisher, runner, lie, row, rows, panel0, panel1);
       } else {
         load_rows(a, shape.k, row, rows, job.a_rows || job.b_zero, block);
-        run_block<Form>(job, finisher, {block.rows, block.stride, block.sums}, row, rows, panel0, panel1);
+        run_block<Form>(job, finisher, runner, {block.rows, block.stride, Form::kBlockRows, block.sums}, row,
+                        rows, panel0, panel1);
       }
     }
   });
@@ -318,7 +352,9 @@ void multiply_as(GemmShape shape, const IntGemmLeft& a, const void* packed, cons
 
 void multiply_int(GemmShape shape, const IntGemmLeft& a, const void* packed, const IntGemmOutput& c,
                   const IntGemmFinish& finish, std::byte* scratch, int threads) {
-  with_form([&](auto form) { multiply_as<decltype(form)>(shape, a, packed, c, finish, scratch, threads); });
+  with_form_for(shape.m, shape.k, [&](auto form) {
+    multiply_as<decltype(form)>(shape, a, packed, c, finish, scratch, threads);
+  });
 }
 
 }  // namespace

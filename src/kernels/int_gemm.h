@@ -78,7 +78,7 @@ void int_gemm_pack(int64_t k, int64_t n, const IntGemmRight& b, void* packed);
 
 // Scratch of all threads is threads * (per_k * k + base).
 struct IntGemmScratch {
-  static constexpr int64_t kPerK = 98, kBase = 12288;
+  static constexpr int64_t kPerK = 98, kBase = 13312;
 };
 inline int64_t int_gemm_scratch_bytes(int64_t k, int threads) {
   return threads * (IntGemmScratch::kPerK * k + IntGemmScratch::kBase);

@@ -13,6 +13,9 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/int_gemm_amx-inl.h"
+#include "kernels/vnni-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -27,8 +30,43 @@ inline constexpr int64_t kIntPanel = 2 * kIntLanes;  // columns
 using IntTile = void (*)(const void* a, int64_t a_stride, const int8_t* b, int64_t groups,
                          const int32_t* first, int32_t* sums);
 
+// How rows are divided into tiles by the forms that have one for each number of rows, and who multiplies
+// them.
+template <typename Form>
+struct TileOfAnyRows {
+  static constexpr bool kTakesSigned = false, kReadsAhead = false;
+  static int64_t rows_of_tile(int64_t rows, int64_t tiles) { return (rows + tiles - 1) / tiles; }
+  static int64_t rows_read(int64_t rows) { return rows; }
+  static int64_t block_rows(int64_t) { return Form::kBlockRows; }
+  static int64_t packed_groups(int64_t groups) { return groups; }
+
+  class Runner {
+   public:
+    Runner(int64_t groups, bool) : groups_(groups) {}
+    template <typename Meanwhile>
+    void tile(const void* a, int64_t stride, const int8_t* b, const int32_t* first, int32_t* sums,
+              int64_t rows, int64_t vectors, const Meanwhile& meanwhile) const {
+      meanwhile(Form::kRows);
+      const auto at = static_cast<size_t>(rows - 1);
+      const IntTile multiply = vectors > 1 ? kTiles<2>[at] : kTiles<1>[at];
+      multiply(a, stride, b, groups_, first, sums);
+    }
+
+   private:
+    template <int64_t vectors, size_t... i>
+    static constexpr std::array<IntTile, sizeof...(i)> make_tiles(std::index_sequence<i...>) {
+      return {Form::template tile<static_cast<int64_t>(i) + 1, vectors>...};
+    }
+    // By the number of rows, less one.
+    template <int64_t vectors>
+    static constexpr auto kTiles = make_tiles<vectors>(std::make_index_sequence<Form::kRows>());
+
+    int64_t groups_;
+  };
+};
+
 // Two products of 16-bit numbers at a time: 255 * 128 * 2 is far from 32 bits.
-struct Pairs {
+struct PairTiles : TileOfAnyRows<PairTiles> {
   static constexpr int64_t kGroup = 2, kRows = 6, kBlockRows = 48;
   using Left = int16_t;
 
@@ -71,58 +109,64 @@ struct Pairs {
   }
 };
 
-#if HWY_TARGET == HWY_AVX3
-// Four products of unsigned and signed bytes at a time, where the machine has them: AVX-512 VNNI is no target
-// of Highway's, so that this one function names it.
-struct Quads {
-  static constexpr int64_t kGroup = 4, kRows = 14, kBlockRows = 84;
+#ifdef PLIMSOLL_VNNI
+// Four products of bytes at a time: with AVX-512 all but four of 32 registers are sums, else twelve of 16.
+struct QuadTiles : TileOfAnyRows<QuadTiles> {
+  static constexpr int64_t kGroup = 4, kRows = HWY_TARGET == HWY_AVX3 ? 14 : 6, kBlockRows = 84;
   using Left = uint8_t;
 
+#if HWY_TARGET == HWY_AVX3
+  static int64_t packed_groups(int64_t groups) {
+    return AmxTiles::packed_groups(groups);
+  }
+#endif
+
   template <int64_t rows, int64_t vectors>
-  [[gnu::target("avx512vnni")]] static void tile(const void* left, int64_t a_stride, const int8_t* b,
-                                                 int64_t groups, const int32_t* first, int32_t* sums) {
+  PLIMSOLL_VNNI static void tile(const void* left, int64_t a_stride, const int8_t* b, int64_t groups,
+                                 const int32_t* first, int32_t* sums) {
     const auto* a = static_cast<const Left*>(left);
-    __m512i sum0[rows], sum1[rows];
+    Quads sum0[rows], sum1[rows];
 #pragma GCC unroll 16
     for (int64_t r = 0; r < rows; ++r) {
-      sum0[r] = _mm512_load_si512(first);
-      if constexpr (vectors > 1) sum1[r] = _mm512_load_si512(first + kIntLanes);
+      sum0[r] = load_quads(first);
+      if constexpr (vectors > 1) sum1[r] = load_quads(first + kIntLanes);
     }
     for (int64_t g = 0; g < groups; ++g, b += kGroup * kIntPanel, a += kGroup) {
-      const __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + kGroup * kIntLanes);
+      const Quads b0 = load_quads(b), b1 = load_quads(b + kGroup * kIntLanes);
 #pragma GCC unroll 16
       for (int64_t r = 0; r < rows; ++r) {
         int32_t quad;
         std::memcpy(&quad, a + r * a_stride, sizeof quad);
-        const __m512i value = _mm512_set1_epi32(quad);
-        sum0[r] = _mm512_dpbusd_epi32(sum0[r], value, b0);
-        if constexpr (vectors > 1) sum1[r] = _mm512_dpbusd_epi32(sum1[r], value, b1);
+        const Quads value = same_quads(quad);
+        sum0[r] = add_quads(sum0[r], value, b0);
+        if constexpr (vectors > 1) sum1[r] = add_quads(sum1[r], value, b1);
       }
     }
 #pragma GCC unroll 16
     for (int64_t r = 0; r < rows; ++r) {
-      _mm512_store_si512(sums + r * kIntPanel, sum0[r]);
-      if constexpr (vectors > 1) _mm512_store_si512(sums + r * kIntPanel + kIntLanes, sum1[r]);
+      store_quads(sum0[r], sums + r * kIntPanel);
+      if constexpr (vectors > 1) store_quads(sum1[r], sums + r * kIntPanel + kIntLanes);
     }
   }
 };
 #endif
 
-template <typename Form, int64_t vectors, size_t... i>
-constexpr std::array<IntTile, sizeof...(i)> make_int_tiles(std::index_sequence<i...>) {
-  return {Form::template tile<static_cast<int64_t>(i) + 1, vectors>...};
-}
-// By the number of rows, less one.
-template <typename Form, int64_t vectors>
-inline constexpr auto kIntTiles = make_int_tiles<Form, vectors>(std::make_index_sequence<Form::kRows>());
-
-// Calls f with the form that this machine multiplies in.
+// Calls f with the form that weights are packed for.
 template <typename F>
 auto with_form(F&& f) {
-#if HWY_TARGET == HWY_AVX3
-  if (__builtin_cpu_supports("avx512vnni")) return f(Quads());
+#ifdef PLIMSOLL_VNNI
+  if (has_vnni()) return f(QuadTiles());
 #endif
-  return f(Pairs());
+  return f(PairTiles());
+}
+
+// Calls f with the form that such a product is multiplied in.
+template <typename F>
+void with_form_for([[maybe_unused]] int64_t m, [[maybe_unused]] int64_t k, F&& f) {
+#if HWY_TARGET == HWY_AVX3
+  if (AmxTiles::suits(m, k)) return f(AmxTiles());
+#endif
+  with_form(f);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/instructions.h"
 #include "kernels/nbits_dot.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -444,7 +445,7 @@ struct ByteForm {
 template <typename F>
 auto with_byte_form([[maybe_unused]] int bits, F&& f) {
 #if HWY_TARGET == HWY_AVX3
-  if (__builtin_cpu_supports("avx512vnni")) return f(ByteForm());
+  if (may_use(kAvx512Vnni)) return f(ByteForm());
 #elif HWY_TARGET == HWY_AVX2
   if (bits < 8) return f(ByteForm());
 #endif

@@ -11,6 +11,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/to_bytes-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -50,12 +52,9 @@ struct Quantizer {
         high(hn::Set(d, static_cast<float>(least + 255 - zero_point))),
         zero(hn::Set(di, zero_point)) {}
   // Clamped before it is rounded: the same, and never outside 32 bits.
-  HWY_INLINE void store(const float* x, uint8_t* y) const {
-    const hn::Rebind<uint8_t, D> d8;
-    const hn::RebindToUnsigned<hn::RebindToSigned<D>> du;
-    const auto value = hn::Min(hn::Max(hn::Div(hn::LoadU(d, x), scale), low), high);
-    const auto whole = hn::Add(hn::NearestInt(value), zero);
-    hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, whole)), d8, y);
+  HWY_INLINE void store(const float* x, uint8_t* y) const { store_value(hn::Div(hn::LoadU(d, x), scale), y); }
+  HWY_INLINE void store_value(hn::Vec<D> value, uint8_t* y) const {
+    store_bytes(hn::Add(nearest_within(hn::Min(hn::Max(value, low), high)), zero), y);
   }
 };
 
@@ -100,9 +99,7 @@ template <typename T, typename F>
 void combine_run(const ByteOperands& x, int64_t count, F f, uint8_t* y) {
   const D d;
   const hn::RebindToSigned<D> di;
-  const hn::RebindToUnsigned<decltype(di)> du;
   const hn::Rebind<T, D> d8;
-  const hn::Rebind<uint8_t, D> bytes;
   constexpr int64_t kMost = hn::MaxLanes(D());
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int32_t least = std::is_signed_v<T> ? -128 : 0;
@@ -115,8 +112,7 @@ void combine_run(const ByteOperands& x, int64_t count, F f, uint8_t* y) {
   };
   const auto store = [&](const uint8_t* a, const uint8_t* b, uint8_t* to) {
     const auto value = hn::Min(hn::Max(f(load(a, a_zero), load(b, b_zero)), low), high);
-    const auto whole = hn::BitCast(du, hn::Add(hn::NearestInt(value), zero));
-    hn::StoreU(hn::TruncateTo(bytes, whole), bytes, to);
+    store_bytes(hn::Add(nearest_within(value), zero), to);
   };
   uint8_t one_a[kMost], one_b[kMost];
   if (x.a_stride == 0) std::memset(one_a, x.a[0], sizeof one_a);
@@ -152,6 +148,53 @@ void multiply_bytes(const ByteOperands& x, int64_t count, float scale, uint8_t* 
       x, count, [=](auto a, auto b) { return hn::Mul(hn::Mul(a, b), by); }, y);
 }
 
+HWY_INLINE uint8_t largest_byte(const uint8_t* x, int64_t count, uint8_t flip) {
+  const hn::Full128<uint8_t> d;
+  const auto bits = hn::Set(d, flip);
+  auto most = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16) most = hn::Max(most, hn::Xor(hn::LoadU(d, x + i), bits));
+  most = hn::Max(most, hn::ShiftRightBytes<8>(d, most));
+  most = hn::Max(most, hn::ShiftRightBytes<4>(d, most));
+  most = hn::Max(most, hn::ShiftRightBytes<2>(d, most));
+  most = hn::Max(most, hn::ShiftRightBytes<1>(d, most));
+  uint8_t largest = hn::GetLane(most);
+  for (; i < count; ++i) largest = std::max(largest, static_cast<uint8_t>(x[i] ^ flip));
+  return largest;
+}
+
+void soften_bytes(const SoftmaxTable& table, bool is_signed, const uint8_t* x, int64_t count, float scale,
+                  int32_t zero_point, uint8_t* y) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const hn::Rebind<uint8_t, D> d8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  // As unsigned numbers signed ones are in the same order with their highest bit turned.
+  const uint8_t flip = is_signed ? 0x80 : 0;
+  const uint8_t largest = largest_byte(x, count, flip);
+  const auto most = hn::Set(di, largest);
+  const auto bits = hn::Set(di, flip);
+  const auto values_at = [&](int64_t i) HWY_ATTR {
+    const auto byte = hn::Xor(hn::PromoteTo(di, hn::LoadU(d8, x + i)), bits);
+    return hn::GatherIndex(d, table.values, hn::Sub(most, byte));
+  };
+  const auto value_at = [&](int64_t i) { return table.values[largest - (x[i] ^ flip)]; };
+  auto sum = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) sum = hn::Add(sum, values_at(i));
+  float all = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; i < count; ++i) all += value_at(i);
+  const Quantizer quantizer(scale, zero_point, is_signed ? -128 : 0);
+  const auto by = hn::Set(d, 1 / (all * scale));
+  for (i = 0; i + lanes <= count; i += lanes) quantizer.store_value(hn::Mul(values_at(i), by), y + i);
+  if (i == count) return;
+  HWY_ALIGN float rest[hn::MaxLanes(D())] = {};
+  HWY_ALIGN uint8_t bytes[hn::MaxLanes(D())];
+  for (int64_t k = i; k < count; ++k) rest[k - i] = value_at(k);
+  quantizer.store_value(hn::Mul(hn::Load(d, rest), by), bytes);
+  std::memcpy(y + i, bytes, static_cast<size_t>(count - i));
+}
+
 }  // namespace
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -164,6 +207,7 @@ HWY_EXPORT(quantize_run);
 HWY_EXPORT(dequantize_bytes);
 HWY_EXPORT(add_bytes);
 HWY_EXPORT(multiply_bytes);
+HWY_EXPORT(soften_bytes);
 
 constexpr int64_t kTask = 1 << 15;
 
@@ -208,6 +252,11 @@ void add_8(const ByteOperands& x, int64_t count, float a_scale, float b_scale, u
 
 void multiply_8(const ByteOperands& x, int64_t count, float scale, uint8_t* y) {
   HWY_DYNAMIC_DISPATCH(multiply_bytes)(x, count, scale, y);
+}
+
+void soften_8(const SoftmaxTable& table, bool is_signed, const uint8_t* x, int64_t count, float scale,
+              int32_t zero_point, uint8_t* y) {
+  HWY_DYNAMIC_DISPATCH(soften_bytes)(table, is_signed, x, count, scale, zero_point, y);
 }
 
 }  // namespace plimsoll::kernels

@@ -30,4 +30,12 @@ void add_8(const ByteOperands& x, int64_t count, float a_scale, float b_scale, u
 // y = saturate(round((a - a_zero) * (b - b_zero) * scale) + zero)
 void multiply_8(const ByteOperands& x, int64_t count, float scale, uint8_t* y);
 
+// exp(x - largest) of a row of bytes depends on the difference of two bytes alone.
+struct SoftmaxTable {
+  float values[256];  // by that difference
+};
+// The softmax of a row, to bytes of the same type. y may be x.
+void soften_8(const SoftmaxTable& table, bool is_signed, const uint8_t* x, int64_t count, float scale,
+              int32_t zero_point, uint8_t* y);
+
 }  // namespace plimsoll::kernels

@@ -8,8 +8,49 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "kernels/instructions.h"
+
+#if HWY_ARCH_X86
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace hwy {
 namespace {
+
+#if HWY_ARCH_X86
+using plimsoll::kernels::kAmxBf16;
+using plimsoll::kernels::kAmxInt8;
+using plimsoll::kernels::kAvx512Vnni;
+using plimsoll::kernels::kAvxVnni;
+
+// Linux saves tiles for processes that asked for them once. Where it does not know of them, or a signal stack
+// is too small for them, it says no.
+bool allows_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+#if defined(SYS_arch_prctl)
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+bool has_bit(unsigned subleaf, unsigned cpuid_register, unsigned bit) {
+  unsigned r[4] = {};
+  return __get_cpuid_count(7, subleaf, &r[0], &r[1], &r[2], &r[3]) != 0 &&
+         ((r[cpuid_register] >> bit) & 1) != 0;
+}
+bool has_avx_vnni() {
+  return has_bit(1, 0, 4);
+}
+bool has_amx_int8() {
+  return has_bit(0, 3, 24) && has_bit(0, 3, 25) && allows_tiles();
+}
+bool has_bf16() {
+  return has_bit(0, 3, 22) && has_bit(1, 0, 5);  // AMX-BF16 and AVX512-BF16
+}
+#endif
 
 int64_t detected_targets() {
 #if HWY_ARCH_X86
@@ -27,10 +68,14 @@ int64_t detected_targets() {
                             __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
                             __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt"),
                         HWY_AVX2);
-  add(avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-          __builtin_cpu_supports("avx512cd"),
-      HWY_AVX3);
+  const bool avx3 = add(avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+                            __builtin_cpu_supports("avx512cd"),
+                        HWY_AVX3);
+  add(avx2 && has_avx_vnni(), kAvxVnni);
+  const bool vnni = add(avx3 && __builtin_cpu_supports("avx512vnni"), kAvx512Vnni);
+  const bool amx = add(vnni && has_amx_int8(), kAmxInt8);
+  add(amx && has_bf16(), kAmxBf16);
   return targets;
 #else
   return HWY_STATIC_TARGET;
@@ -71,3 +116,11 @@ void Abort(const char* file, int line, const char* format, ...) {
 }
 
 }  // namespace hwy
+
+namespace plimsoll::kernels {
+
+bool may_use(int64_t instructions) {
+  return (hwy::SupportedTargets() & instructions) == instructions;
+}
+
+}  // namespace plimsoll::kernels

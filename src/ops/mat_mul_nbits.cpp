@@ -1,11 +1,13 @@
 // Y = A * B: B stays in its 2, 4 or 8 bits. A few rows of A meet the bits in registers; of many, a panel of
-// columns of B at a time becomes floats in scratch, and goes into the f32 product.
+// columns of B at a time becomes floats in scratch, and goes into the f32 product, or, where A may be
+// rounded, into one of bfloat16.
 #include <algorithm>
 
 #include "kernels/block_dequantize.h"
 #include "kernels/convert.h"
 #include "kernels/gemm.h"
 #include "kernels/nbits_dot.h"
+#include "kernels/nbits_tiles.h"
 #include "kernels/parallel.h"
 #include "ops/linear_quantization.h"
 
@@ -15,7 +17,7 @@ namespace {
 constexpr size_t kA = 0, kB = 1, kScales = 2, kZeros = 3, kGroups = 4, kBias = 5;
 // So few that making floats of a panel for them would take longer than they do.
 constexpr int64_t kFewRows = 16, kFewRowsInBytes = 32;
-constexpr int64_t kBytesLevel = 4;  // the accuracy at which A may be rounded to bytes
+constexpr int64_t kBfloat16Level = 3, kBytesLevel = 4;  // the accuracy at which A may be rounded to them
 constexpr TypeSet kTypes = types(ElementType::kFloat, ElementType::kFloat16, ElementType::kBFloat16);
 
 struct NBitsAttrs {
@@ -30,6 +32,8 @@ struct NBitsChoice {
   int64_t a_at = 0, y_at = 0, bias_at = 0;  // wide copies, where A is of 16 bits
   int64_t tasks_at = 0, task_bytes = 0;     // one task's after the other's
   int64_t packed_in = 0, working_in = 0;    // offsets in a task's piece
+  bool tiles = false;                       // many rows are multiplied as bfloat16
+  int64_t rounded_at = 0;                   // A as such
   int64_t few_rows = 0;                     // up to so many, A is arranged where the tasks' pieces are
   kernels::NBitsForm form = kernels::NBitsForm::kFloat;
   int64_t scales_at = 0, zeros_at = 0;  // wide copies, where they are of 16 bits
@@ -110,14 +114,24 @@ const void* select(SelectContext& c) {
       choice->working_in + aligned(static_cast<int64_t>(kernels::gemm_most_scratch_bytes(a.k, 1)));
   if (a.level == kBytesLevel && kernels::nbits_has_bytes(static_cast<int>(a.bits)))
     choice->form = kernels::NBitsForm::kBytes;
+  choice->tiles = a.level >= kBfloat16Level && kernels::nbits_has_tiles() && !c.has_input(kGroups) &&
+                  a.k >= 32 && c.ranked(kA);
+  if (choice->tiles) {
+    choice->panel = kernels::NBitsTilesScratch::kRowsTogether;
+    choice->task_bytes = aligned(checked_mul(kernels::NBitsTilesScratch::task_bytes(1), a.k + 31));
+  }
   if (!c.has_input(kGroups))
     choice->few_rows = choice->form == kernels::NBitsForm::kBytes ? kFewRowsInBytes : kFewRows;
   int64_t most_rows = choice->few_rows, tasks_bytes = checked_mul(choice->task_bytes, int64_t{c.threads});
   if (c.is_concrete()) {
     const int64_t rows = product(c.dims(kA)).value() / a.k;
     most_rows = std::min(most_rows, rows);
-    if (rows <= choice->few_rows) tasks_bytes = 0;
+    if (rows <= choice->few_rows) tasks_bytes = 0, choice->tiles = false;
   }
+  // Rows of k elements and less than one step more, in whole tiles.
+  if (choice->tiles)
+    choice->rounded_at = c.scratch(product(c.dims(kA)) * Dim(4) +
+                                   Dim(checked_mul(kernels::NBitsTilesScratch::row_bytes(a.k), int64_t{32})));
   const int64_t arranged = checked_mul(kernels::nbits_row_bytes(matrix_of(a), choice->form), most_rows);
   choice->tasks_at = c.scratch(std::max(tasks_bytes, arranged));
   if (c.type(kScales) != ElementType::kFloat) choice->scales_at = c.scratch(a.n * a.blocks() * 4);
@@ -145,6 +159,8 @@ class NBitsRun {
     float* to = y.type == ElementType::kFloat ? y.as<float>() : c_.scratch_as<float>(choice_.y_at);
     if (rows <= choice_.few_rows) {
       multiply_few(left, rows, bias, to);
+    } else if (choice_.tiles) {
+      multiply_tiles(left, rows, bias, to);
     } else {
       multiply_many(left, rows, bias, to);
     }
@@ -184,6 +200,20 @@ class NBitsRun {
       std::byte* own = c_.scratch + choice_.tasks_at + task * choice_.task_bytes;
       for (int64_t p = panels * task / c_.threads; p < panels * (task + 1) / c_.threads; ++p)
         multiply(matrix, left, rows, p * choice_.panel, bias, to, own);
+    });
+  }
+
+  void multiply_tiles(const float* left, int64_t rows, const float* bias, float* to) const {
+    const int64_t panels = ceil_div(a_.n, choice_.panel), tasks = c_.threads;
+    const kernels::NBitsMatrix matrix = raw_matrix();
+    std::byte* rounded = c_.scratch + choice_.rounded_at;
+    kernels::parallel_for(c_.threads, tasks, [&](int64_t task) {
+      kernels::nbits_round_rows(a_.k, left, rows * task / tasks, rows * (task + 1) / tasks, rounded);
+    });
+    kernels::parallel_for(c_.threads, tasks, [&](int64_t task) {
+      const auto column = [&](int64_t t) { return std::min(panels * t / tasks * choice_.panel, a_.n); };
+      kernels::nbits_multiply_tiles(matrix, rounded, rows, bias, to, a_.n, column(task), column(task + 1),
+                                    c_.scratch + choice_.tasks_at + task * choice_.task_bytes);
     });
   }
 

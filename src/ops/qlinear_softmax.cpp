@@ -27,32 +27,11 @@ void infer(InferContext& c) {
   set_output_like(c, 0, c.type(kUnaryX), kUnaryX);
 }
 
-// exp(x - largest) depends on the difference of two bytes alone.
-struct ExpTable {
-  float values[256];
-  explicit ExpTable(float scale) {
-    for (int i = 0; i < 256; ++i)
-      values[i] = static_cast<float>(std::exp(-static_cast<double>(scale) * static_cast<double>(i)));
-  }
-};
-
-// Elements side by side. As unsigned numbers signed ones are in the same order with their highest bit turned.
-void soften_row(ElementType type, const ExpTable& table, Quantization to, const uint8_t* x, int64_t count,
-                uint8_t* y) {
-  const uint8_t flip = type == ElementType::kInt8 ? 0x80 : 0;
-  uint8_t largest = 0;
-  for (int64_t i = 0; i < count; ++i) largest = std::max(largest, static_cast<uint8_t>(x[i] ^ flip));
-  // Sums of their own for neighbours do not wait for each other.
-  constexpr int64_t kSums = 8, kChunk = 512;
-  float sums[kSums] = {}, parts[kChunk];
-  for (int64_t i = 0; i < count; ++i) sums[i % kSums] += table.values[largest - (x[i] ^ flip)];
-  float sum = 0;
-  for (float part : sums) sum += part;
-  for (int64_t first = 0; first < count; first += kChunk) {
-    const int64_t some = std::min(kChunk, count - first);
-    for (int64_t i = 0; i < some; ++i) parts[i] = table.values[largest - (x[first + i] ^ flip)] / sum;
-    kernels::quantize_8(parts, some, to.scale, to.zero, type == ElementType::kInt8 ? -128 : 0, y + first, 1);
-  }
+kernels::SoftmaxTable table_of(float scale) {
+  kernels::SoftmaxTable table;
+  for (int i = 0; i < 256; ++i)
+    table.values[i] = static_cast<float>(std::exp(-static_cast<double>(scale) * static_cast<double>(i)));
+  return table;
 }
 
 void run(const RunContext& c) {
@@ -66,12 +45,13 @@ void run(const RunContext& c) {
     part *= x.dims[static_cast<size_t>(i)];
   }
   const Quantization to = read_quantization(c, kUnaryYScale, kUnaryYZero);
-  const ExpTable table(read_quantization(c, kUnaryXScale, kUnaryXZero).scale);
+  const kernels::SoftmaxTable table = table_of(read_quantization(c, kUnaryXScale, kUnaryXZero).scale);
   kernels::parallel_for(x.elements() < 16384 ? 1 : c.threads, outer * inner, [&](int64_t line) {
     const int64_t start = line / inner * count * inner + line % inner;
     const uint8_t* from = x.as<uint8_t>() + start;
     uint8_t* y = c.outputs[0].as<uint8_t>() + start;
-    if (inner == 1) return soften_row(x.type, table, to, from, count, y);
+    if (inner == 1)
+      return kernels::soften_8(table, x.type == ElementType::kInt8, from, count, to.scale, to.zero, y);
     int32_t largest = -128;
     for (int64_t i = 0; i < count; ++i) largest = std::max(largest, byte_value(x.type, from[i * inner]));
     float sum = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "kernels/instructions.h"
 #include "plimsoll/session_options.h"
 #include "runtime/allocator_impl.h"
 #include "runtime/env_impl.h"
@@ -18,21 +19,30 @@ struct Level {
   int64_t targets;  // this level and all below it
 };
 
-// From the most to the least; the names are the same on every machine.
+constexpr int64_t kSse4 = HWY_SSE4 | HWY_SSSE3, kAvx2 = HWY_AVX2 | kSse4, kAvx512 = HWY_AVX3 | kAvx2;
+
+// From the most to the least; the names are the same on every machine. Weights are packed in another way for
+// each.
 const Level kLevels[] = {
-    {"avx512", HWY_AVX3 | HWY_AVX3_DL | HWY_AVX2 | HWY_SSE4 | HWY_SSSE3},
-    {"avx2", HWY_AVX2 | HWY_SSE4 | HWY_SSSE3},
-    {"sse4", HWY_SSE4 | HWY_SSSE3},
+    {"amx", kAvx512 | kernels::kOwnInstructions},
+    {"avx512", kAvx512 | kernels::kAvxVnni | kernels::kAvx512Vnni},
+    {"avx512f", kAvx512},
+    {"avx_vnni", kAvx2 | kernels::kAvxVnni},
+    {"avx2", kAvx2},
+    {"sse4", kSse4},
 };
 
 // What this machine has and the kernels were compiled for.
 int64_t usable_targets() {
-  return hwy::SupportedTargets() & HWY_TARGETS;
+  return hwy::SupportedTargets() & (HWY_TARGETS | kernels::kOwnInstructions);
 }
 
 const char* name_of(int64_t targets) {
-  if ((targets & HWY_AVX3) != 0) return "avx512";
-  if ((targets & HWY_AVX2) != 0) return "avx2";
+  if ((targets & HWY_AVX3) != 0) {
+    if ((targets & kernels::kAmxInt8) != 0) return "amx";
+    return (targets & kernels::kAvx512Vnni) != 0 ? "avx512" : "avx512f";
+  }
+  if ((targets & HWY_AVX2) != 0) return (targets & kernels::kAvxVnni) != 0 ? "avx_vnni" : "avx2";
   if ((targets & HWY_SSE4) != 0) return "sse4";
   if ((targets & HWY_NEON) != 0) return "neon";
   return "scalar";
@@ -46,7 +56,8 @@ void set_instruction_set(const std::string& name) {
   const auto* level = std::find_if(std::begin(kLevels), std::end(kLevels),
                                    [&](const Level& candidate) { return candidate.name == name; });
   if (level == std::end(kLevels))
-    fail(ErrorCode::kInvalidArgument, "instruction set '{}': expected sse4, avx2 or avx512", name);
+    fail(ErrorCode::kInvalidArgument,
+         "instruction set '{}': expected sse4, avx2, avx_vnni, avx512f, avx512 or amx", name);
   const std::lock_guard lock(LiveSession::mutex());
   const int64_t before = usable_targets();
   hwy::SetSupportedTargetsForTest(0);
@@ -55,7 +66,8 @@ void set_instruction_set(const std::string& name) {
     hwy::SetSupportedTargetsForTest(before);
     fail(ErrorCode::kInvalidArgument, "instruction set '{}': {}", name, problem);
   };
-  if (usable == 0) refuse("not available on this machine, or not in this build of the kernels");
+  if ((usable & HWY_TARGETS) == 0)
+    refuse("not available on this machine, or not in this build of the kernels");
   // Weights are packed for one set, and kernels are chosen anew in every run.
   if (usable != before && LiveSession::count() > 0)
     refuse(

@@ -91,7 +91,7 @@ int64_t output(int64_t in, int64_t kernel, int64_t stride, int64_t dilation, int
 }
 
 TEST(IntDepthwise, IsExactForRandomShapesTypesAndZeroPoints) {
-  for_each_target([] {
+  for_each_form([] {
     std::mt19937 generator(7);
     const auto pick = [&](int64_t least, int64_t most) {
       return least + static_cast<int64_t>(generator() % static_cast<uint32_t>(most - least + 1));
@@ -116,7 +116,7 @@ TEST(IntDepthwise, IsExactForRandomShapesTypesAndZeroPoints) {
 }
 
 TEST(IntDepthwise, FinishesInEightBitsWithinBounds) {
-  for_each_target([] {
+  for_each_form([] {
     for (int64_t channels : {5, 16, 64, 72, 130}) {
       Problem p;
       p.shape = {channels, 7, 9, 7, 9, 3, 3, 1, 1, 1, 1, 1, 1};

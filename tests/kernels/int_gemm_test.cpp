@@ -119,7 +119,7 @@ void check(const Case& c) {
 }
 
 TEST(IntGemm, IsExactForRowsAndColumnsThatTilesLeaveOver) {
-  for_each_target([] {
+  for_each_form([] {
     for (int64_t m : {1, 2, 5, 7, 13, 49, 97}) {
       for (int64_t n : {1, 3, 31, 33, 70}) check({m, 19, n});
     }
@@ -127,8 +127,32 @@ TEST(IntGemm, IsExactForRowsAndColumnsThatTilesLeaveOver) {
   });
 }
 
+// As many rows and as long ones as whole tiles and steps of AMX have, and some more and less.
+TEST(IntGemm, IsExactAroundTilesOfRows) {
+  for_each_form([] {
+    for (int64_t m : {12, 15, 16, 17, 31, 32, 33, 48, 65, 96, 97, 130, 200}) {
+      for (int64_t k : {8, 13, 64, 68, 71, 130}) {
+        for (bool a_signed : {false, true}) check({m, k, 49, a_signed});
+      }
+    }
+    for (int64_t n : {1, 16, 17, 32, 64}) check({70, 150, n});
+  });
+}
+
+TEST(IntGemm, IsExactForEveryTypeStrideAndZeroPointOfManyRows) {
+  for_each_form([] {
+    for (int bits = 0; bits < 64; ++bits) {
+      Case c{43, 77, 37};
+      c.a_signed = (bits & 1) != 0, c.b_signed = (bits & 2) != 0;
+      c.transposed_a = (bits & 4) != 0, c.transposed_b = (bits & 8) != 0;
+      c.row_zeros = (bits & 16) != 0, c.column_zeros = (bits & 32) != 0;
+      check(c);
+    }
+  });
+}
+
 TEST(IntGemm, IsExactForEveryTypeStrideAndZeroPoint) {
-  for_each_target([] {
+  for_each_form([] {
     for (int bits = 0; bits < 64; ++bits) {
       Case c{11, 21, 37};
       c.a_signed = (bits & 1) != 0, c.b_signed = (bits & 2) != 0;
@@ -140,17 +164,19 @@ TEST(IntGemm, IsExactForEveryTypeStrideAndZeroPoint) {
 }
 
 TEST(IntGemm, NeverSaturates) {
-  for_each_target([] {
+  for_each_form([] {
     for (bool b_signed : {false, true}) {
-      Case c{7, 4099, 35};
-      c.b_signed = b_signed, c.extreme = true;
-      check(c);
+      for (int64_t m : {7, 33}) {
+        Case c{m, 4099, 35};
+        c.b_signed = b_signed, c.extreme = true;
+        check(c);
+      }
     }
   });
 }
 
 TEST(IntGemm, ThreadsShareRowsOrColumns) {
-  for_each_target([] {
+  for_each_form([] {
     for (int threads : {2, 3}) {
       Case tall{130, 40, 65};
       tall.threads = threads;
@@ -163,7 +189,7 @@ TEST(IntGemm, ThreadsShareRowsOrColumns) {
 }
 
 TEST(IntGemm, FinishesAsFloatsAndBytes) {
-  for_each_target([] {
+  for_each_form([] {
     const Case c{13, 24, 41};
     const Problem problem(c);
     const std::vector<int32_t> sums = problem.expected();
@@ -200,7 +226,7 @@ double rounded(float value) {
 
 // An 8-bit result within bounds, and another matrix added to it, by the definition.
 TEST(IntGemm, BoundsAndAddsInEightBits) {
-  for_each_target([] {
+  for_each_form([] {
     for (int bits = 0; bits < 16; ++bits) {
       const bool is_signed = (bits & 1) != 0, z_signed = (bits & 2) != 0, adds = (bits & 4) != 0;
       SCOPED_TRACE(bits);
@@ -237,7 +263,7 @@ TEST(IntGemm, BoundsAndAddsInEightBits) {
 
 // Every sum that lies half way between two results.
 TEST(IntGemm, RoundsHalfToEven) {
-  for_each_target([] {
+  for_each_form([] {
     std::vector<uint8_t> a(300);
     for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<uint8_t>(i);
     const int8_t one = 1;

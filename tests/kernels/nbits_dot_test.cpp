@@ -143,7 +143,7 @@ void check(const Case& c) {
 }
 
 TEST(NBitsDot, AgreesWithTheDefinitionForEveryLayout) {
-  for_each_target([] {
+  for_each_form([] {
     for (int bits : {2, 4, 8}) {
       for (int64_t block : {16, 32, 64, 128, 256}) {
         for (const Zeros zeros : {Zeros::kNone, Zeros::kPacked, Zeros::kReal}) {
@@ -155,7 +155,7 @@ TEST(NBitsDot, AgreesWithTheDefinitionForEveryLayout) {
 }
 
 TEST(NBitsDot, AgreesForRowsAndColumnsThatTilesLeaveOver) {
-  for_each_target([] {
+  for_each_form([] {
     for (int64_t rows : {1, 2, 3, 4, 5, 7, 9}) {
       for (int64_t n : {1, 2, 3, 4, 7, 21}) check({rows, 130, n, 4, 32, Zeros::kPacked, true});
     }
