@@ -5,6 +5,7 @@ endif()
 include(CMakePackageConfigHelpers)
 install(TARGETS plimsoll EXPORT plimsoll-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
+install(TARGETS plimsoll_decoders_library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 install(DIRECTORY include/plimsoll DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(EXPORT plimsoll-targets NAMESPACE plimsoll:: FILE plimsoll-targets.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll COMPONENT development)
