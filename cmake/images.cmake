@@ -1,16 +1,16 @@
 # The libraries that ImageDecoder reads formats with, each optional: a format without its library is an Error at run.
-# plimsoll_image_library(FILE HEADER LIBRARY): src/images/<FILE>.cpp is compiled if both are there.
+# plimsoll_image_library(FILE HEADER LIBRARY): src/decoders/<FILE>.cpp is compiled if both are there.
 function(plimsoll_image_library file header library)
   string(TOUPPER ${file} name)
   find_path(PLIMSOLL_${name}_INCLUDE ${header} PATH_SUFFIXES openjpeg-2.5 openjpeg-2.4 openjpeg-2.3)
   find_library(PLIMSOLL_${name}_LIBRARY ${library})
   mark_as_advanced(PLIMSOLL_${name}_INCLUDE PLIMSOLL_${name}_LIBRARY)
   if(PLIMSOLL_${name}_INCLUDE AND PLIMSOLL_${name}_LIBRARY)
-    target_link_libraries(plimsoll_images PRIVATE ${PLIMSOLL_${name}_LIBRARY})
-    target_include_directories(plimsoll_images SYSTEM PRIVATE ${PLIMSOLL_${name}_INCLUDE})
-    target_compile_definitions(plimsoll_images PRIVATE PLIMSOLL_WITH_${name})
+    target_link_libraries(plimsoll_decoders PRIVATE ${PLIMSOLL_${name}_LIBRARY})
+    target_include_directories(plimsoll_decoders SYSTEM PRIVATE ${PLIMSOLL_${name}_INCLUDE})
+    target_compile_definitions(plimsoll_decoders PRIVATE PLIMSOLL_WITH_${name})
   else()
     message(STATUS "ImageDecoder without ${library}: ${header} was not found")
-    set_source_files_properties(images/${file}.cpp PROPERTIES HEADER_FILE_ONLY ON)
+    set_source_files_properties(decoders/${file}.cpp PROPERTIES HEADER_FILE_ONLY ON)
   endif()
 endfunction()

@@ -5,6 +5,7 @@ endif()
 include(CMakePackageConfigHelpers)
 install(TARGETS plimsoll EXPORT plimsoll-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
+install(TARGETS plimsoll_decoders_library LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 install(DIRECTORY include/plimsoll DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(EXPORT plimsoll-targets NAMESPACE plimsoll:: FILE plimsoll-targets.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/plimsoll COMPONENT development)
@@ -22,8 +23,10 @@ string(REGEX REPLACE "/$" "" to_prefix ${to_prefix})
 configure_file(cmake/plimsoll.pc.in plimsoll.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/plimsoll.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
-# Below any prefix; packages, which need none, have it taken out.
-set_target_properties(plimsoll_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+# Below any prefix, or in this tree; packages, which need none, have it taken out. A path of its own for the tree would be changed
+# when installing, for which CMake makes room by empty entries: the loader looks for every library in each of them.
+set_target_properties(plimsoll_cli PROPERTIES BUILD_WITH_INSTALL_RPATH ON
+  INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/src")
 install(TARGETS plimsoll_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 # Manual pages and completion are what `--help` says.
 set(pages ${CMAKE_CURRENT_BINARY_DIR}/command_pages)

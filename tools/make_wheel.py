@@ -78,10 +78,12 @@ def fill(build, tree, version):
             folder.mkdir(parents=True)
         shutil.copy(command, scripts)
         shutil.copy(library.resolve(), libs / library.name)
+        decoders, = prefix.glob("lib/*/libplimsoll_decoders.so.*")
+        shutil.copy(decoders, libs)
     modules = list((tree / "plimsoll").glob("*.so"))
     # The copies have the search paths of the build no more; the library stands beside them.
     os.environ["LD_LIBRARY_PATH"] = str(libs)
-    libraries = needed([*modules, scripts / "plimsoll", libs / library.name])
+    libraries = needed([*modules, scripts / "plimsoll", libs / library.name, libs / decoders.name])
     for name, path in libraries.items():
         shutil.copy(path, libs / name)
     licenses(libraries, info / "licenses")

@@ -3,10 +3,13 @@
 #include <plimsoll/error.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <new>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "command.h"
 #include "interrupt.h"
@@ -49,6 +52,47 @@ void occupy_standard_descriptors() {
   }
 }
 
+using Rest = std::vector<std::string>;
+
+struct Declaration {
+  std::string_view name;
+  Command (*command)(Arguments parent, const Rest& rest);
+};
+
+template <Command (*command)(Arguments)>
+Command without_rest(Arguments parent, const Rest&) {
+  return command(parent);
+}
+
+constexpr Declaration kDeclarations[] = {
+    {"inspect", without_rest<inspect_command>},
+    {"plan", without_rest<plan_command>},
+    {"run", without_rest<run_command>},
+    {"verify", without_rest<verify_command>},
+    {"bench", without_rest<bench_command>},
+    {"optimize", without_rest<optimize_command>},
+    {"compile", without_rest<compile_command>},
+    {"quantize", without_rest<quantize_command>},
+    {"operators", without_rest<operators_command>},
+    {"place", without_rest<place_command>},
+    {"watch", watch_command},
+    {"exec", exec_command},
+    {"lab", without_rest<lab_command>},
+    {"train", without_rest<train_command>},
+    {"compare", without_rest<compare_command>},
+};
+
+// The one that is asked for, or all where that is none of them: all of their options take a millisecond.
+std::vector<Command> declare(Arguments parent, std::string_view asked, const Rest& rest) {
+  const auto is_asked = [&](const Declaration& declaration) { return declaration.name == asked; };
+  const bool one = std::any_of(std::begin(kDeclarations), std::end(kDeclarations), is_asked);
+  std::vector<Command> commands;
+  for (const Declaration& declaration : kDeclarations) {
+    if (!one || is_asked(declaration)) commands.push_back(declaration.command(parent, rest));
+  }
+  return commands;
+}
+
 int dispatch(int argc, char** argv) {
   const std::vector<std::string> rest = take_rest(argc, argv);
   CommandLine line("plimsoll", "Runs ONNX models inside a memory budget.", "plimsoll " PLIMSOLL_VERSION);
@@ -57,11 +101,7 @@ int dispatch(int argc, char** argv) {
   all.footer(
       "Example: plimsoll run model.onnx --shape x=1,3,224,224 --limit 64MiB\n"
       "Help on one command: plimsoll COMMAND --help");
-  const Command commands[] = {inspect_command(all), plan_command(all),        run_command(all),
-                              verify_command(all),  bench_command(all),       optimize_command(all),
-                              compile_command(all), quantize_command(all),    operators_command(all),
-                              place_command(all),   watch_command(all, rest), exec_command(all, rest),
-                              lab_command(all),     train_command(all),       compare_command(all)};
+  const std::vector<Command> commands = declare(all, argc > 1 ? argv[1] : "", rest);
   std::string message;
   const CommandLine::Outcome outcome = line.parse(argc, argv, message);
   if (outcome == CommandLine::Outcome::kAnswered) return 0;

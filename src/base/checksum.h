@@ -1,4 +1,4 @@
-// A checksum that runs at the speed of memory, against bytes that changed on their way; no protection against
+// A checksum against bytes that changed on their way; no protection against
 // somebody who means to.
 #pragma once
 

@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "base/checked.h"
-#include "base/checksum.h"
+#include "base/stream_sum.h"
 #include "compiled/build_id.h"
 #include "compiled/compiled_file.h"
 #include "compiled/file_writer.h"
@@ -142,11 +142,11 @@ void seal(FileWriter& file, Header& header) {
   const std::span<const std::byte> payload = bytes.subspan(header.weights.offset);
   std::vector<uint64_t> sums;
   for (size_t begin = 0; begin < payload.size(); begin += kBlockBytes)
-    sums.push_back(checksum(payload.subspan(begin, std::min<size_t>(kBlockBytes, payload.size() - begin))));
+    sums.push_back(stream_sum(payload.subspan(begin, std::min<size_t>(kBlockBytes, payload.size() - begin))));
   file.put(header.blocks.offset, std::as_bytes(std::span(sums)));
-  header.tables_sum = checksum(bytes.subspan(kHeaderBytes, header.weights.offset - kHeaderBytes));
+  header.tables_sum = stream_sum(bytes.subspan(kHeaderBytes, header.weights.offset - kHeaderBytes));
   file.put(0, std::as_bytes(std::span(&header, 1)));
-  header.header_sum = checksum(bytes.first(kHeaderBytes));
+  header.header_sum = stream_sum(bytes.first(kHeaderBytes));
   file.put(0, std::as_bytes(std::span(&header, 1)));
 }
 
@@ -190,7 +190,7 @@ Compiled compile_model(const CompileSettings& settings, const std::string& path,
   set_text(header.build, build_id());
   const MappedFile source(settings.model);
   header.original_bytes = source.bytes().size();
-  header.original_sum = checksum(source.bytes());
+  header.original_sum = stream_sum(source.bytes());
   FileWriter file(path, header.file_bytes);
   fill(file, header, parts);
   seal(file, header);

@@ -9,9 +9,9 @@
 #include <iterator>
 
 #include "base/checked.h"
-#include "base/checksum.h"
 #include "base/descriptor.h"
 #include "base/fail.h"
+#include "base/stream_sum.h"
 #include "compiled/build_id.h"
 #include "kernels/parallel.h"
 
@@ -62,7 +62,7 @@ CompiledFile::CompiledFile(const std::string& name, MappedFile::Access access) :
   check_header();
   check_ranges();
   const uint64_t tables_end = header_.weights.offset;
-  if (checksum(file_.bytes().subspan(kHeaderBytes, tables_end - kHeaderBytes)) != header_.tables_sum)
+  if (stream_sum(file_.bytes().subspan(kHeaderBytes, tables_end - kHeaderBytes)) != header_.tables_sum)
     refuse("altered tables");
   graph = part(header_.graph);
   weights = part(header_.weights);
@@ -93,7 +93,7 @@ void CompiledFile::check_header() const {
   Header without_sum = header_;
   without_sum.header_sum = 0;
   std::memcpy(page.data(), &without_sum, sizeof without_sum);
-  if (checksum(page) != header_.header_sum) refuse("an altered header");
+  if (stream_sum(page) != header_.header_sum) refuse("an altered header");
   if (header_.file_bytes != file_.bytes().size())
     refuse(fmt::format("{} bytes instead of {}", file_.bytes().size(), header_.file_bytes));
 }
@@ -150,7 +150,7 @@ std::string CompiledFile::original() const {
   std::string name(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   try {
     const MappedFile model(name);
-    if (model.bytes().size() == header_.original_bytes && checksum(model.bytes()) == header_.original_sum)
+    if (model.bytes().size() == header_.original_bytes && stream_sum(model.bytes()) == header_.original_sum)
       return name;
   } catch (const Error&) {
     fail(ErrorCode::kInvalidModel, "compiled file '{}': expected its original '{}' to pack again, found none",
@@ -174,7 +174,7 @@ void CompiledFile::verify_weights(int threads) const {
     std::memcpy(&expected, sums.data() + static_cast<size_t>(block) * sizeof expected, sizeof expected);
     const size_t size = std::min<size_t>(kBlockBytes, payload.size() - begin);
     populate(payload.subspan(begin, size));
-    if (checksum(payload.subspan(begin, size)) != expected) altered.store(block);
+    if (stream_sum(payload.subspan(begin, size)) != expected) altered.store(block);
   });
   if (const int64_t block = altered.load(); block >= 0)
     refuse(fmt::format("altered weights in its bytes from {} on",

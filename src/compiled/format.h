@@ -14,7 +14,7 @@
 namespace plimsoll::compiled {
 
 inline constexpr std::array<char, 8> kMagic = {'P', 'L', 'I', 'M', 'S', 'O', 'L', '\n'};
-inline constexpr uint32_t kFormat = 1;
+inline constexpr uint32_t kFormat = 2;
 inline constexpr uint64_t kHeaderBytes = 4096;
 inline constexpr uint64_t kPage = 4096;
 inline constexpr uint64_t kBlockBytes = 1 << 20;  // of the payload, under one checksum

@@ -1,4 +1,4 @@
-// The decoders, one per format. Each gets the header that read_header made of the same file.
+// Headers and decoders, one per format. A decoder gets the header that read_header made of the same file.
 #pragma once
 
 #include "base/fail.h"
@@ -50,11 +50,16 @@ Header read_tiff_header(Bytes file);
 Header read_webp_header(Bytes file);
 
 void decode_bmp(const Header& header, Bytes file, uint8_t* rgb);
-void decode_jpeg(const Header& header, Bytes file, uint8_t* rgb);
-void decode_jpeg2000(const Header& header, Bytes file, uint8_t* rgb);
-void decode_png(const Header& header, Bytes file, uint8_t* rgb);
 void decode_pnm(const Header& header, Bytes file, uint8_t* rgb);
-void decode_tiff(const Header& header, Bytes file, uint8_t* rgb, uint8_t* workspace);
-void decode_webp(const Header& header, Bytes file, uint8_t* rgb);
+
+// Those that stand on libraries: linked in, or, by the shared library, loaded when the first of them is
+// needed (src/decoders). A dozen libraries at every start would take as long as all the rest of it.
+struct Decoders {
+  using Decode = void (*)(const Header& header, Bytes file, uint8_t* rgb);
+  Decode jpeg, jpeg2000, png, webp;
+  void (*tiff)(const Header& header, Bytes file, uint8_t* rgb, uint8_t* workspace);
+};
+// Throws kNotImplemented if they cannot be loaded.
+const Decoders& decoders();
 
 }  // namespace plimsoll::images

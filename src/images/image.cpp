@@ -65,17 +65,17 @@ void decode(const Header& header, Bytes file, uint8_t* rgb, uint8_t* workspace) 
     case Format::kBmp:
       return decode_bmp(header, file, rgb);
     case Format::kJpeg:
-      return decode_jpeg(header, file, rgb);
+      return decoders().jpeg(header, file, rgb);
     case Format::kJpeg2000:
-      return decode_jpeg2000(header, file, rgb);
+      return decoders().jpeg2000(header, file, rgb);
     case Format::kPng:
-      return decode_png(header, file, rgb);
+      return decoders().png(header, file, rgb);
     case Format::kPnm:
       return decode_pnm(header, file, rgb);
     case Format::kTiff:
-      return decode_tiff(header, file, rgb, workspace);
+      return decoders().tiff(header, file, rgb, workspace);
     case Format::kWebp:
-      return decode_webp(header, file, rgb);
+      return decoders().webp(header, file, rgb);
     case Format::kUnknown:
       break;
   }

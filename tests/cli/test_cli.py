@@ -255,6 +255,31 @@ class Outputs(Case):
                 self.assertTrue(np.issubdtype(made.dtype, dtype), made.dtype)
 
 
+class Images(Case):
+    SAMPLES = ROOT / "tests" / "images" / "samples"
+
+    def model(self):
+        sys.path.insert(0, str(ROOT / "tests" / "reference"))
+        from model_file import Graph, Node, encode_model
+        graph = Graph([Node("ImageDecoder", ["x"], ["y"])], [("x", "uint8", ["n"])], ["y"])
+        return self.file("decode.onnx", encode_model(graph, {"": 20}, 10))
+
+    def decode(self, sample):
+        data = self.npy("image.npy", np.frombuffer((self.SAMPLES / sample).read_bytes(), np.uint8))
+        return ["run", self.model(), "--input", f"x={data}"]
+
+    def test_each_library_is_loaded_when_it_is_needed(self):
+        for sample in ("image.bmp", "baseline.jpg", "image.jp2", "color.png", "lzw.tif", "lossy.webp"):
+            self.assertEqual(self.answer(*self.decode(sample))["outputs"][0]["shape"], [12, 17, 3], sample)
+
+    def test_no_start_loads_them(self):
+        traced = self.call("run", DIGITS, "--input", f"image={DIGIT}", env={**os.environ, "LD_DEBUG": "files"})
+        self.assertEqual(traced.returncode, 0)
+        self.assertIn("libplimsoll.so", traced.stderr)
+        for library in ("decoders", "libtiff", "libjpeg", "libpng", "libwebp", "libopenjp2"):
+            self.assertNotIn(library, traced.stderr)
+
+
 class Memory(Case):
     def test_told_is_measured_and_the_smallest_limit_is_enough(self):
         for batch in (1, 7):

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "images/formats.h"
+#include "decoders/decode.h"
 
 namespace plimsoll::images {
 namespace {

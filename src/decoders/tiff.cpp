@@ -6,7 +6,7 @@
 #include <cstring>
 #include <memory>
 
-#include "images/formats.h"
+#include "decoders/decode.h"
 
 namespace plimsoll::images {
 namespace {

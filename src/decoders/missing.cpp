@@ -1,5 +1,5 @@
 // Stands in for the formats that were built without their library.
-#include "images/formats.h"
+#include "decoders/decode.h"
 
 namespace plimsoll::images {
 namespace {

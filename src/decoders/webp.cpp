@@ -1,7 +1,7 @@
 // WebP by libwebp, straight into the pixels.
 #include <webp/decode.h>
 
-#include "images/formats.h"
+#include "decoders/decode.h"
 
 namespace plimsoll::images {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "images/formats.h"
+#include "decoders/decode.h"
 
 namespace plimsoll::images {
 namespace {
