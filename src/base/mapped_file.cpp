@@ -27,7 +27,26 @@ void read_all(int fd, std::byte* data, size_t size, const std::string& path) {
   }
 }
 
+void advise_pages(const std::byte* data, size_t size, int advice) {
+  if (size == 0) return;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(data) / page * page;
+  const auto end = (reinterpret_cast<uintptr_t>(data) + size + page - 1) / page * page;
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, advice);
+}
+
+// Of Linux 5.14, younger than some headers.
+constexpr int kPopulateRead = 22, kPopulateWrite = 23;
+
 }  // namespace
+
+void populate_for_reading(std::span<const std::byte> bytes) noexcept {
+  advise_pages(bytes.data(), bytes.size(), kPopulateRead);
+}
+
+void populate_for_writing(std::span<std::byte> bytes) noexcept {
+  advise_pages(bytes.data(), bytes.size(), kPopulateWrite);
+}
 
 MappedFile::MappedFile(const std::string& path, Access access, const Admit& admit)
     : path_(path), access_(access) {

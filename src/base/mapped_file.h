@@ -9,6 +9,11 @@
 
 namespace plimsoll {
 
+// Maps the pages of what is about to be read, or written, at once instead of one fault after the other. A
+// kernel before 5.14 refuses, and they come one by one.
+void populate_for_reading(std::span<const std::byte> bytes) noexcept;
+void populate_for_writing(std::span<std::byte> bytes) noexcept;
+
 // Owns one mapping; movable, not copyable. The bytes stay valid as long as the object lives. Somebody
 // who truncates the file meanwhile kills the process with SIGBUS; `Access::kRead` copies the file
 // into anonymous memory instead and is immune.

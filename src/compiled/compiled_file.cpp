@@ -24,15 +24,6 @@ using compiled::kHeaderBytes;
 using compiled::kPage;
 using compiled::Range;
 
-// Maps pages at once instead of one fault after the other. A kernel before 5.14 refuses, and they come one by
-// one; so it is with memory that is no file's.
-void populate(std::span<const std::byte> pages) {
-#ifndef MADV_POPULATE_READ
-  constexpr int MADV_POPULATE_READ = 22;
-#endif
-  ::madvise(const_cast<std::byte*>(pages.data()), pages.size(), MADV_POPULATE_READ);
-}
-
 template <size_t N>
 std::string text_of(const std::array<char, N>& field) {
   return {field.begin(), std::find(field.begin(), field.end(), '\0')};
@@ -173,7 +164,7 @@ void CompiledFile::verify_weights(int threads) const {
     uint64_t expected;
     std::memcpy(&expected, sums.data() + static_cast<size_t>(block) * sizeof expected, sizeof expected);
     const size_t size = std::min<size_t>(kBlockBytes, payload.size() - begin);
-    populate(payload.subspan(begin, size));
+    populate_for_reading(payload.subspan(begin, size));
     if (stream_sum(payload.subspan(begin, size)) != expected) altered.store(block);
   });
   if (const int64_t block = altered.load(); block >= 0)

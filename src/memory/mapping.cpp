@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/mapped_file.h"
 
 namespace plimsoll {
 
@@ -36,7 +37,8 @@ void* reserve_at_huge_page(int64_t bytes) {
 }  // namespace
 
 // Large ones are in huge pages as far as these lie inside and there are any: a fault for 512 pages costs a
-// fraction of 512 faults.
+// fraction of 512 faults. What is in small pages is made resident at once, for half of what faults would
+// cost.
 Mapping::Mapping(int64_t size, bool guard) {
   if (size == 0) return;
   const int64_t rounded = round_up(size, page_bytes());
@@ -53,6 +55,8 @@ Mapping::Mapping(int64_t size, bool guard) {
   if (place != nullptr) ::madvise(mapping, bytes, MADV_HUGEPAGE);
   data_ = static_cast<std::byte*>(mapping);
   size_ = rounded;
+  const int64_t in_huge_pages = place == nullptr ? 0 : rounded / kHugePage * kHugePage;
+  populate_for_writing({data_ + in_huge_pages, static_cast<size_t>(rounded - in_huge_pages)});
   guard_ = guard_bytes;
   if (guard) ::mprotect(data_ + size_, static_cast<size_t>(guard_), PROT_NONE);
 }

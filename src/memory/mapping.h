@@ -12,8 +12,8 @@ namespace plimsoll {
 
 int64_t page_bytes() noexcept;
 
-// Owns one private anonymous mapping of `size` bytes rounded up to pages, zero-filled and not yet
-// resident. Movable. With `guard` an inaccessible page follows it.
+// Owns one private anonymous mapping of `size` bytes rounded up to pages, zero-filled; of a large one, the
+// huge pages are not yet resident. Movable. With `guard` an inaccessible page follows it.
 class Mapping {
  public:
   Mapping() = default;

@@ -83,6 +83,10 @@ void ModelSource::drop(std::span<const std::byte> range) const noexcept {
   }
 }
 
+void ModelSource::drop_all() const noexcept {
+  for (const MappedFile& file : files_) file.drop(0, file.bytes().size());
+}
+
 int64_t ModelSource::file_bytes() const {
   int64_t sum = 0;
   for (const MappedFile& file : files_) sum += static_cast<int64_t>(file.bytes().size());

@@ -253,6 +253,7 @@ void PreparedModel::prepare() {
 void PreparedModel::load_weights() {
   weights_->load(budget_, [this](std::span<const std::byte> range) { source_.drop(range); });
   load_defaults();
+  source_.drop_all();  // names and attributes are read again if somebody asks
 }
 
 // Those that runs override become inputs as the file declares them; the rest are constants.
