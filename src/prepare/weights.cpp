@@ -1,9 +1,7 @@
 #include "prepare/weights.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <exception>
 #include <optional>
 #include <stdexcept>
 
@@ -11,7 +9,6 @@
 #include "base/checksum.h"
 #include "base/mapped_file.h"
 #include "graph/infer.h"
-#include "kernels/parallel.h"
 
 namespace plimsoll {
 namespace {
@@ -180,30 +177,7 @@ void Weights::load(Budget& budget, const Drop& drop) {
   loaded_ = true;
 }
 
-// One thread packs, one tensor after the other, so that no more than one is in memory as it is in the file;
-// the others have the pages ready that it will write to, which is half of the work.
 void Weights::pack_all(const Drop& drop) {
-  constexpr int64_t kPiece = 2 << 20;  // a huge page
-  const int64_t pieces = packed_bytes_ / kPiece;
-  std::exception_ptr problem;
-  std::atomic<bool> packed{false};
-  kernels::parallel_for(threads_, threads_, [&](int64_t task) {
-    if (task > 0) {
-      for (int64_t i = task - 1; i < pieces && !packed.load(std::memory_order_relaxed); i += threads_ - 1)
-        populate_for_writing({packed_arena_.data() + i * kPiece, kPiece});
-      return;
-    }
-    try {
-      pack_one_by_one(drop);
-    } catch (...) {
-      problem = std::current_exception();
-    }
-    packed.store(true, std::memory_order_relaxed);
-  });
-  if (problem) std::rethrow_exception(problem);
-}
-
-void Weights::pack_one_by_one(const Drop& drop) {
   Budget planning("planning", 0);
   Choices choices(planning);
   for (const Packed& item : packed_) {

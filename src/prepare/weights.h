@@ -77,7 +77,6 @@ class Weights : public PackPolicy {
   bool request(const Node& node, size_t input, const PackFormat& format, int64_t bytes);
   void collect_raw(Graph& root, TransientMemory& transient);
   void pack_all(const Drop& drop);
-  void pack_one_by_one(const Drop& drop);
   void own(const Edge& edge);
   const Owned& owned(Account account) const;
 
