@@ -102,6 +102,14 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(kA), dims);
 }
 
+// A as bfloat16, in whole tiles of rows; a bound while its rows are not known.
+Dim rounded_bytes(const SelectContext& c, const NBitsAttrs& a) {
+  const int64_t row = kernels::NBitsTilesScratch::row_bytes(a.k);
+  constexpr int64_t kTogether = kernels::NBitsTilesScratch::kRowsTogether;
+  if (!c.is_concrete()) return product(c.dims(kA)) * Dim(4) + Dim(checked_mul(row, kTogether));
+  return checked_mul(row, round_up(product(c.dims(kA)).value() / a.k, kTogether));
+}
+
 const void* select(SelectContext& c) {
   const auto& a = c.attrs<NBitsAttrs>();
   auto* choice = c.make<NBitsChoice>();
@@ -128,10 +136,7 @@ const void* select(SelectContext& c) {
     most_rows = std::min(most_rows, rows);
     if (rows <= choice->few_rows) tasks_bytes = 0, choice->tiles = false;
   }
-  // Rows of k elements and less than one step more, in whole tiles.
-  if (choice->tiles)
-    choice->rounded_at = c.scratch(product(c.dims(kA)) * Dim(4) +
-                                   Dim(checked_mul(kernels::NBitsTilesScratch::row_bytes(a.k), int64_t{32})));
+  if (choice->tiles) choice->rounded_at = c.scratch(rounded_bytes(c, a));
   const int64_t arranged = checked_mul(kernels::nbits_row_bytes(matrix_of(a), choice->form), most_rows);
   choice->tasks_at = c.scratch(std::max(tasks_bytes, arranged));
   if (c.type(kScales) != ElementType::kFloat) choice->scales_at = c.scratch(a.n * a.blocks() * 4);
