@@ -218,7 +218,10 @@ class Conv {
       if (copied != task / chunks_) copy_strips(b);
       copied = task / chunks_;
       const int64_t panels = s_.groups * panels_per_group<T>(s_);
-      for (int64_t p = panels * chunk / chunks_; p < panels * (chunk + 1) / chunks_; ++p) run_panel(b, p);
+      // What this thread has not seen yet comes from memory.
+      const int64_t unseen = task - first < chunks_ ? panels * (chunk + 1) / chunks_ : 0;
+      for (int64_t p = panels * chunk / chunks_; p < panels * (chunk + 1) / chunks_; ++p)
+        run_panel(b, p, p + 1 < unseen);
     }
   }
 
@@ -328,18 +331,33 @@ class Conv {
     }
   }
 
-  void run_panel(const Band& b, int64_t panel) const {
+  // First channel of a panel within its group.
+  static int64_t first_of(int64_t panel, const ConvShape& s) {
+    return panel % panels_per_group<T>(s) * kPanelOf<T>;
+  }
+  const T* weights_of(int64_t panel) const {
+    return packed_ + panel / panels_per_group<T>(s_) * packed_group_elements<T>(s_) +
+           first_of(panel, s_) * taps(s_);
+  }
+
+  void run_panel(const Band& b, int64_t panel, bool fetches_next) const {
     const int64_t out_c = s_.out_c / s_.groups;
-    const int64_t g = panel / panels_per_group<T>(s_), first = panel % panels_per_group<T>(s_) * kPanelOf<T>;
+    const int64_t g = panel / panels_per_group<T>(s_), first = first_of(panel, s_);
     const int64_t channel = g * out_c + first;
     ConvTile<T> tile = common_;
     tile.zeros = b.zeros;
     tile.cols = std::min(kPanelOf<T>, out_c - first);
-    tile.weights = packed_ + g * packed_group_elements<T>(s_) + first * taps(s_);
+    tile.weights = weights_of(panel);
     tile.bias = epilogue_.bias == nullptr ? nullptr : epilogue_.bias + channel;
     const int vecs = tile.cols <= kLanesOf<T> ? 0 : 1;
     HWY_ALIGN W sums[kIsHalf<T> ? kMaxConvSums * kLanesOf<T> : 1];
     tile.detour = sums;
+    if (fetches_next) {
+      tile.prefetch = weights_of(panel + 1);
+      tile.prefetch_step = taps(s_) * kFetched / static_cast<int64_t>(sizeof(T));
+      const int64_t width = out_c - first_of(panel + 1, s_) <= kLanesOf<T> ? kLanesOf<T> : kPanelOf<T>;
+      tile.prefetching = width * static_cast<int64_t>(sizeof(T)) / kFetched;
+    }
     const int64_t most = variant_.max_groups[vecs];
     tile.in_step = most * split_.pixels * common_.pixel_stride;
     tile.out_step = most * split_.pixels * s_.out_pixel_stride;
@@ -350,6 +368,9 @@ class Conv {
       const int64_t groups = left >= 2 * most || left == most ? most : left > most ? (left + 1) / 2 : left;
       for (int64_t i = 0; i < groups; ++i) at.take(tile.groups[i]);
       variant_.tiles[vecs][groups - 1](tile);
+      const int64_t fetched = std::min(tile.prefetching, tile.repeats);
+      tile.prefetch += fetched * tile.prefetch_step;
+      tile.prefetching -= fetched;
       if (finish_) finish(tile, groups);
       at.skip((tile.repeats - 1) * most);
       left -= groups + (tile.repeats - 1) * most;

@@ -53,6 +53,10 @@ struct ConvTile {
   LaneOf<T>* detour = nullptr;
   bool clamp = false;
   float low = 0, high = 0;
+  // Weights that are needed soon. So many tiles fetch a part of them each, kFetched bytes in a step.
+  const T* prefetch = nullptr;
+  int64_t prefetching = 0;
+  int64_t prefetch_step = 0;
   // The same tile again and again, this far along the row. Only where no group meets the image's edge.
   int64_t repeats = 1;
   int64_t in_step = 0, out_step = 0;
@@ -103,10 +107,14 @@ HWY_INLINE void conv_step(VecOf<T> (&acc)[kGroups * kPixels][kVecs], const char*
 
 template <class T, int kGroups, int kPixels, int kVecs>
 HWY_INLINE void conv_segment(VecOf<T> (&acc)[kGroups * kPixels][kVecs], const char* (&base)[kGroups],
-                             const PixelStrides& s, const T* HWY_RESTRICT weights, int64_t length) {
+                             const PixelStrides& s, const T* HWY_RESTRICT weights, int64_t length,
+                             const T*& prefetch) {
   constexpr int64_t kStep = kVecs * kLanesOf<T>;
   int64_t k = 0;
   for (; k + 4 <= length; k += 4) {
+    HWY_UNROLL(2)
+    for (int64_t i = 0; i < 4 * kFetched; i += 64) fetch_soon(reinterpret_cast<const char*>(prefetch) + i);
+    prefetch += 4 * kFetched / sizeof(T);
     HWY_UNROLL(4)
     for (int i = 0; i < 4; ++i)
       conv_step<T, kGroups, kPixels, kVecs>(acc, base, i * static_cast<int64_t>(sizeof(LaneOf<T>)), s,
@@ -124,7 +132,8 @@ HWY_INLINE void conv_segment(VecOf<T> (&acc)[kGroups * kPixels][kVecs], const ch
 }
 
 template <class T, int kGroups, int kPixels, int kVecs>
-HWY_INLINE void conv_taps(const ConvTile<T>& t, int64_t shift, VecOf<T> (&acc)[kGroups * kPixels][kVecs]) {
+HWY_INLINE void conv_taps(const ConvTile<T>& t, int64_t shift, const T*& prefetch,
+                          VecOf<T> (&acc)[kGroups * kPixels][kVecs]) {
   const auto stride = t.pixel_stride * static_cast<int64_t>(sizeof(LaneOf<T>));
   PixelStrides s{stride, stride * 3, stride * 5};
 #if HWY_COMPILER_GCC
@@ -150,7 +159,7 @@ HWY_INLINE void conv_taps(const ConvTile<T>& t, int64_t shift, VecOf<T> (&acc)[k
         HWY_UNROLL(12)
         for (int g = 0; g < kGroups; ++g)
           base[g] = reinterpret_cast<const char*>(starts[g] + segment * t.segment_stride);
-        conv_segment<T, kGroups, kPixels, kVecs>(acc, base, s, segment_weights, t.segment_length);
+        conv_segment<T, kGroups, kPixels, kVecs>(acc, base, s, segment_weights, t.segment_length, prefetch);
         segment_weights += t.segment_length * kVecs * kLanesOf<T>;
       }
     }
@@ -242,13 +251,14 @@ void conv_tile(const ConvTile<T>& t) {
     start[v] =
         t.bias == nullptr ? hn::Zero(d) : load_lanes(t.bias + v * kLanesOf<T>, t.cols - v * kLanesOf<T>);
   for (int64_t repeat = 0; repeat < t.repeats; ++repeat) {
+    const T* prefetch = repeat < t.prefetching ? t.prefetch + repeat * t.prefetch_step : t.weights;
     VecOf<T> acc[kRows][kVecs];
     HWY_UNROLL(28)
     for (int r = 0; r < kRows; ++r) {
       HWY_UNROLL(2)
       for (int v = 0; v < kVecs; ++v) acc[r][v] = start[v];
     }
-    conv_taps<T, kGroups, kPixels, kVecs>(t, repeat * t.in_step, acc);
+    conv_taps<T, kGroups, kPixels, kVecs>(t, repeat * t.in_step, prefetch, acc);
     if constexpr (kIsHalf<T>) {
       store_detour<T, kGroups, kPixels, kVecs>(t, acc);
     } else {

@@ -52,7 +52,6 @@ void run_block(const Job<T>& job, const LaneOf<T>* a, int64_t a_stride, int64_t 
                int64_t panel0, int64_t panel1, int64_t k0, int64_t k) {
   constexpr int64_t kPanel = kPanelOf<T>;
   const int64_t n = job.shape.n;
-  const int64_t fetched = k * 16 / static_cast<int64_t>(sizeof(T));  // by one tile
   Tile<T> t;
   t.a_stride = a_stride;
   t.b_panel_stride = job.shape.k * kPanel;
@@ -69,17 +68,20 @@ void run_block(const Job<T>& job, const LaneOf<T>* a, int64_t a_stride, int64_t 
     const TileFunction<T>* functions = width == kPanel ? kPanelTiles<T>.data() : kVectorTiles<T>.data();
     t.b = job.b + panel * t.b_panel_stride + k0 * width;
     t.cols = is_wide ? wide * kPanel : std::min(left, kPanel);
-    const T* next = panel + 1 < panel1 ? t.b + t.b_panel_stride : t.b;
+    const int64_t taken = is_wide ? wide : 1;
+    const T* next = panel + taken < panel1 ? t.b + taken * t.b_panel_stride : t.b;
+    t.prefetch_step = prefetch_step<T>(width, tiles);
+    const int64_t fetched = k * t.prefetch_step / 4;  // by one tile
     for (int64_t i = 0, row = 0; i < tiles; ++i) {
       const int64_t count = rows / tiles + (i < rows % tiles ? 1 : 0);
       const auto index = static_cast<size_t>(count - 1);
       t.a = a + row * a_stride;
-      t.prefetch = (i + 1) * fetched <= k * kPanel ? next + i * fetched : t.b;
+      t.prefetch = (i + 1) * fetched <= k * width ? next + i * fetched : t.b;
       run_tile<T>(job, is_wide ? kWideTiles<T>[index] : functions[index], t, count, row0 + row,
                   panel * kPanel, k0);
       row += count;
     }
-    panel += is_wide ? wide : 1;
+    panel += taken;
   }
 }
 

@@ -32,6 +32,15 @@ inline constexpr int kMaxRows = kHas32Registers ? 14 : 6;
 inline constexpr int kMaxVectorRows = kHas32Registers ? 14 : 12;
 
 template <class T>
+inline constexpr int64_t kLineOf = 64 / static_cast<int64_t>(sizeof(T));
+// Elements of the next panel that four steps of a tile fetch, so that all of it is there when the tiles of
+// this one are done; `panel_row` columns, `tiles` of each panel.
+template <class T>
+inline int64_t prefetch_step(int64_t panel_row, int64_t tiles) {
+  return tiles * kLineOf<T> < 4 * panel_row ? 2 * kLineOf<T> : kLineOf<T>;
+}
+
+template <class T>
 struct Tile {
   using W = LaneOf<T>;
   const W* a = nullptr;
@@ -50,7 +59,9 @@ struct Tile {
   bool clamp = false;
   float low = 0;
   float high = 0;
-  const T* prefetch = nullptr;  // bytes that the next panel needs
+  // What the next panel needs: four steps fetch so many elements of it.
+  const T* prefetch = nullptr;
+  int64_t prefetch_step = kLineOf<T>;
 };
 
 template <class T, int kRows, int kVecs>
@@ -146,7 +157,8 @@ void tile(const Tile<T>& t) {
   int64_t k = 0;
   for (; k + 4 <= t.k; k += 4) {
     hwy::Prefetch(prefetch);
-    prefetch += 64 / sizeof(T);
+    hwy::Prefetch(prefetch + t.prefetch_step - kLineOf<T>);
+    prefetch += t.prefetch_step;
     HWY_UNROLL(4)
     for (int i = 0; i < 4; ++i) tile_step<T, kRows, kVecs>(acc, a, k + i, b + i * kStep, panel_stride);
     b += 4 * kStep;

@@ -43,6 +43,15 @@ HWY_INLINE void store_lanes(VecOf<T> v, T* p, int64_t count) {
   store_first(TagOf<T>(), v, p, static_cast<size_t>(count));
 }
 
+// Bytes that a step of convolution's tile fetches of weights that are needed soon: a panel of floats, two
+// vectors of 16 wide, has been fetched after four tiles.
+constexpr int64_t kFetched = 32;
+
+// Into the second-level cache: panels are larger than the first.
+HWY_INLINE void fetch_soon(const void* p) {
+  __builtin_prefetch(p, 0, 2);
+}
+
 }  // namespace
 }  // namespace plimsoll::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -97,34 +97,47 @@ HWY_INLINE V quotient(D d, V p, V q) {
   return hn::Div(p, q);
 }
 
-// e^-|x| for the functions below, which are called for every pixel of a network: off by 2e-7 at most, nothing
-// below the normal numbers.
+// 1 / q for moderate q; errs by about one unit.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V v_exp_minus_abs(D d, V x) {
+HWY_INLINE V inverse(D d, V q) {
+  const V one = hn::Set(d, 1.0f);
+#if HWY_TARGET == HWY_AVX3
+  if constexpr (!kIsDouble<D>) {
+    const V r = hn::ApproximateReciprocal(q);
+    return hn::MulAdd(r, hn::NegMulAdd(q, r, one), r);
+  }
+#endif
+  return hn::Div(one, q);
+}
+
+// 1 + e^-x for x in [-88, 88] (the caller clamps), for activations of every pixel of a network. The power is
+// off by 2e-7 at most.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V one_plus_exp_of_minus(D d, V x) {
   const hn::RebindToUnsigned<D> du;
-  const V magnitude = hn::Min(hn::Set(d, 88.0f), hn::Abs(x));  // 88: the scale below is 0; NaN passes
-  // The sum's last bits are n + 127 for the nearest integer n.
+  // The sum's last bits are n + 127 for the nearest integer n; 0 for x = 88, which makes the power 0.
   const V rounding = hn::Set(d, 12582912.0f + 127.0f);
-  const V sum = hn::NegMulAdd(magnitude, hn::Set(d, 1.44269504f), rounding);
+  const V sum = hn::NegMulAdd(x, hn::Set(d, 1.44269504f), rounding);
   const V n = hn::Sub(sum, rounding);
-  V r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), hn::Neg(magnitude));
+  V r = hn::NegMulSub(n, hn::Set(d, 0.693359375f), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
   const V p = polynomial(d, r, hn::Set(d, 8.31252057e-3f), 4.18901555e-2f, 1.66671142e-1f, 4.99992311e-1f);
   const V scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, sum)));
-  return hn::MulAdd(hn::MulAdd(hn::Mul(r, r), p, r), scale, scale);
+  const V e = hn::MulAdd(hn::MulAdd(hn::Mul(r, r), p, r), scale, scale);
+  return hn::Add(hn::Set(d, 1.0f), e);
 }
 
-// Through e^-|x|, so that the divisor stays between 1 and 2 and both ends are exact.
+// Both ends are exact: below -87.33, where the result would not be a normal number, it is 0.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_sigmoid(D d, V x) {
-  const V one = hn::Set(d, 1.0f);
-  V e;
-  if constexpr (kIsDouble<D>) {
-    e = v_exp(d, hn::Neg(hn::Abs(x)));
+  if constexpr (kIsDouble<D>) {  // through e^-|x|, so that the divisor stays between 1 and 2
+    const V one = hn::Set(d, 1.0f);
+    const V e = v_exp(d, hn::Neg(hn::Abs(x)));
+    return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
   } else {
-    e = v_exp_minus_abs(d, x);
+    const V y = inverse(d, one_plus_exp_of_minus(d, v_clamp(d, x, -87.33f, 88.0f)));
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.33f)), y);
   }
-  return quotient(d, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
 }
 
 template <class D, class V = hn::Vec<D>>

@@ -105,6 +105,8 @@ class Winograd {
     t.k = s_.in_c;
     t.cols = t.c_stride = width;
     t.b = job_.packed + panel * kPanel * kPoints * s_.in_c;
+    t.prefetch_step = prefetch_step<float>(width, parts);
+    const int64_t fetched = s_.in_c * t.prefetch_step / 4;  // by one part
     for (int64_t point = 0; point < kPoints; ++point, t.b += s_.in_c * width) {
       // Each part fetches its share of the next point's matrix.
       const float* next = t.b + s_.in_c * width;
@@ -112,7 +114,7 @@ class Winograd {
         const int64_t rows = tiles / parts + (part < tiles % parts ? 1 : 0);
         t.a = input + point * p_.plane + row * p_.row;
         t.c = product + point * p_.product_plane + row * width;
-        t.prefetch = next + part * s_.in_c * 4;
+        t.prefetch = (part + 1) * fetched <= s_.in_c * width ? next + part * fetched : t.b;
         functions[rows - 1](t);
         row += rows;
       }

@@ -124,6 +124,10 @@ TEST(Unary, ReachesTheLimits) {
     EXPECT_EQ(at(UnaryKind::kErf, -infinity), -1);
     EXPECT_EQ(at(UnaryKind::kSigmoid, infinity), 1);
     EXPECT_EQ(at(UnaryKind::kSigmoid, -infinity), 0);
+    EXPECT_EQ(at(UnaryKind::kSigmoid, 1000), 1);
+    EXPECT_EQ(at(UnaryKind::kSigmoid, -88), 0);
+    EXPECT_EQ(at(UnaryKind::kSilu, 1000), 1000);
+    EXPECT_EQ(at(UnaryKind::kSilu, -1e30f), 0);
     EXPECT_EQ(at(UnaryKind::kLog, 0), -infinity);
     EXPECT_EQ(at(UnaryKind::kLog, infinity), infinity);
     EXPECT_TRUE(std::isnan(at(UnaryKind::kLog, -1)));
