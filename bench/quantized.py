@@ -14,9 +14,11 @@ import sys
 import tempfile
 
 import compare
+from agree import Agreement
 from cache import cache_dir, model_path, whole_file
 
 STATIC = ["--mode", "static", "--per-channel"]
+QOPERATOR = [*STATIC, "--format", "qoperator"]
 DYNAMIC = ["--mode", "dynamic", "--per-channel"]
 FOUR_BITS = ["--mode", "nbits", "--bits", "4", "--block-size", "32", "--symmetric", "--accuracy-level", "4"]
 # Name of a row: the float model and how it is quantized; none for a model that is quantized already.
@@ -24,6 +26,7 @@ ROWS = {
     "resnet50_static": ("resnet50", STATIC),
     "mobilenet_v3_large_static": ("mobilenet_v3_large", STATIC),
     "minilm_l6_static": ("minilm_l6", STATIC),
+    "minilm_l6_qoperator": ("minilm_l6", QOPERATOR),
     "minilm_l6_dynamic": ("minilm_l6", DYNAMIC),
     "bert_L12_static": ("bert_L12", STATIC),
     "bert_L12_dynamic": ("bert_L12", DYNAMIC),
@@ -90,7 +93,7 @@ def make(row):
         sample.mkdir(parents=True)
         for tensor in inputs_of(model, directory):
             (sample / f"{tensor['name']}.npy").symlink_to(tensor["npy"])
-        calibration = ["--calibration", str(sample.parent)] if how is STATIC else []
+        calibration = ["--calibration", str(sample.parent)] if "static" in how else []
         with whole_file(path) as temporary:
             temporary.unlink()
             subprocess.run([str(compare.PLIMSOLL), "quantize", str(model_path(model)), str(temporary), *how, *calibration],
@@ -134,32 +137,19 @@ def measure_row(row, threads, options, empty):
 
 
 def agreement(row):
-    """How far the first output is from ONNX Runtime's on the same file, with and without our rewrites: signal to noise in dB."""
-    import numpy  # here alone: it would count in the peaks of the processes that are measured
+    """How far the answers are from ONNX Runtime's on the same file, and whether that is more than rounding: see agree.py."""
+    def shown(db):
+        return "-" if db is None else "equal" if db == float("inf") else f"{db:.1f} dB"
 
     with tempfile.TemporaryDirectory(prefix="plimsoll-agree-") as directory:
-        inputs = inputs_of(ROWS[row][0] or row, directory)
-        job = pathlib.Path(directory, "job.json")
-        job.write_text(json.dumps({"model": str(quantized_path(row)), "exact": True,
-                                   "sets": [{"inputs": inputs, "directory": directory}]}))
-        answer, _, _ = compare.measure(["node", str(compare.ROOT / "tools" / "ort" / "run.js"), str(job)])
-        theirs = numpy.fromfile(answer["sets"][0][0]["file"], numpy.float32).astype(numpy.float64)
-
-        def ours(level):
-            folder = pathlib.Path(directory, level)
-            files = [f"--input={i['name']}={i['npy']}" for i in inputs]
-            subprocess.run([str(compare.PLIMSOLL), "run", str(quantized_path(row)), *files, "--level", level,
-                            "--output", str(folder)], check=True, stdout=subprocess.DEVNULL)
-            return numpy.load(folder / "0.npy").astype(numpy.float64).ravel()
-
-        def decibels(a, b):
-            noise = numpy.sum((a - b) ** 2)
-            return float("inf") if noise == 0 else 10 * numpy.log10(numpy.sum(b ** 2) / noise)
-
-        plain, fused = ours("none"), ours("all")
-        print(f"{row}: to ONNX Runtime {decibels(fused, theirs):.1f} dB, without rewrites {decibels(plain, theirs):.1f} dB; "
-              f"to ours without rewrites {decibels(fused, plain):.1f} dB; largest difference to ONNX Runtime "
-              f"{numpy.abs(fused - theirs).max():.4g} of {numpy.abs(theirs).max():.4g}")
+        work = Agreement(quantized_path(row), inputs_of(ROWS[row][0] or row, directory), directory)
+        whole, nudged, nodes = work.whole(), work.nudged(), work.nodes()
+        text = (f"{row}: to ONNX Runtime {shown(whole['to_ort'])}, both without rewrites {shown(whole['to_plain_ort'])}; rewrites alone: "
+                f"ours {shown(whole['ours'])}, its own {shown(whole['ort'])}; its own with scales moved by 1 ulp {shown(nudged)}")
+        if nodes is None:
+            return f"{text}; no nodes by themselves: it has bodies"
+        return (f"{text}; each of {nodes['nodes']} nodes by itself: {nodes['differ']} of {nodes['integers']} integers differ, by {nodes['steps']} "
+                f"at most, floats by {nodes['floats']:.1e} of their largest")
 
 
 def cell(found, name, key, form, divisor=1):
@@ -207,7 +197,7 @@ def main():
         return
     if options.agree:
         for row in rows:
-            agreement(row)
+            print(agreement(row), flush=True)
         return
     empty = compare.measure_empty_node(2)
     print(line(HEADING), flush=True)

@@ -112,6 +112,24 @@ def silero(draw, samples, rate, batch=1, state_scale=0):
     return {"input": draw.speech(batch, samples, rate), "state": state, "sr": np.array(rate, np.int64)}
 
 
+def moonshine_encoder(draw, samples):
+    return {"input_values": draw.speech(1, samples, 16000)}
+
+
+def moonshine_decoder(draw, heard, spoken):
+    """One more token of a text of which `spoken` tokens are there."""
+    past = {f"past_key_values.{layer}.{side}.{part}": draw.normal(1, 8, length, 36)
+            for layer in range(6) for side, length in (("decoder", spoken), ("encoder", heard)) for part in ("key", "value")}
+    return {"input_ids": np.array([[42]], np.int64), "encoder_hidden_states": draw.normal(1, heard, 288), **past,
+            "use_cache_branch": np.array([True])}
+
+
+def minimind(draw, spoken):
+    past = {f"past_key_values.{layer}.{part}": draw.normal(1, 2, spoken, 64) for layer in range(8) for part in ("key", "value")}
+    return {"input_ids": np.array([[42]], np.int64), "attention_mask": np.ones((1, spoken + 1), np.int64),
+            "position_ids": np.array([[spoken]], np.int64), **past}
+
+
 # model: (the function, its arguments for each data set)
 CASES = {
     "resnet50": (imagenet, (1,), (2,)),
@@ -133,6 +151,13 @@ CASES = {
     "silero_vad_v5": (silero, (512, 16000), (256, 8000), (576, 16000, 2, 0.3)),
 }
 
+# Models of bench/quantized.py alone: whether their answers are right, tests/generation tells.
+STEPS = {
+    "moonshine_tiny_encoder": (moonshine_encoder, (16000 * 4,)),
+    "moonshine_tiny_decoder": (moonshine_decoder, (166, 32)),
+    "minimind2_small": (minimind, (64,)),
+}
+
 # The f32 rows of the benchmark table, in its order.
 BENCHMARKS = [name for name in CASES
               if name not in ("ppocr2_cls", "silero_vad_v5") and not name.endswith("_calibrated")]
@@ -140,7 +165,7 @@ BENCHMARKS = [name for name in CASES
 
 def data_set(model, index):
     """{input name: array} of one data set; the same on every call."""
-    function, *arguments = CASES[model]
+    function, *arguments = (CASES | STEPS)[model]
     return function(Draw(zlib.crc32(f"{model}/{index}".encode())), *arguments[index])
 
 

@@ -175,7 +175,8 @@ void print_report(const QuantizeArguments& given, const QuantizeReport& report) 
                         report.ranges.size(), human_bytes(report.calibration_told_bytes),
                         human_bytes(report.calibration_peak_bytes));
   if (!report.frontier.empty()) text += frontier_text(report);
-  text += fmt::format("memory: at most {}\n", human_bytes(report.peak_bytes));
+  text += fmt::format("memory: told {}, took {}\n", human_bytes(report.told_bytes),
+                      human_bytes(report.peak_bytes));
   print(text);
 }
 
@@ -212,6 +213,7 @@ int quantize(const QuantizeArguments& given) {
   if (given.json) {
     JsonOutput().finish({{"input_bytes", report.input_bytes},
                          {"output_bytes", report.output_bytes},
+                         {"told_bytes", report.told_bytes},
                          {"peak_bytes", report.peak_bytes},
                          {"samples", report.samples},
                          {"calibration_told_bytes", report.calibration_told_bytes},

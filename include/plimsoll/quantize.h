@@ -123,7 +123,7 @@ struct QuantizeReport {
   std::vector<Entry> quantized;
   std::vector<Entry> left;  // could be quantized by their kind; `became` says why they were not
   int64_t input_bytes = 0, output_bytes = 0;  // of the files, external data included
-  int64_t peak_bytes = 0;                     // of all accounts
+  int64_t told_bytes = 0, peak_bytes = 0;     // of all accounts: told before it began, and taken
   int64_t samples = 0;
   // What calibration was told to need before it ran, for its first sample, and what it took.
   int64_t calibration_told_bytes = 0, calibration_peak_bytes = 0;

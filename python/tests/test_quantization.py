@@ -120,7 +120,7 @@ def test_gptq(model, tmp_path):
         nbits.GPTQWeightOnlyQuantConfig()
     with pytest.raises(ValueError, match="sample"):
         nbits.MatMulNBitsQuantizer(str(model), algo_config=gptq_config(0)).process()
-    with pytest.raises(plimsoll.BudgetExceeded, match="without GPTQ, whose sums take more, \\d+ would do"):
+    with pytest.raises(plimsoll.BudgetExceeded, match="would do is \\d+"):
         nbits.MatMulNBitsQuantizer(str(model), algo_config=gptq_config(3), memory_limit=300_000).process()
     least = nbits.MatMulNBitsQuantizer(str(model), block_size=16)
     least.process()

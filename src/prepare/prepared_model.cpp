@@ -251,7 +251,7 @@ void PreparedModel::prepare() {
 }
 
 void PreparedModel::load_weights() {
-  weights_->load(budget_, [this](std::span<const std::byte> range) { source_.drop(range); });
+  weights_->load(budget_, [this](std::span<const std::byte> range) { drop_pages(range); });
   load_defaults();
   source_.drop_all();  // names and attributes are read again if somebody asks
 }

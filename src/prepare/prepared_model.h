@@ -48,6 +48,8 @@ struct PrepareOptions {
   std::function<void(Graph&)> rewrite;
   // What is done to it when it is optimized: nodes are resolved, facts on the edges, before and after.
   std::function<void(Graph&)> finish;
+  // Lets go of pages of other files, from which a rewrite brought weights; may be left out.
+  std::function<void(std::span<const std::byte>)> drop_pages;
   // Of runs that change states: these clusters run again, whatever the limit is. Where it names none: as the
   // limit needs.
   MemoryConfig memory_config;
@@ -73,7 +75,10 @@ class PreparedModel {
   }
 
   // Lets go of pages of its files that have been read (ModelSource).
-  void drop_pages(std::span<const std::byte> range) const { source_.drop(range); }
+  void drop_pages(std::span<const std::byte> range) const {
+    source_.drop(range);
+    if (options_.drop_pages) options_.drop_pages(range);
+  }
   int64_t file_bytes() const { return source_.file_bytes(); }
 
   Graph& graph() { return graph_; }

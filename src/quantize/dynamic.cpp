@@ -202,7 +202,7 @@ class DynamicRewriter : public Rewriter {
     const int64_t turned_dims[] = {directions, columns, rows};
     const Room place = room(name + "_quantized", ElementType::kInt8, turned_dims);
     std::vector<std::byte> row(static_cast<size_t>(columns));
-    for (int64_t d = 0; d < directions; ++d) {
+    for (int64_t d = 0; d < (context_.reader.plans() ? 0 : directions); ++d) {
       for (int64_t r = 0; r < rows; ++r) {
         const size_t channel = static_cast<size_t>(options_.per_channel ? d * rows + r : d);
         const int64_t first = (d * rows + r) * columns;

@@ -62,7 +62,7 @@ class GemmRewriter : public Rewriter {
     const Room place = room(std::string(b.name), b.data->type, dims);
     const auto size = static_cast<size_t>(element_bits(b.data->type) / 8);
     const std::byte* from = b.data->bytes.data();
-    for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t i = 0; i < (context_.reader.plans() ? 0 : rows); ++i) {
       for (int64_t j = 0; j < columns; ++j)
         std::memcpy(place.bytes.data() + static_cast<size_t>(j * rows + i) * size,
                     from + static_cast<size_t>(i * columns + j) * size, size);

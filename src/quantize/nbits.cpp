@@ -87,9 +87,13 @@ class NBitsRewriter : public Rewriter {
     if (!options_.hqq && !options_.symmetric)
       m.zeros = room(name + "_zero_points", ElementType::kUint8, zero_dims);
     check_finite(b);
+    if (context_.reader.plans() && options_.gptq) {
+      const Charge sums(graph_.arena().budget(), Account::kSession,
+                        checked_mul(k, k) * 8 + together_bytes(k, std::min(kColumnsAtOnce, n)));
+    }
     const std::span<const double> factor =
         options_.factor ? options_.factor(input.name) : std::span<const double>();
-    for (int64_t first = 0; first < n; first += kColumnsAtOnce) {
+    for (int64_t first = 0; first < (context_.reader.plans() ? 0 : n); first += kColumnsAtOnce) {
       const int64_t width = std::min(kColumnsAtOnce, n - first);
       if (factor.empty()) {
         round_columns(*b.data, first, width, m);
@@ -128,10 +132,12 @@ class NBitsRewriter : public Rewriter {
     }
   }
 
+  int64_t together_bytes(int64_t k, int64_t width) const {
+    return k * width * 4 + gptq_scratch_bytes(options_.block_size, width);
+  }
   void round_columns_together(const TensorData& data, int64_t first, int64_t width,
                               std::span<const double> factor, Matrix& m) {
-    const Charge held(graph_.arena().budget(), Account::kSession,
-                      m.k * width * 4 + gptq_scratch_bytes(options_.block_size, width));
+    const Charge held(graph_.arena().budget(), Account::kSession, together_bytes(m.k, width));
     std::vector<float> columns(static_cast<size_t>(m.k * width));
     for (int64_t r = 0; r < m.k; ++r) {
       const std::span<const float> row = context_.reader.read(data, r * m.n + first, width);
@@ -212,7 +218,7 @@ class NBitsRewriter : public Rewriter {
     std::vector<float> scales(static_cast<size_t>(count * n)), one(static_cast<size_t>(block));
     check_finite(b);
     const unsigned flip = options_.symmetric ? 8 : 0;  // signed numbers are the unsigned ones less 8
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0; i < (context_.reader.plans() ? 0 : count); ++i) {
       const int64_t rows = std::min(block, k - i * block);
       for (int64_t c = 0; c < n; ++c) {
         for (int64_t r = 0; r < rows; ++r)
@@ -277,7 +283,7 @@ class NBitsRewriter : public Rewriter {
     std::vector<float> scales(static_cast<size_t>(shape.outer * count * shape.inner)),
         one(static_cast<size_t>(block));
     check_finite(data);
-    for (int64_t o = 0; o < shape.outer; ++o) {
+    for (int64_t o = 0; o < (context_.reader.plans() ? 0 : shape.outer); ++o) {
       for (int64_t i = 0; i < count; ++i) {
         const int64_t rows = std::min(block, k - i * block);
         for (int64_t c = 0; c < shape.inner; ++c) {
@@ -333,7 +339,7 @@ void check(const NBitsOptions& options, const Graph& graph) {
     fail(ErrorCode::kInvalidArgument,
          "weights in blocks: expected a power of two from 16 to 65536 as their size, found {}",
          options.block_size);
-  if (options.factor && (options.hqq || options.qdq))
+  if (options.gptq && (options.hqq || options.qdq))
     fail(ErrorCode::kInvalidArgument,
          "weights in blocks: expected GPTQ for MatMulNBits without HQQ, found both");
   if (options.qdq && options.bits != 4)

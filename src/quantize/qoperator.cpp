@@ -94,6 +94,8 @@ class QOperatorRewriter : public StaticRewriter {
   }
 
   std::vector<float> scales_of(const Edge& scale) const {
+    if (context_.reader.plans())
+      return std::vector<float>(static_cast<size_t>(scale.data->view().elements()));
     std::vector<float> values;
     for (float x : context_.reader.read(*scale.data, 0, scale.data->view().elements())) values.push_back(x);
     return values;

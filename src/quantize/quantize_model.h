@@ -37,7 +37,9 @@ struct NBitsOptions {
   bool qdq = false;         // DequantizeLinear of 4 bits in blocks, from opset 21 on, instead
   bool hqq = false;         // zero points that are floats and fit the weights better
   int64_t gather_axis = 1;  // along which embeddings have blocks
-  // With GPTQ: for the input of a product, what gptq_round wants; empty if nothing is known of it.
+  bool gptq = false;
+  // With GPTQ, unless it is a plan: for the input of a product, what gptq_round wants; empty if nothing is
+  // known of it.
   std::function<std::span<const double>(std::string_view input)> factor;
 };
 // The inputs of the products that would be quantized, in order, and the sizes of their last axes.

@@ -40,12 +40,13 @@ SpillFile::~SpillFile() {
 
 std::span<std::byte> SpillFile::take(int64_t bytes) {
   const int64_t whole = round_up(std::max<int64_t>(bytes, 1), page_bytes());
-  const int error = ::posix_fallocate(file_.get(), size_, whole);
+  const int error = file_ ? ::posix_fallocate(file_.get(), size_, whole) : 0;
   if (error != 0)
     fail(ErrorCode::kIo, "folder '{}': {} more bytes cannot be written to a file in it: {}", folder_, whole,
          std::strerror(error));
-  void* data =
-      ::mmap(nullptr, static_cast<size_t>(whole), PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), size_);
+  const int flags = file_ ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* data = ::mmap(nullptr, static_cast<size_t>(whole), PROT_READ | PROT_WRITE, flags,
+                      file_ ? file_.get() : -1, file_ ? size_ : 0);
   if (data == MAP_FAILED)
     fail(ErrorCode::kOutOfMemory, "{} bytes of a file cannot be mapped: {}", whole, std::strerror(errno));
   size_ += whole;

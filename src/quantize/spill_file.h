@@ -18,6 +18,8 @@ class SpillFile {
  public:
   // In the folder of `path`, where what it holds is to be written.
   explicit SpillFile(const std::string& path);
+  // For a plan: no file; what is written to a part is gone when the part is settled.
+  SpillFile() = default;
   SpillFile(const SpillFile&) = delete;
   SpillFile& operator=(const SpillFile&) = delete;
   ~SpillFile();

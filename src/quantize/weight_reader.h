@@ -20,11 +20,16 @@ class WeightReader {
  public:
   static constexpr int64_t kPiece = 1 << 18;  // elements
 
-  explicit WeightReader(DropPages drop = {}) : drop_(std::move(drop)), piece_(kPiece) {}
+  // One that plans reads nothing: it tells what the work takes without doing it.
+  explicit WeightReader(DropPages drop = {}, bool plans = false)
+      : drop_(std::move(drop)), plans_(plans), piece_(plans ? 0 : kPiece) {}
+  // Whoever reads with read() asks this first.
+  bool plans() const { return plans_; }
   // Calls f(span of floats, number of the first) in order; pages behind are dropped. The span is valid during
-  // the call.
+  // the call. Never calls it when it plans.
   template <typename F>
   void each(const TensorData& data, F&& f) {
+    if (plans_) return;
     const int64_t count = data.view().elements();
     for (int64_t at = 0; at < count; at += kPiece) {
       const int64_t size = std::min(kPiece, count - at);
@@ -39,6 +44,7 @@ class WeightReader {
 
  private:
   DropPages drop_;
+  bool plans_;
   std::vector<float> piece_;
 };
 

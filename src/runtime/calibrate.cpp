@@ -21,6 +21,12 @@ SamplePassOptions pass_options(const QuantizeOptions& options) {
   return pass;
 }
 
+SamplePassOptions range_options(const std::vector<std::string>& names, const QuantizeOptions& options) {
+  SamplePassOptions pass = pass_options(options);
+  pass.rewrite = [&](Graph& graph) { observe_ranges(graph, names); };
+  return pass;
+}
+
 class Calibration {
  public:
   Calibration(const Env& env, const std::string& model, const std::vector<std::string>& names,
@@ -36,9 +42,7 @@ class Calibration {
 
  private:
   void find_ranges() {
-    SamplePassOptions settings = pass_options(options_);
-    settings.rewrite = [&](Graph& graph) { observe_ranges(graph, names_); };
-    SamplePass pass(env_, model_, settings);
+    SamplePass pass(env_, model_, range_options(names_, options_));
     result_.samples = pass.each([&](const std::vector<Value>& outputs, int64_t sample) {
       const auto* numbers = outputs[0].GetTensorData<float>();
       for (size_t i = 0; i < names_.size(); ++i)
@@ -145,6 +149,11 @@ Calibrated calibrate(const Env& env, const std::string& model, const std::vector
     fail(ErrorCode::kInvalidArgument, "percentile: expected more than 0 and at most 100, found {}",
          options.percentile);
   return Calibration(env, model, names, options).run();
+}
+
+int64_t smallest_calibration_bytes(const Env& env, const std::string& model,
+                                   const std::vector<std::string>& names, const QuantizeOptions& options) {
+  return SamplePass(env, model, range_options(names, options)).smallest_limit_bytes();
 }
 
 }  // namespace plimsoll

@@ -18,4 +18,9 @@ struct Calibrated {
 Calibrated calibrate(const Env& env, const std::string& model, const std::vector<std::string>& names,
                      const QuantizeOptions& options);
 
+// The smallest limit that it would do with, for the next sample, which it takes from the reader. Runs
+// nothing.
+int64_t smallest_calibration_bytes(const Env& env, const std::string& model,
+                                   const std::vector<std::string>& names, const QuantizeOptions& options);
+
 }  // namespace plimsoll

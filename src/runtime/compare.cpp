@@ -69,6 +69,7 @@ class Comparison {
     pass.threads = options.threads;
     pass.level = options.level;
     pass.rewrite = [this](Graph& graph) { add_second(graph); };
+    pass.drop_pages = [this](std::span<const std::byte> range) { source_.drop(range); };
     const LockstepOptions lockstep = {options.outputs_only, options.each_by_itself};
     pass.rewrite_inferred = [this, lockstep](Graph& graph) {
       compared_ = observe_differences(graph, second_outputs_, lockstep);

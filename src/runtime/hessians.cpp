@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/checked.h"
-#include "quantize/calibration.h"
 #include "quantize/gptq.h"
 
 namespace plimsoll {
@@ -80,35 +79,50 @@ void Hessians::collect(size_t first, int64_t room) {
     }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kBudgetExceeded || limit == 0) throw;
-    // What it takes without a limit, for one alone.
     sums_.clear();
     charge_.reset();
-    const int64_t before = held_bytes();
-    sums_.push_back(
-        {&inputs_[first], std::vector<double>(static_cast<size_t>(square(inputs_[first]))), false});
-    told_ = 0;
-    run_pass(0);
     fail(ErrorCode::kBudgetExceeded,
          "GPTQ: a limit of {} bytes is too small; the smallest that would do is {}", limit,
-         before + square(inputs_[first]) * kSumBytes + told_);
+         smallest_limit_bytes());
   }
 }
 
-void Hessians::run_pass(int64_t limit) {
+SamplePassOptions Hessians::pass_options(int64_t limit, std::vector<ObservedProduct> products) const {
   SamplePassOptions settings;
   settings.reader = options_.calibration;
   settings.stage = "sample for GPTQ";
   settings.progress = options_.progress;
   settings.memory_limit_bytes = limit;
   settings.threads = options_.threads;
-  std::vector<ObservedProduct> products;
-  for (const Sum& sum : sums_) products.push_back({sum.input->name, sum.input->k});
-  settings.rewrite = [&](Graph& graph) { observe_products(graph, products); };
+  settings.rewrite = [all = std::move(products)](Graph& graph) { observe_products(graph, all); };
+  return settings;
+}
+
+void Hessians::begin() {
   if (has_begun_ && !options_.calibration->Rewind())
     fail(ErrorCode::kInvalidArgument,
          "GPTQ goes through the samples more than once: expected a reader that can begin anew");
   has_begun_ = true;
-  SamplePass pass(env_, model_, settings);
+}
+
+// The sums of one alone, beside a run that makes their parts. One input of each size stands for the others.
+int64_t Hessians::smallest_limit_bytes() {
+  std::map<int64_t, const Input*> sizes;
+  for (const Input& input : inputs_) sizes.emplace(input.k, &input);
+  int64_t most = 0;
+  for (const auto& [k, input] : sizes) {
+    begin();
+    const SamplePass pass(env_, model_, pass_options(0, {{input->name, k}}));
+    most = std::max(most, square(*input) * kSumBytes + pass.smallest_limit_bytes());
+  }
+  return held_bytes() + most;
+}
+
+void Hessians::run_pass(int64_t limit) {
+  std::vector<ObservedProduct> products;
+  for (const Sum& sum : sums_) products.push_back({sum.input->name, sum.input->k});
+  begin();
+  SamplePass pass(env_, model_, pass_options(limit, std::move(products)));
   const int64_t samples = pass.each([&](const std::vector<Value>& outputs, int64_t) {
     for (size_t i = 0; i < sums_.size(); ++i) {
       const auto* numbers = outputs[i].GetTensorData<float>();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "plimsoll/quantize.h"
+#include "quantize/calibration.h"
 #include "runtime/sample_pass.h"
 
 namespace plimsoll {
@@ -32,7 +33,10 @@ class Hessians {
     bool is_factored = false;
   };
   void collect(size_t first, int64_t room);
+  void begin();
+  SamplePassOptions pass_options(int64_t limit, std::vector<ObservedProduct> products) const;
   void run_pass(int64_t limit);
+  int64_t smallest_limit_bytes();
   int64_t held_bytes() const;
 
   const Env& env_;

@@ -49,6 +49,7 @@ NBitsOptions nbits_options(const QuantizeOptions& options) {
   n.symmetric = options.symmetric;
   n.accuracy_level = options.accuracy_level;
   n.hqq = options.hqq;
+  n.gptq = options.gptq;
   n.qdq = options.format == QuantizeFormat::kQDQ;
   return n;
 }
@@ -139,14 +140,24 @@ class Quantizing {
         budget_(budget),
         output_(output),
         model_(input, budget),
-        spill_(output),
+        spill_(std::in_place, output),
         reading_(budget, Account::kSession, WeightReader::kPiece * 4),
         reader_([this](std::span<const std::byte> range) { model_.drop(range); }) {}
+  // A plan: takes of the budget what the work takes, reads no weight and writes nothing.
+  Quantizing(const Env& env, const std::string& input, const QuantizeOptions& options, Budget& budget)
+      : env_(env),
+        input_(input),
+        options_(options),
+        budget_(budget),
+        model_(input, budget),
+        spill_(std::in_place),
+        reading_(budget, Account::kSession, WeightReader::kPiece * 4),
+        reader_({}, true) {}
 
   // The statistics are for static quantization alone.
   void rewrite(Statistics statistics = {}) {
-    QuantizeContext context = {model_.graph(), spill_, reader_, outcome_, {}};
-    if (options_.progress)
+    QuantizeContext context = {model_.graph(), *spill_, reader_, outcome_, {}};
+    if (options_.progress && !reader_.plans())
       context.progress = [this](int64_t done, int64_t all) { options_.progress("nodes", done, all); };
     switch (options_.mode) {
       case QuantizeMode::kDynamic:
@@ -166,7 +177,8 @@ class Quantizing {
     model_.restore_output_shapes();
     write_model(model_.graph(), output_);
     report.output_bytes = file_bytes(output_);
-    if (spill_.bytes() >= WriteOptions().max_file_bytes) report.output_bytes += file_bytes(output_ + ".data");
+    if (spill_->bytes() >= WriteOptions().max_file_bytes)
+      report.output_bytes += file_bytes(output_ + ".data");
     report.peak_bytes = std::max(report.peak_bytes, budget_.report().peak_bytes);
     for (const auto& [from, to] :
          {std::pair(&outcome_.quantized, &report.quantized), std::pair(&outcome_.left, &report.left)}) {
@@ -183,7 +195,7 @@ class Quantizing {
  private:
   void rewrite_nbits(QuantizeContext& context) {
     NBitsOptions options = nbits_options(options_);
-    if (options_.gptq) {
+    if (options_.gptq && !reader_.plans()) {
       refuse_quantized(model_.graph());
       std::vector<Hessians::Input> inputs;
       for (const auto& [name, k] : nbits_inputs(model_.graph(), options)) inputs.push_back({name, k});
@@ -207,36 +219,49 @@ class Quantizing {
   std::optional<Hessians> hessians_;
   std::string output_;
   OpenedModel model_;
-  SpillFile spill_;
+  std::optional<SpillFile> spill_;
   Charge reading_;
   WeightReader reader_;
   QuantizeOutcome outcome_;
 };
 
-// What it takes without a limit: for an Error that says it.
-int64_t needed_bytes(const Env& env, const std::string& input, const std::string& output,
-                     QuantizeOptions options) {
-  options.progress = nullptr;
-  Budget budget("quantizing", 0, &env.impl()->budget);
-  Quantizing(env, input, output, options, budget).rewrite();
+// What rewriting takes; GPTQ's sums tell their part themselves. Statistics of what calibration will see have
+// numbers that no operator is without: where they are does not change what is written.
+int64_t planned_bytes(const Env& env, const std::string& input, const QuantizeOptions& options,
+                      const std::vector<std::string>& names = {}) {
+  Statistics statistics;
+  for (const std::string& name : names) statistics[name].range = {0, 1};
+  Budget budget("planning", 0, &env.impl()->budget);
+  Quantizing(env, input, options, budget).rewrite(std::move(statistics));
   return budget.report().peak_bytes;
 }
 
-}  // namespace
+void refuse_limit(const std::string& input, int64_t limit_bytes, int64_t needed_bytes) {
+  fail(ErrorCode::kBudgetExceeded,
+       "quantizing '{}': a limit of {} bytes is too small; the smallest that would do is {}", input,
+       limit_bytes, needed_bytes);
+}
 
-namespace {
+bool is_crossed(const QuantizeOptions& options, int64_t bytes) {
+  return options.memory_limit_bytes > 0 && bytes > options.memory_limit_bytes;
+}
+
+// Of the values that static quantization wants ranges of, those that the caller does not give.
+std::vector<std::string> unknown_values(const Env& env, const std::string& model,
+                                        const QuantizeOptions& options) {
+  Budget budget("planning", 0, &env.impl()->budget);
+  std::vector<std::string> names = values_to_calibrate(OpenedModel(model, budget).graph(), options);
+  const auto is_known = [&](const std::string& name) { return options.ranges.count(name) > 0; };
+  if (std::all_of(names.begin(), names.end(), is_known)) names.clear();
+  return names;
+}
 
 // Neither holds anything while the other works.
 std::pair<Calibrated, QuantizeReport> find_ranges(const Env& env, const std::string& model,
+                                                  const std::vector<std::string>& names,
                                                   const QuantizeOptions& options) {
-  std::vector<std::string> names;
-  {
-    Budget budget("quantizing", options.memory_limit_bytes, &env.impl()->budget);
-    names = values_to_calibrate(OpenedModel(model, budget).graph(), options);
-  }
-  const auto is_unknown = [&](const std::string& name) { return options.ranges.count(name) == 0; };
   Calibrated found;
-  if (std::any_of(names.begin(), names.end(), is_unknown)) found = calibrate(env, model, names, options);
+  if (!names.empty()) found = calibrate(env, model, names, options);
   QuantizeReport report;
   report.samples = found.samples;
   report.calibration_told_bytes = found.told_bytes;
@@ -249,46 +274,35 @@ std::pair<Calibrated, QuantizeReport> find_ranges(const Env& env, const std::str
 
 QuantizeReport quantize_statically(const Env& env, const std::string& input, const std::string& output,
                                    const QuantizeOptions& options) {
-  auto [found, report] = find_ranges(env, input, options);
+  const std::vector<std::string> names = unknown_values(env, input, options);
+  const int64_t told = planned_bytes(env, input, options, names);
+  if (is_crossed(options, told)) {
+    const bool samples = !names.empty() && options.calibration != nullptr;
+    refuse_limit(input, options.memory_limit_bytes,
+                 std::max(told, samples ? smallest_calibration_bytes(env, input, names, options) : 0));
+  }
+  auto [found, report] = find_ranges(env, input, names, options);
   Budget budget("quantizing", options.memory_limit_bytes, &env.impl()->budget);
   Quantizing work(env, input, output, options, budget);
   work.rewrite(std::move(found.statistics));
   work.write(report);
+  report.told_bytes = std::max(told, report.calibration_told_bytes);
   return report;
 }
-
-}  // namespace
-
-namespace {
 
 QuantizeReport quantize_once(const Env& env, const std::string& input, const std::string& output,
                              const QuantizeOptions& options) {
   expect_onnx_file(input);
   if (options.mode == QuantizeMode::kStatic) return quantize_statically(env, input, output, options);
+  const int64_t told = planned_bytes(env, input, options);
+  if (is_crossed(options, told)) refuse_limit(input, options.memory_limit_bytes, told);
   Budget budget("quantizing", options.memory_limit_bytes, &env.impl()->budget);
-  try {
-    Quantizing work(env, input, output, options, budget);
-    work.rewrite();
-    QuantizeReport report;
-    work.write(report);
-    return report;
-  } catch (const Error& error) {
-    const bool is_ours = error.code() == ErrorCode::kBudgetExceeded && options.memory_limit_bytes > 0;
-    // Where GPTQ's sums do not fit, they say themselves what would do.
-    const bool is_told =
-        std::string_view(error.what()).find("smallest that would do") != std::string_view::npos;
-    if (!is_ours || is_told) throw;
-  }
-  if (options.gptq) {
-    QuantizeOptions plain = options;
-    plain.gptq = false;
-    fail(ErrorCode::kBudgetExceeded,
-         "quantizing '{}': a limit of {} bytes is too small; without GPTQ, whose sums take more, {} would do",
-         input, options.memory_limit_bytes, needed_bytes(env, input, output, plain));
-  }
-  fail(ErrorCode::kBudgetExceeded,
-       "quantizing '{}': a limit of {} bytes is too small; the smallest that would do is {}", input,
-       options.memory_limit_bytes, needed_bytes(env, input, output, options));
+  Quantizing work(env, input, output, options, budget);
+  work.rewrite();
+  QuantizeReport report;
+  work.write(report);
+  report.told_bytes = std::max(told, report.calibration_told_bytes);
+  return report;
 }
 
 }  // namespace
@@ -303,7 +317,7 @@ QuantizeReport Quantize(const Env& env, const std::string& input, const std::str
 }
 
 QuantizeReport Calibrate(const Env& env, const std::string& model, const QuantizeOptions& options) {
-  return find_ranges(env, model, options).second;
+  return find_ranges(env, model, unknown_values(env, model, options), options).second;
 }
 
 }  // namespace plimsoll

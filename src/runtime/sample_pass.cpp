@@ -22,35 +22,62 @@ int64_t SamplePass::each(const std::function<void(const std::vector<Value>&, int
   return count;
 }
 
-// The shapes of the first sample are told at once, so that what cannot fit is refused with the limit that
-// would do.
-void SamplePass::open(const std::map<std::string, Value>& sample) {
+SessionOptions SamplePass::session_options() const {
   SessionOptions session;
   session.memory_limit_bytes = options_.memory_limit_bytes;
   session.intra_op_threads = options_.threads;
   session.optimization_level = options_.level;
+  return session;
+}
+
+ModelLocation SamplePass::location() const {
   const auto observed = [this](Graph& graph) {
     inline_functions(graph);
     if (options_.rewrite) options_.rewrite(graph);
   };
-  const auto shapes = [&](const std::vector<ValueInfo>& inputs) {
-    Shapes known;
-    for (const auto& [name, value] : sample) {
-      const auto is_it = [&given = name](const ValueInfo& input) { return input.name == given; };
-      if (std::none_of(inputs.begin(), inputs.end(), is_it))
-        fail(ErrorCode::kInvalidArgument, "there is no input '{}'", name);
-    }
-    for (const ValueInfo& input : inputs) {
-      const auto value = sample.find(input.name);
-      if (value != sample.end() && value->second && value->second.IsTensor())
-        known[input.name] = value->second.GetShape();
-    }
-    return known;
-  };
+  return {model_, {}, observed};
+}
+
+namespace {
+
+Shapes shapes_of(const std::map<std::string, Value>& sample, const std::vector<ValueInfo>& inputs) {
+  Shapes known;
+  for (const auto& [name, value] : sample) {
+    const auto is_it = [&given = name](const ValueInfo& input) { return input.name == given; };
+    if (std::none_of(inputs.begin(), inputs.end(), is_it))
+      fail(ErrorCode::kInvalidArgument, "there is no input '{}'", name);
+  }
+  for (const ValueInfo& input : inputs) {
+    const auto value = sample.find(input.name);
+    if (value != sample.end() && value->second && value->second.IsTensor())
+      known[input.name] = value->second.GetShape();
+  }
+  return known;
+}
+
+}  // namespace
+
+// The shapes of the first sample are told at once, so that what cannot fit is refused with the limit that
+// would do.
+void SamplePass::open(const std::map<std::string, Value>& sample) {
+  const auto shapes = [&](const std::vector<ValueInfo>& inputs) { return shapes_of(sample, inputs); };
   SessionRewrite inferred;
   inferred.graph = options_.rewrite_inferred;
-  session_ =
-      std::make_unique<Session::Impl>(env_, ModelLocation{model_, {}, observed}, session, shapes, inferred);
+  inferred.drop_pages = options_.drop_pages;
+  session_ = std::make_unique<Session::Impl>(env_, location(), session_options(), shapes, inferred);
+}
+
+int64_t SamplePass::smallest_limit_bytes() const {
+  std::map<std::string, Value> sample;
+  if (!next(sample, 0)) return 0;
+  Budget planning("planning", 0, &env_.impl()->budget);
+  PrepareOptions preparation = prepare_options(session_options());
+  preparation.rewrite = options_.rewrite_inferred;
+  preparation.spend_memory = false;
+  const std::unique_ptr<PreparedModel> model = location().read(preparation, planning);
+  model->prepare();
+  const Shapes shapes = shapes_of(sample, describe_inputs(model->graph()));
+  return make_plan(*model, shapes, planning, 0, true).minimum_limit_bytes;
 }
 
 bool SamplePass::next(std::map<std::string, Value>& sample, int64_t number) const {

@@ -19,6 +19,7 @@ struct SamplePassOptions {
   GraphOptimizationLevel level = GraphOptimizationLevel::kBasic;
   // Changes the graph as it was read, functions inlined; and after inference. Either may be left out.
   std::function<void(Graph&)> rewrite, rewrite_inferred;
+  std::function<void(std::span<const std::byte>)> drop_pages;  // see PrepareOptions
 };
 
 class SamplePass {
@@ -28,12 +29,16 @@ class SamplePass {
   // Calls f(outputs, number of the sample) for each sample; returns how many there were. Throws
   // kInvalidArgument of a sample that does not fit the model, kBudgetExceeded before anything runs.
   int64_t each(const std::function<void(const std::vector<Value>&, int64_t)>& f);
+  // The smallest limit that would do for the next sample; takes it from the reader, and runs nothing.
+  int64_t smallest_limit_bytes() const;
   // For the first sample, before it ran; and what was taken.
   int64_t told_bytes() const { return told_; }
   int64_t peak_bytes() const { return session_ ? session_->budget.report().peak_bytes : 0; }
 
  private:
   void open(const std::map<std::string, Value>& sample);
+  SessionOptions session_options() const;
+  ModelLocation location() const;
   bool next(std::map<std::string, Value>& sample, int64_t number) const;
   std::vector<Value> run(const std::map<std::string, Value>& sample, int64_t number);
   void tell(const std::vector<Value>& inputs);

@@ -31,6 +31,7 @@ Session::Impl::Impl(const Env& environment, const ModelLocation& location,
   PrepareOptions preparation = prepare_options(session_options);
   preparation.rewrite = rewrite.graph;
   preparation.finish = rewrite.finish;
+  preparation.drop_pages = rewrite.drop_pages;
   preparation.memory_config = rewrite.memory_config;
   model = location.read(preparation, budget);
   if (trace)

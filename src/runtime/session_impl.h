@@ -60,6 +60,7 @@ struct SessionRewrite {
   MemoryConfig memory_config;                  // see PrepareOptions
   bool recompute = true;                       // nodes may run again where the limit is too small otherwise
   std::function<Shapes(const Graph&)> shapes;  // instead of the caller's; may be left out
+  std::function<void(std::span<const std::byte>)> drop_pages;  // see PrepareOptions
 };
 
 struct Session::Impl {

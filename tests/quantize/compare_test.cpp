@@ -120,6 +120,58 @@ std::string message_of(F&& f, ErrorCode code) {
   return "";
 }
 
+// Bytes of a mapped file that are in this process's memory.
+int64_t resident_bytes(const std::string& path) {
+  std::ifstream maps("/proc/self/smaps");
+  int64_t kibibytes = 0;
+  bool is_it = false;
+  for (std::string line; std::getline(maps, line);) {
+    const bool is_heading = line.find('-') != std::string::npos && line.find('-') < line.find(' ');
+    if (is_heading) is_it = line.size() > path.size() && line.substr(line.size() - path.size()) == path;
+    if (is_it && line.rfind("Rss:", 0) == 0) kibibytes += std::stoll(line.substr(4));
+  }
+  return kibibytes * 1024;
+}
+
+// Looks at the files when the first sample has run.
+class WatchingSamples : public Samples {
+ public:
+  explicit WatchingSamples(std::vector<std::string> files) : Samples(2), files_(std::move(files)) {}
+  bool Next(std::map<std::string, Value>& inputs) override {
+    if (++calls_ == 2) {
+      for (const std::string& file : files_) seen.push_back(resident_bytes(file));
+    }
+    return Samples::Next(inputs);
+  }
+  std::vector<int64_t> seen;
+
+ private:
+  std::vector<std::string> files_;
+  int calls_ = 0;
+};
+
+// Packed weights are all that is needed: neither file stays in memory beside them.
+TEST(Compare, ThePagesOfBothFilesLeave) {
+  constexpr int64_t kColumns = 1 << 14;
+  const Folder folder;
+  const auto wide = [&](const std::string& name, unsigned seed) {
+    ModelBuilder model(17);
+    Edge* x = model.input("x", ElementType::kFloat, {"batch", std::to_string(kWidth)});
+    model.output(model.node(
+        "MatMul", {x, model.constant("W", {kWidth, kColumns}, normal(kWidth * kColumns, seed))})[0]);
+    return folder.write(name, model.bytes());
+  };
+  const std::string a = wide("a.onnx", 1), b = wide("b.onnx", 2);
+  WatchingSamples samples({a, b});
+  CompareOptions options;
+  options.samples = &samples;
+  options.level = GraphOptimizationLevel::kAll;
+  Compare(Env(), a, b, options);
+  ASSERT_EQ(samples.seen.size(), 2u);
+  EXPECT_LT(samples.seen[0], int64_t{1} << 20);
+  EXPECT_LT(samples.seen[1], int64_t{1} << 20);
+}
+
 // The numbers of the output are those that two runs and a loop give.
 TEST(Compare, TellsWhatTwoRunsTell) {
   const Folder folder;
@@ -319,6 +371,37 @@ TEST(Gptq, StaysInsideALimit) {
   std::ifstream first(b, std::ios::binary), second(c, std::ios::binary);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(first), {}),
             std::string(std::istreambuf_iterator<char>(second), {}));
+}
+
+// Calibration and rewriting share one limit: the one that is named is enough for both, whichever needs more,
+// and one byte less is refused before a sample runs.
+TEST(StaticQuantization, TooSmallALimitNamesTheSmallest) {
+  const Folder folder;
+  const std::string a = folder.write("a.onnx", layers(3)), b = folder / "b.onnx";
+  for (const QuantizeFormat format : {QuantizeFormat::kQDQ, QuantizeFormat::kQOperator}) {
+    Samples samples(4);
+    QuantizeOptions options = static_options(samples, format);
+    int64_t least = 0;
+    for (const int64_t limit : {int64_t{1000}, int64_t{100000}, int64_t{1000000}}) {
+      options.memory_limit_bytes = limit;
+      samples.Rewind();
+      const std::string message =
+          message_of([&] { Quantize(Env(), a, b, options); }, ErrorCode::kBudgetExceeded);
+      const int64_t named = std::stoll(message.substr(message.rfind("would do is ") + 12));
+      EXPECT_TRUE(least == 0 || named == least) << message;
+      least = named;
+      EXPECT_EQ(folder.files(), 1u);
+    }
+    options.memory_limit_bytes = least;
+    samples.Rewind();
+    const QuantizeReport report = Quantize(Env(), a, b, options);
+    EXPECT_LE(report.peak_bytes, least);
+    EXPECT_LE(report.told_bytes, least);
+    fs::remove(b);
+    options.memory_limit_bytes = least - 1;
+    samples.Rewind();
+    message_of([&] { Quantize(Env(), a, b, options); }, ErrorCode::kBudgetExceeded);
+  }
 }
 
 TEST(Gptq, NeedsSamples) {

@@ -208,6 +208,17 @@ TEST(Quantize, TooSmallALimitNamesTheSmallest) {
   EXPECT_EQ(code_of([&] { Quantize(Env(), path, folder / "a.onnx", options); }), ErrorCode::kBudgetExceeded);
 }
 
+// In every mode a plan tells what the work takes, and no less.
+TEST(Quantize, WhatIsToldIsTaken) {
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", two_layers(normal(64 * 96, 1)));
+  for (const Case& c : cases()) {
+    const QuantizeReport report = Quantize(Env(), path, folder / "a.onnx", c.options);
+    EXPECT_GT(report.told_bytes, 0) << c.name;
+    EXPECT_EQ(report.told_bytes, report.peak_bytes) << c.name;
+  }
+}
+
 // A file that may not grow is what a full disk looks like.
 TEST(Quantize, AFullDiskLeavesNothing) {
   const Folder folder;

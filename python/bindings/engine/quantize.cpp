@@ -129,6 +129,7 @@ py::dict report_of(const QuantizeReport& report) {
   result["left"] = entries(report.left);
   result["input_bytes"] = report.input_bytes;
   result["output_bytes"] = report.output_bytes;
+  result["told_bytes"] = report.told_bytes;
   result["peak_bytes"] = report.peak_bytes;
   result["samples"] = report.samples;
   result["calibration_told_bytes"] = report.calibration_told_bytes;

@@ -29,6 +29,7 @@ class QuantizationReport(NamedTuple):
     warnings: List[str]
     layers: List[Tuple[str, str, float, float, bool]] = []  # (node, operator, SQNR, cosine, stays float), the worst first
     frontier: List[Tuple[int, int, float, bool]] = []  # candidates: (layers in floats, bytes, loss, was it written)
+    told_bytes: int = 0  # of memory, before it began
 
 
 class MixedPrecision(NamedTuple):
