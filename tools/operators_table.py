@@ -45,7 +45,7 @@ TAIL = """
 
 | what | why |
 |---|---|
-| com.microsoft Attention and QAttention with do_rotary | ContribOperators.md does not say which angles; ONNX Runtime's CPU kernels have none (Attention says so, QAttention does not look). RotaryEmbedding is there |
+| com.microsoft QAttention with do_rotary | ONNX Runtime's kernel does not look at it: a model that says so gets no rotation there. Attention, whose CUDA kernels have it, is turned by their angles |
 | QAttention with past_present_share_buffer | no input says how much of the shared buffer is filled |
 | com.microsoft GroupQueryAttention with a quantized or sliding cache | not written |
 | com.microsoft RotaryEmbedding and MRotaryEmbedding of an input without a declared rank and without num_heads, position_ids without a declared rank; UnfoldTensor, QLinearConv with channels last and FusedMatMul with transBatch of an input without a declared rank | others stand for them, and which ones depends on the rank |

@@ -94,7 +94,13 @@ void axis_taps(const SampleAttrs& a, const SampleAxis<F>& axis, F coordinate, in
   if (std::isnan(at)) at = -1, speed = 0;
   if (a.mode == SampleMode::kNearest) at = std::nearbyint(at);
   if (at < axis.low || at > axis.high) {
-    if (a.padding == SamplePadding::kBorder) at = std::clamp(at, F{0}, std::max(size - 1, F{0})), speed = 0;
+    // Cubic weights take from the border as it goes on outside, as in PyTorch; beyond two elements all are
+    // the same.
+    if (a.padding == SamplePadding::kBorder && a.mode == SampleMode::kCubic) {
+      at = std::clamp(at, F{-2}, size + 1);
+    } else if (a.padding == SamplePadding::kBorder) {
+      at = std::clamp(at, F{0}, std::max(size - 1, F{0})), speed = 0;
+    }
     if (a.padding == SamplePadding::kReflection) {
       F direction = 1;
       at = reflect(at, axis, &direction);

@@ -75,40 +75,42 @@ Bin bin_of(double start, double size, int64_t bins, int64_t i, int64_t limit) {
           static_cast<int64_t>(std::clamp(end, 0.0, most))};
 }
 
+// The first of the largest; 0 of none. What comes after a NaN is not larger.
 template <typename T>
-void pool_plane(const RoiPoolAttrs& a, const Region& r, const T* x, int64_t height, int64_t width, T* y) {
-  for (int64_t i = 0; i < a.height; ++i) {
-    const Bin rows = bin_of(r.y, r.height, a.height, i, height);
-    for (int64_t j = 0; j < a.width; ++j) {
-      const Bin cols = bin_of(r.x, r.width, a.width, j, width);
-      T best = narrowed<T>(0.0f);
-      WideType<T> largest = 0;
-      bool found = false;
-      for (int64_t h = rows.begin; h < rows.end; ++h) {
-        for (int64_t w = cols.begin; w < cols.end; ++w) {
-          const WideType<T> value = load_inline(x[h * width + w]);
-          if (found && !(value > largest)) continue;
-          found = true, largest = value, best = x[h * width + w];
-        }
-      }
-      y[i * a.width + j] = best;
+T largest_in(const T* plane, int64_t width, Bin rows, Bin cols) {
+  if (rows.begin >= rows.end || cols.begin >= cols.end) return narrowed<T>(0.0f);
+  WideType<T> largest = load_inline(plane[rows.begin * width + cols.begin]);
+  for (int64_t h = rows.begin; h < rows.end; ++h) {
+    for (int64_t w = cols.begin; w < cols.end; ++w) {
+      const WideType<T> value = load_inline(plane[h * width + w]);
+      largest = value > largest ? value : largest;
     }
   }
+  return narrowed<T>(largest);
 }
 
-void run(const RunContext& c) {
+// A bin is found once for all channels: that takes longer than looking at its elements.
+template <typename T>
+void pool_region(const RunContext& c, const Region& r, int64_t roi) {
   const auto& a = c.attrs<RoiPoolAttrs>();
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
   const int64_t channels = x.dims[1], height = x.dims[2], width = x.dims[3], bins = a.height * a.width;
-  visit_float(x.type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (int64_t roi = 0; roi < y.dims[0]; ++roi) {
-      const Region r = region_of(c, roi);
-      kernels::parallel_for(c.threads, channels, [&](int64_t k) {
-        pool_plane(a, r, x.as<T>() + (r.image * channels + k) * height * width, height, width,
-                   y.as<T>() + (roi * channels + k) * bins);
-      });
+  const T* image = x.as<T>() + r.image * channels * height * width;
+  T* pooled = y.as<T>() + roi * channels * bins;
+  kernels::parallel_for(c.threads, a.height, [&](int64_t i) {
+    const Bin rows = bin_of(r.y, r.height, a.height, i, height);
+    for (int64_t j = 0; j < a.width; ++j) {
+      const Bin cols = bin_of(r.x, r.width, a.width, j, width);
+      for (int64_t k = 0; k < channels; ++k)
+        pooled[k * bins + i * a.width + j] = largest_in(image + k * height * width, width, rows, cols);
     }
+  });
+}
+
+void run(const RunContext& c) {
+  visit_float(c.inputs[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t roi = 0; roi < c.outputs[0].dims[0]; ++roi) pool_region<T>(c, region_of(c, roi), roi);
   });
 }
 

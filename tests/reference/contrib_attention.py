@@ -135,7 +135,25 @@ def attention_cases(rng):
         most = total + some(rng, 4, 0)
         inputs[4] = reals(rng, [2, batch, heads, most, head], kind)
         inputs[6] = np.array([past], np.int32)
+    if rng.random() < 0.3 and head > 1:
+        rotated = 2 * int(rng.integers(1, head // 2 + 1))
+        if rotated != head or rng.random() < 0.5:
+            attrs["rotary_embedding_dim"] = rotated
+        if rotated == head or "rotary_embedding_dim" in attrs:
+            attrs["do_rotary"] = 1
     return {"inputs": trimmed(inputs), "attrs": attrs, "outputs": outputs, **loose(kind, 12 if kind != "float" else 5)}
+
+
+def past_length(past, length):
+    return values_of(past).shape[3] if length is None else int(length[0])
+
+
+def turned(heads, first, rotated):
+    """Each pair (i, i + rotated / 2) of a head by the angle position / 10000^(2 i / rotated): ONNX Runtime's CUDA kernels."""
+    half = rotated // 2
+    angles = (first + np.arange(heads.shape[2]))[:, None] / 10000.0 ** (2 * np.arange(half) / rotated)
+    a, b = heads[..., :half], heads[..., half:rotated]
+    return np.concatenate([a * np.cos(angles) - b * np.sin(angles), b * np.cos(angles) + a * np.sin(angles), heads[..., rotated:]], -1)
 
 
 @contrib("Attention", attention_cases)
@@ -147,6 +165,10 @@ def attention(inputs, attrs, outputs, **_):
     q, k, v = (split(part, heads) for part in np.split(qkv, np.cumsum(widths)[:2], -1))
     batch, _, queries, head = q.shape
     before, present = 0, None
+    if attrs.get("do_rotary"):
+        at = 0 if past is None else past_length(past, length)
+        rotated = attrs.get("rotary_embedding_dim", head)
+        q, k = turned(q, at, rotated), turned(k, at, rotated)
     if past is not None:
         cache = values_of(past)
         before = cache.shape[3] if length is None else int(length[0])
@@ -174,7 +196,8 @@ def projected_cases(rng):
         if not isinstance(x, np.ndarray) or x.dtype != np.float32:
             continue
         qkv = (values_of(x) @ values_of(w) + (0 if bias is None else values_of(bias))).astype(np.float32)
-        return {**case, "inputs": trimmed([qkv, *rest]), "domain": "ai.plimsoll"}
+        attrs = {name: value for name, value in case["attrs"].items() if name not in ("do_rotary", "rotary_embedding_dim")}
+        return {**case, "inputs": trimmed([qkv, *rest]), "attrs": attrs, "domain": "ai.plimsoll"}
 
 
 @reference("ProjectedAttention", projected_cases)
@@ -443,7 +466,9 @@ refuses("Attention", [Q, W], {"num_heads": 2, "qkv_hidden_sizes": [8, 8, 10]}, s
 refuses("Attention", [Q, W, None, None, np.zeros([2, 2, 2, 1, 5], F)], {"num_heads": 2}, outputs=2, says="expected 4")
 refuses("Attention", [Q, W, None, None, np.zeros([2, 2, 2, 3, 4], F), None, np.array([1], np.int32)],
         {"num_heads": 2, "past_present_share_buffer": 1}, outputs=2, says="expected 0 to 0")
-refuses("Attention", [Q, W], {"num_heads": 2, "do_rotary": 1}, says="do_rotary")
+refuses("Attention", [Q, W], {"num_heads": 2, "do_rotary": 1, "rotary_embedding_dim": 6}, says="larger than a head of 4")
+refuses("Attention", [Q, W], {"num_heads": 8, "do_rotary": 1}, says="halves")
+refuses("Attention", [Q, W], {"num_heads": 2, "do_rotary": 1, "rotary_embedding_dim": 3}, says="even")
 refuses("MultiHeadAttention", [Q, Q, Q], {"num_heads": 3}, says="3 heads")
 refuses("MultiHeadAttention", [Q, Q, Q[:, :2]], {"num_heads": 2}, says="differ")
 refuses("MultiHeadAttention", [Q, None, Q], {"num_heads": 2}, says="without a key")

@@ -241,7 +241,8 @@ def axis_taps(coordinate, size, mode, padding, align):
     low, high = (0, size - 1) if align else (-0.5, size - 0.5)
     if mode == "nearest":
         at = float(np.rint(at))
-    if at < low or at > high:
+    # With cubic weights the border goes on outside, as PyTorch and ONNX Runtime have it: the position itself is not moved there.
+    if (at < low or at > high) and not (padding == "border" and mode == "cubic"):
         at = {"zeros": at, "border": min(max(at, 0), size - 1), "reflection": reflected(at, low, high)}[padding]
     first = math.floor(at)
     t = at - first
