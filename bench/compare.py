@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""compare.py [MODEL...] [--threads 1,2] [--rounds 10] [--isa avx2]: Plimsoll against ONNX Runtime. See docs/benchmarks.md.
+"""compare.py [MODEL...] [--threads 1,2] [--rounds 10] [--isa avx2] [--bf16]: Plimsoll against ONNX Runtime. See docs/benchmarks.md.
 
 Keep this process small (no numpy): the peak that wait4 reports for a child is never below its parent's at the fork.
 """
@@ -23,6 +23,8 @@ from cache import chosen, model_path  # noqa: E402
 
 PLIMSOLL = ROOT / "build" / "plimsoll"
 ENGINES = ("plimsoll", "ort")
+# Ours with products in bfloat16: other numbers, so a column of its own, in no ratio and no mean.
+BF16 = "plimsoll_bf16"
 BUSY = 0.5  # load average at the start above which the numbers deserve a warning
 NODE = ["node", "--expose-gc"]
 EMPTY_NODE = [*NODE, "-e", "console.log('{}')"]
@@ -66,11 +68,12 @@ class Case:
 
     def bench(self, engine):
         return self._ort(self._seconds) if engine == "ort" else self._plimsoll("bench", [
-            f"--seconds={self._seconds}",
+            f"--seconds={self._seconds}", *(["--bf16"] if engine == BF16 else []),
             *(f"--shape={i['name']}={','.join(map(str, i['dims']))}" for i in self._inputs)])
 
     def once(self, engine):
-        return self._ort(0) if engine == "ort" else self._plimsoll("run", self._files())
+        return self._ort(0) if engine == "ort" else self._plimsoll(
+            "run", [*self._files(), *(["--bf16"] if engine == BF16 else [])])
 
     def once_compiled(self):
         """The same from a compiled file, which is made at the first call."""
@@ -162,7 +165,11 @@ COLUMNS = [("latency ms", "min_ms", 1, "{:.2f}"), ("first output ms", "first_out
 
 
 
-def cells(row):
+# Of bfloat16, beside the others: key, divisor, format.
+BF16_COLUMNS = [("min_ms", 1, "{:.2f}"), ("peak_rss_bytes", 1e6, "{:.1f}")]
+
+
+def cells(row, with_bf16):
     out = [row["model"], str(row["threads"])]
     for _, key, divisor, form in COLUMNS:
         for engine in ENGINES:
@@ -170,28 +177,34 @@ def cells(row):
         value = report.ratio(row, key)
         out.append(f"{value:.2f}" if value else "-")
     out.append(f"{row['ort']['raw_peak_rss_bytes'] / 1e6:.1f}" if "ort" in row else "-")
+    if with_bf16:
+        out += [form.format(row[BF16][key] / divisor) if BF16 in row else "-" for key, divisor, form in BF16_COLUMNS]
     return out
 
 
-def mean_cells(rows, threads):
+def mean_cells(rows, threads, with_bf16):
     out = ["geometric mean", str(threads)]
     for _, key, _, _ in COLUMNS:
         mean = report.geometric_mean(report.ratio(row, key) for row in rows if row["threads"] == threads)
         out += ["", "", f"{mean:.2f}" if mean else "-"]
-    return [*out, ""]
+    return [*out, "", *([""] * len(BF16_COLUMNS) if with_bf16 else [])]
 
 
-def print_table(rows, threads):
+def print_table(rows, threads, with_bf16=False):
     heading = ["model", "threads"]
     for title, *_ in COLUMNS:
         heading += [title, "ORT", "ratio"]
-    table = [[*heading, "ORT with Node"], *map(cells, rows), *(mean_cells(rows, count) for count in threads)]
+    heading.append("ORT with Node")
+    if with_bf16:
+        heading += ["bf16 (opt-in) latency ms", "bf16 (opt-in) peak RSS MB"]
+    table = [heading, *(cells(row, with_bf16) for row in rows),
+             *(mean_cells(rows, count, with_bf16) for count in threads)]
     widths = [max(map(len, column)) for column in zip(*table)]
     for line in table:
         print("  ".join(text.ljust(w) if k == 0 else text.rjust(w) for k, (text, w) in enumerate(zip(line, widths))))
     print("ratio: Plimsoll / ONNX Runtime, below 1 is better; first output and peak RSS of ONNX Runtime without Node's")
     for row in rows:
-        for engine in ENGINES:
+        for engine in (*ENGINES, BF16):
             if f"{engine}_error" in row:
                 print(f"{row['model']}, {row['threads']} thread(s): {row[f'{engine}_error']}")
 
@@ -217,6 +230,8 @@ def parse(benchmarks):
     parser.add_argument("--seconds", default=1.0, type=float, help="how long a process repeats its run (1)")
     parser.add_argument("--only", choices=ENGINES, help="measure one engine alone")
     parser.add_argument("--isa", choices=["sse4", "avx2", "avx_vnni", "avx512f", "avx512", "amx"], help="hold Plimsoll to these instructions")
+    parser.add_argument("--bf16", action="store_true",
+                        help="measure Plimsoll with products in bfloat16 too, in columns of its own")
     parser.add_argument("--output", type=pathlib.Path,
                         help="JSON file (bench/results/CPU-INSTRUCTIONS.json if both engines run the whole set)")
     options = parser.parse_args()
@@ -225,6 +240,8 @@ def parse(benchmarks):
     options.whole = not options.models and not options.only
     options.models = chosen(options.models, benchmarks)
     options.engines = [options.only] if options.only else list(ENGINES)
+    if options.bf16:
+        options.engines.append(BF16)
     return options
 
 
@@ -249,7 +266,7 @@ def main():
 
     rows = [compare(name, threads, options, empty) for threads in options.threads for name in options.models]
     progress("")
-    print_table(rows, options.threads)
+    print_table(rows, options.threads, options.bf16)
     today = datetime.date.today().isoformat()
     result = {"date": today, "machine": described, "onnxruntime": onnxruntime_npm.INFERENCE.version,
               "instruction_set": instruction_set(rows), "rounds": options.rounds, "empty_node": empty,
@@ -260,7 +277,7 @@ def main():
         save(options.output or report.RESULTS / f"{machine.slug(described['cpu'])}-{result['instruction_set']}.json", result)
     if options.whole and not options.output:
         report.write()
-    return 1 if any(f"{engine}_error" in row for row in rows for engine in ENGINES) else 0
+    return 1 if any(f"{engine}_error" in row for row in rows for engine in (*ENGINES, BF16)) else 0
 
 
 if __name__ == "__main__":

@@ -104,6 +104,7 @@ SessionOptions EngineOptions::session_options() const {
   if (mismatch == "refuse") options.compiled_mismatch = CompiledMismatch::kRefuse;
   options.strict = strict;
   options.winograd = !no_winograd;
+  options.bfloat16_products = bf16;
   options.custom_ops_libraries = custom_ops;
   if (!arena.empty()) options.arena = parse_arena(arena == "default" ? "" : arena);
   return options;
@@ -131,6 +132,8 @@ void add_engine_options(Arguments arguments, EngineOptions& options) {
                   "the most that kernels may use: sse4, avx2, avx_vnni, avx512f, avx512 or amx")
       .one_of({"sse4", "avx2", "avx_vnni", "avx512f", "avx512", "amx"});
   arguments.add_flag("--no-winograd", options.no_winograd, "3x3 convolutions by their definition");
+  arguments.add_flag("--bf16", options.bf16,
+                     "products with constant matrices, and convolutions, in bfloat16");
   arguments.add_option("--concurrent", options.concurrent, "runs at once that memory is planned for")
       .range(1, 1024);
   arguments

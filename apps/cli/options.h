@@ -36,6 +36,7 @@ struct EngineOptions {
   bool poison = false;
   bool strict = false;
   bool no_winograd = false;
+  bool bf16 = false;
   std::vector<std::string> custom_ops;
   std::string arena;  // settings of one for what is not planned; empty: none
 

@@ -121,6 +121,8 @@ class SessionOptions:
     intra_op_num_threads = _Option(_count, 0, "Threads within an operator; 0 is one for each CPU.")
     inter_op_num_threads = _Option(_count, 0, "Accepted; nodes run one after the other.")
     use_per_session_threads = _Option(_bool, True, "Accepted; sessions share their threads.")
+    bfloat16_products = _Option(_bool, False, """Multiply with constant matrices and kernels in bfloat16, summing in
+        float: half the packed bytes, and faster where the processor has instructions for it.""")
     use_deterministic_compute = _Option(_bool, False, "Accepted; results never depend on the number of threads.")
     logid = _Option(_text, "", "A name for messages.")
     log_severity_level = _Option(_int, -1, "0 verbose, 1 info, 2 warning, 3 error, 4 fatal; -1 is the default logger's.")
@@ -235,6 +237,7 @@ class SessionOptions:
             "optimized_model_path": self.optimized_model_filepath, "execution_mode": int(self.execution_mode),
             "execution_order": int(self.execution_order), "intra_op_threads": self.intra_op_num_threads,
             "inter_op_threads": self.inter_op_num_threads, "deterministic_compute": self.use_deterministic_compute,
+            "bfloat16_products": self.bfloat16_products,
             "optimization_level": min(3, int(self.graph_optimization_level)), "log_id": self.logid,
             "custom_ops_libraries": self._libraries, "providers": self._providers, "entries": self._entries,
             "dimensions": self._dimensions, "files": self._files, "python_ops": self._ops,

@@ -9,8 +9,9 @@ namespace plimsoll::kernels {
 inline constexpr int64_t kAvxVnni = int64_t{1} << 40;     // products of bytes, in vectors of 256 bits
 inline constexpr int64_t kAvx512Vnni = int64_t{1} << 41;  // the same in 512
 inline constexpr int64_t kAmxInt8 = int64_t{1} << 42;     // of tiles of bytes; the kernel lets us use them
-inline constexpr int64_t kAmxBf16 = int64_t{1} << 43;     // of bfloat16, and vectors rounded to it
-inline constexpr int64_t kOwnInstructions = kAvxVnni | kAvx512Vnni | kAmxInt8 | kAmxBf16;
+inline constexpr int64_t kAmxBf16 = int64_t{1} << 43;     // of bfloat16
+inline constexpr int64_t kAvx512Bf16 = int64_t{1} << 44;  // vectors of bfloat16
+inline constexpr int64_t kOwnInstructions = kAvxVnni | kAvx512Vnni | kAmxInt8 | kAmxBf16 | kAvx512Bf16;
 
 // Whether this machine has them and nobody held us to less.
 bool may_use(int64_t instructions);

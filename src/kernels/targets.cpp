@@ -22,6 +22,7 @@ namespace {
 #if HWY_ARCH_X86
 using plimsoll::kernels::kAmxBf16;
 using plimsoll::kernels::kAmxInt8;
+using plimsoll::kernels::kAvx512Bf16;
 using plimsoll::kernels::kAvx512Vnni;
 using plimsoll::kernels::kAvxVnni;
 
@@ -47,8 +48,11 @@ bool has_avx_vnni() {
 bool has_amx_int8() {
   return has_bit(0, 3, 24) && has_bit(0, 3, 25) && allows_tiles();
 }
-bool has_bf16() {
-  return has_bit(0, 3, 22) && has_bit(1, 0, 5);  // AMX-BF16 and AVX512-BF16
+bool has_amx_bf16() {
+  return has_bit(0, 3, 22);
+}
+bool has_avx512_bf16() {
+  return has_bit(1, 0, 5);
 }
 #endif
 
@@ -75,7 +79,8 @@ int64_t detected_targets() {
   add(avx2 && has_avx_vnni(), kAvxVnni);
   const bool vnni = add(avx3 && __builtin_cpu_supports("avx512vnni"), kAvx512Vnni);
   const bool amx = add(vnni && has_amx_int8(), kAmxInt8);
-  add(amx && has_bf16(), kAmxBf16);
+  const bool bf16 = add(avx3 && has_avx512_bf16(), kAvx512Bf16);
+  add(amx && bf16 && has_amx_bf16(), kAmxBf16);
   return targets;
 #else
   return HWY_STATIC_TARGET;

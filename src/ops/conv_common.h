@@ -3,6 +3,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/conv.h"
+#include "kernels/gemm.h"
 #include "kernels/winograd.h"
 #include "ops/window.h"
 
@@ -13,6 +14,7 @@ struct ConvAttrs {
   int64_t groups = 1;
   kernels::Activation activation;
   kernels::WinogradForm winograd = kernels::WinogradForm::kNone;
+  bool rounded = false;  // X and a constant W are rounded to bfloat16 before they are multiplied
   // W's input channels that X has; 0: all of them.
   int64_t first_channel = 0, some_channels = 0;
   int64_t channels_of(int64_t weight_channels) const {
@@ -27,6 +29,7 @@ enum class ConvKernel : uint8_t {
   kReference,  // by the definition: any rank
   kDense,      // groups of any number of channels
   kDepthwise,  // as many groups as channels
+  kRounded,    // a plane of one group, channels last, in bfloat16
 };
 
 // A convolution of rank 3 is a sum of plane convolutions over its depth; one of rank 1 is a plane of
@@ -56,6 +59,16 @@ const void* select_conv(SelectContext& c);
 void pack_conv(const PackContext& c);
 void run_conv(const RunContext& c);
 Cost cost_conv(const NodeContext& c);
+
+// Of the kernel kRounded: rows of a product (kernels/rounded_gemm.h) are what the kernel sees from each
+// output pixel, put together from X, which is rounded first unless no pixel is read twice.
+bool is_fit_for_rounded(const ConvAttrs& attrs, ElementType type, std::span<const int64_t> w);
+bool rounds_image(const kernels::ConvShape& shape);
+kernels::GemmShape rounded_product(const kernels::ConvShape& shape);
+void pack_rounded_conv(const kernels::ConvShape& shape, const kernels::ConvWeights<>& weights, void* packed);
+// `image`: as many elements as X, where it is rounded.
+void run_rounded_conv(const kernels::ConvShape& shape, const float* x, const void* packed, float* y,
+                      const kernels::ConvEpilogue<>& epilogue, BFloat16* image, void* working, int threads);
 
 // Writes W, times one factor per output channel if `scale` is not null, in the kernel's format.
 template <typename T>

@@ -64,6 +64,7 @@ void read_conv(AttrContext& c, ConvAttrs& attrs) {
   if (attrs.groups < 1 || attrs.groups > INT32_MAX) c.reject("attribute 'group': found {}", attrs.groups);
   if (c.node().domain != kPlimsollDomain) return;
   attrs.winograd = read_winograd(c);
+  attrs.rounded = c.integer("rounded", 0) != 0;
   const std::span<const int64_t> some = c.integers("weight_channels");
   if (some.empty()) return;
   if (some.size() != 2 || some[0] < 0 || some[1] < 1 || some[0] > INT32_MAX || some[1] > INT32_MAX)

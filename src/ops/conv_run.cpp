@@ -17,6 +17,7 @@ struct ConvJob {
   kernels::ConvEpilogue<T> epilogue;
   std::byte* working;
   int threads;
+  BFloat16* image = nullptr;  // of a rounded one
 };
 
 template <typename T>
@@ -25,6 +26,8 @@ void run_plane(const ConvJob<T>& job, const ConvShape& s, const T* x, const std:
   if (job.choice.kernel == ConvKernel::kDepthwise)
     return kernels::depthwise_as<T>(s, x, packed, y, epilogue, job.threads);
   if constexpr (std::is_same_v<T, float>) {
+    if (job.choice.kernel == ConvKernel::kRounded)
+      return run_rounded_conv(s, x, packed, y, epilogue, job.image, job.working, job.threads);
     const kernels::WinogradForm form = job.choice.winograd;
     if (form != kernels::WinogradForm::kNone)
       return kernels::winograd(s, form, x, packed, y, epilogue, job.working, job.threads);
@@ -81,6 +84,7 @@ void run_fast(const RunContext& c, const ConvChoice& choice) {
                  {},
                  c.scratch + choice.working_at,
                  c.threads};
+  job.image = c.scratch_as<BFloat16>(choice.x_at);
   job.epilogue = {data_of<T>(c, kConvBias), data_of<T>(c, kConvAddend), c.attrs<ConvAttrs>().activation};
   if (!choice.packed) {
     pack_conv_weights<T>(choice, job.packed, data_of<T>(c, kConvScale), c.scratch + choice.packed_at);

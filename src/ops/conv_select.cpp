@@ -4,6 +4,7 @@
 #include "kernels/conv_gather.h"
 #include "kernels/depthwise.h"
 #include "kernels/gemm.h"
+#include "kernels/rounded_gemm.h"
 #include "ops/conv_common.h"
 
 namespace plimsoll {
@@ -55,6 +56,11 @@ Behind read_weights(const ConvAttrs& a, std::span<const int64_t> w, ConvChoice& 
     return behind;
   }
   choice.winograd = WinogradForm::kNone;
+  if (choice.kernel == ConvKernel::kRounded) {
+    const kernels::GemmShape product = rounded_product(s);
+    choice.plane_bytes = static_cast<int64_t>(kernels::rounded_b_bytes(product.k, product.n));
+    return behind;
+  }
   choice.plane_bytes =
       static_cast<int64_t>(choice.kernel == ConvKernel::kDepthwise ? kernels::depthwise_packed_bytes<T>(s)
                                                                    : kernels::conv_packed_bytes<T>(s));
@@ -64,6 +70,7 @@ Behind read_weights(const ConvAttrs& a, std::span<const int64_t> w, ConvChoice& 
 PackFormat format_of(const SelectContext& c, const ConvChoice& choice) {
   PackFormat format{
       choice.kernel == ConvKernel::kDepthwise  ? "depthwise"
+      : choice.kernel == ConvKernel::kRounded  ? "rounded_conv"
       : choice.winograd != WinogradForm::kNone ? "winograd"
                                                : "conv",
       {kernels::packed_b_format(), choice.shape.groups, choice.widened, static_cast<int64_t>(choice.winograd),
@@ -77,6 +84,8 @@ Dim working_bytes(const ConvAttrs& a, const ConvChoice& choice, Behind behind, s
                   std::span<const Dim> y, int threads) {
   const ConvShape& s = choice.shape;
   if (choice.kernel == ConvKernel::kDepthwise) return 0;
+  if (choice.kernel == ConvKernel::kRounded)
+    return static_cast<int64_t>(kernels::rounded_most_scratch_bytes(rounded_product(s).k, threads));
   if (choice.winograd != WinogradForm::kNone)
     return static_cast<int64_t>(kernels::winograd_most_scratch_bytes(s, choice.winograd, threads));
   const kernels::ConvScratch need = kernels::conv_scratch<T>(s, behind.bottom, behind.right);
@@ -138,7 +147,7 @@ Dim widened_elements(const SelectContext& c) {
 template <typename T>
 void select_planes(SelectContext& c, std::span<const int64_t> w, ConvChoice& choice) {
   const auto& a = c.attrs<ConvAttrs>();
-  const bool may_transform = std::is_same_v<T, float> && w.size() == 4 && !choice.widened;
+  const bool may_transform = std::is_same_v<T, float> && w.size() == 4 && choice.kernel == ConvKernel::kDense;
   choice.winograd = may_transform ? a.winograd : WinogradForm::kNone;
   const Behind behind = read_weights<T>(a, w, choice);
   choice.packed = c.pack(kConvW, format_of(c, choice), checked_mul(choice.depth, choice.plane_bytes));
@@ -150,6 +159,8 @@ void select_planes(SelectContext& c, std::span<const int64_t> w, ConvChoice& cho
     choice.x_at = c.scratch(product(x) * int64_t{sizeof(T)});
     choice.y_at = c.scratch(product(y) * int64_t{sizeof(T)});
   }
+  if (choice.kernel == ConvKernel::kRounded && rounds_image(choice.shape))
+    choice.x_at = c.scratch(product(x) * int64_t{sizeof(BFloat16)});
   if (choice.widened) choice.wide_at = c.scratch(widened_elements(c) * int64_t{sizeof(T)});
   Dim working = working_bytes<T>(a, choice, behind, x, y, c.threads);
   if (c.is_concrete()) {
@@ -157,6 +168,9 @@ void select_planes(SelectContext& c, std::span<const int64_t> w, ConvChoice& cho
         make_window(a.window, *constant_dims(c.input(kConvX)), *constant_dims(c.output(0)), w.subspan(2));
     set_sizes(window, choice);
     if (window.rank == 3) choice.window = c.make<Window>(window);
+    if (choice.kernel == ConvKernel::kRounded)
+      working =
+          static_cast<int64_t>(kernels::rounded_scratch_bytes(rounded_product(choice.shape), c.threads));
     if (window.rank < 3 && choice.kernel == ConvKernel::kDense)
       working =
           static_cast<int64_t>(choice.winograd != WinogradForm::kNone
@@ -174,7 +188,7 @@ const void* select_conv(SelectContext& c) {
   const auto w = constant_dims(c.input(kConvW));
   if (!w) return choice;
   const ElementType type = c.type(kConvW);
-  choice->kernel = kernel_of(type, a.groups, *w);
+  choice->kernel = is_fit_for_rounded(a, type, *w) ? ConvKernel::kRounded : kernel_of(type, a.groups, *w);
   choice->channels_last = a.window.channels_last;
   choice->widened = w->size() == 5 && element_bits(type) == 16 && choice->kernel != ConvKernel::kReference;
   if (choice->kernel != ConvKernel::kReference) {
@@ -199,6 +213,7 @@ void pack_conv_weights(const ConvChoice& choice, const void* raw, const T* scale
     weights.data = raw;
   }
   if constexpr (std::is_same_v<T, float>) {
+    if (choice.kernel == ConvKernel::kRounded) return pack_rounded_conv(s, weights, destination);
     if (choice.winograd != WinogradForm::kNone)
       return kernels::winograd_pack(s, choice.winograd, weights, destination);
   }

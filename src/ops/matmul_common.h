@@ -13,6 +13,7 @@ struct MatMulAttrs {
   // A and B are seen through Transpose(perm); Y is Transpose(perm_y) of the product. Empty: as they are.
   std::span<const int64_t> perm_a, perm_b, perm_y;
   kernels::Activation activation;
+  bool rounded = false;  // A and a constant B are rounded to bfloat16 before they are multiplied
 };
 
 // Inputs by position.
@@ -30,6 +31,7 @@ struct MatMulGeometry {
 enum class MatMulKernel : uint8_t {
   kReference,  // integers, by the definition
   kGemm,       // floats
+  kRounded,    // floats, rounded to bfloat16
 };
 
 struct MatMulChoice {
@@ -39,6 +41,7 @@ struct MatMulChoice {
   // Batches are shared out among tasks if there are enough of them; otherwise, 1, each product is.
   int tasks = 1;
   int64_t task_scratch = 0;  // bytes; one task's after the other's
+  int64_t packed_at = 0;     // of a rounded B that is packed now, in scratch
 };
 
 void infer_matmul(InferContext& c);
@@ -48,6 +51,24 @@ void pack_matmul(const PackContext& c);
 void run_matmul(const RunContext& c);
 Cost cost_matmul(const NodeContext& c);
 void region_matmul(RegionContext& c);
+
+// B as one matrix, by its strides: it has two dimensions, which are known.
+struct MatMulRight {
+  int64_t k = 0, n = 0, row_stride = 0, col_stride = 0;
+};
+bool is_swapped(const MatMulAttrs& attrs);
+MatMulRight right_of(const NodeContext& c);
+
+// Where the operands of one product begin, in elements.
+struct MatMulOffsets {
+  int64_t a = 0, b = 0, y = 0;
+};
+MatMulOffsets offsets_of(const MatMulGeometry& geometry, int64_t batch);
+
+// Of the kernel kRounded; the first says whether B is fit for it.
+bool select_rounded_matmul(SelectContext& c, bool concrete, MatMulChoice& choice);
+void pack_rounded_matmul(const PackContext& c);
+void run_rounded_matmul(const RunContext& c, const MatMulAttrs& attrs, const MatMulChoice& choice);
 
 // Shapes must be concrete; the arrays live as long as the Choice.
 MatMulGeometry make_geometry(SelectContext& c);

@@ -125,4 +125,14 @@ MatMulGeometry make_geometry(SelectContext& c) {
   return g;
 }
 
+MatMulOffsets offsets_of(const MatMulGeometry& g, int64_t batch) {
+  MatMulOffsets result;
+  for (size_t i = g.batch.size(); i-- > 0;) {
+    const int64_t at = batch % g.batch[i];
+    batch /= g.batch[i];
+    result.a += at * g.a_batch[i], result.b += at * g.b_batch[i], result.y += at * g.y_batch[i];
+  }
+  return result;
+}
+
 }  // namespace plimsoll

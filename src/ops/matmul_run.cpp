@@ -5,20 +5,6 @@
 namespace plimsoll {
 namespace {
 
-struct Offsets {
-  int64_t a = 0, b = 0, y = 0;
-};
-
-Offsets offsets_of(const MatMulGeometry& g, int64_t batch) {
-  Offsets result;
-  for (size_t i = g.batch.size(); i-- > 0;) {
-    const int64_t at = batch % g.batch[i];
-    batch /= g.batch[i];
-    result.a += at * g.a_batch[i], result.b += at * g.b_batch[i], result.y += at * g.y_batch[i];
-  }
-  return result;
-}
-
 // Gemm's C may be a scalar, a row, a column or a matrix: element (i, j) is at i * row + j * col.
 struct BiasStrides {
   int64_t row = 0, col = 0;
@@ -52,7 +38,7 @@ void run_gemm(const RunContext& c, const MatMulAttrs& attrs, const MatMulChoice&
     }
   }
   auto one = [&](int64_t batch, std::byte* scratch, int threads) {
-    const Offsets at = offsets_of(g, batch);
+    const MatMulOffsets at = offsets_of(g, batch);
     kernels::GemmEpilogue<T> own = epilogue;
     if (addend != nullptr) own.addend = addend + at.y, own.addend_stride = g.y_row;
     const kernels::GemmShape shape{g.m, g.k, g.n};
@@ -78,7 +64,7 @@ void run_gemm(const RunContext& c, const MatMulAttrs& attrs, const MatMulChoice&
 template <typename T>
 void run_reference(const RunContext& c, const MatMulAttrs& attrs, const MatMulGeometry& g) {
   for (int64_t batch = 0; batch < g.batches; ++batch) {
-    const Offsets at = offsets_of(g, batch);
+    const MatMulOffsets at = offsets_of(g, batch);
     const T* a = c.inputs[kMatMulA].as<T>() + at.a;
     const T* b = c.inputs[kMatMulB].as<T>() + at.b;
     T* y = c.outputs[0].as<T>() + at.y;
@@ -109,7 +95,9 @@ void run_matmul(const RunContext& c) {
   const auto& choice = c.choice<MatMulChoice>();
   if (c.outputs[0].elements() == 0) return;
   const ElementType type = c.inputs[kMatMulA].type;
-  if (choice.kernel == MatMulKernel::kGemm) {
+  if (choice.kernel == MatMulKernel::kRounded) {
+    run_rounded_matmul(c, attrs, choice);
+  } else if (choice.kernel == MatMulKernel::kGemm) {
     visit_float(type, [&](auto tag) { run_gemm<typename decltype(tag)::type>(c, attrs, choice); });
   } else {
     visit_integer(type, [&](auto tag) {

@@ -2,26 +2,22 @@
 #include "ops/matmul_common.h"
 
 namespace plimsoll {
-namespace {
-
-// B as one matrix of k rows and n columns, by its strides.
-struct Matrix {
-  int64_t k = 0, n = 0, row_stride = 0, col_stride = 0;
-};
-
 bool is_swapped(const MatMulAttrs& a) {
   return a.trans_b != (!a.perm_b.empty() && a.perm_b[0] == 1);
 }
 
-Matrix matrix_of(const NodeContext& c) {
+MatMulRight right_of(const NodeContext& c) {
   const int64_t rows = c.dims(kMatMulB)[0].value(), cols = c.dims(kMatMulB)[1].value();
-  return is_swapped(c.attrs<MatMulAttrs>()) ? Matrix{cols, rows, 1, cols} : Matrix{rows, cols, cols, 1};
+  return is_swapped(c.attrs<MatMulAttrs>()) ? MatMulRight{cols, rows, 1, cols}
+                                            : MatMulRight{rows, cols, cols, 1};
 }
+
+namespace {
 
 template <typename T>
 bool ask_for_packed(const SelectContext& c) {
   if (!c.input(kMatMulB).is_concrete() || c.rank(kMatMulB) != 2) return false;
-  const Matrix b = matrix_of(c);
+  const MatMulRight b = right_of(c);
   const PackFormat format{"gemm_b", {kernels::packed_b_format<T>(), is_swapped(c.attrs<MatMulAttrs>())}};
   return c.pack(kMatMulB, format, static_cast<int64_t>(kernels::packed_b_bytes<T>(b.k, b.n)));
 }
@@ -86,6 +82,7 @@ const void* select_matmul(SelectContext& c) {
   const bool concrete = c.input(kMatMulA).is_concrete() && c.input(kMatMulB).is_concrete();
   if (concrete) choice->geometry = make_geometry(c);
   if (!is_float(c.type(kMatMulA))) return choice;
+  if (select_rounded_matmul(c, concrete, *choice)) return choice;
   choice->kernel = MatMulKernel::kGemm;
   visit_float(c.type(kMatMulA),
               [&](auto tag) { select_gemm<typename decltype(tag)::type>(c, concrete, *choice); });
@@ -93,7 +90,8 @@ const void* select_matmul(SelectContext& c) {
 }
 
 void pack_matmul(const PackContext& c) {
-  const Matrix b = matrix_of(c);
+  if (c.choice<MatMulChoice>().kernel == MatMulKernel::kRounded) return pack_rounded_matmul(c);
+  const MatMulRight b = right_of(c);
   visit_float(c.raw.type, [&](auto tag) {
     kernels::pack_b<typename decltype(tag)::type>(b.k, b.n, {c.raw.data, b.row_stride, b.col_stride},
                                                   c.destination);

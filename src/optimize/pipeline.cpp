@@ -60,6 +60,7 @@ constexpr Pass kPasses[] = {
     {"batch_norm", 3, fuse_batch_norm, true},
     {"conv_chain", 3, chain_convolutions, true},
     {"conv_pieces", 3, convolve_pieces, true},
+    {"round_products", 2, round_products, true},
     {"winograd", 3, use_winograd, true},
     {"fold_constants", 1, fold_constants},
     {"common_subexpressions", 1, share_subexpressions},

@@ -58,6 +58,8 @@ bool fuse_batch_norm(Graph& root, const OptimizeOptions& options);
 bool chain_convolutions(Graph& root, const OptimizeOptions& options);
 // A convolution of what a Concat makes as a sum of convolutions of its pieces, where those are large.
 bool convolve_pieces(Graph& root, const OptimizeOptions& options);
+// Products with constant matrices, and channels-last convolutions, in bfloat16: where the options ask for it.
+bool round_products(Graph& root, const OptimizeOptions& options);
 // Channels-last convolutions of 3x3 by Winograd's way, where that saves much time for the memory it takes.
 bool use_winograd(Graph& root, const OptimizeOptions& options);
 // Merges, cancels and moves Transposes.

@@ -102,6 +102,7 @@ Candidate candidate_of(const Node& node, const Sizes& sizes) {
   const bool is_conv = is_op(&node, "Conv", kPlimsollDomain) || is_op(&node, "FusedConv", kPlimsollDomain);
   if (!is_conv && !of_data && !of_weights) return result;
   if (attribute_or(node, "channels_last", int64_t{0}) == 0) return result;
+  if (attribute_or(node, "rounded", int64_t{0}) != 0) return result;
   const Edge *x = node.input(0), *w = of_weights ? node.outputs[0] : node.input(1);
   const Edge* y = of_weights ? node.input(1) : node.outputs[0];
   if (rank_of(x) != 4 || rank_of(w) != 4 || rank_of(y) != 4 || !w->facts.is_concrete()) return result;

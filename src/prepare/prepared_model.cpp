@@ -235,6 +235,7 @@ void PreparedModel::prepare() {
   optimization.only_onnx = options_.only_onnx;
   optimization.check_passes = options_.check_passes;
   optimization.winograd = options_.winograd;
+  optimization.round_products = options_.round_products;
   optimization.spend_memory = options_.spend_memory && options_.pack;
   optimize(graph_, optimization);
   if (options_.finish) {

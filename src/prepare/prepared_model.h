@@ -26,11 +26,12 @@ struct PrepareOptions {
   bool check_passes = false;  // see OptimizeOptions
   bool check_plans = false;   // run the independent checker on every plan
   bool read_into_memory = false;
-  bool strict = false;       // see LoadOptions
-  bool pack = true;          // weights in the format that kernels want
-  bool winograd = true;      // see OptimizeOptions
-  bool spend_memory = true;  // see OptimizeOptions
-  bool thorough = false;     // look for the smallest plan even where the quick one fits
+  bool strict = false;          // see LoadOptions
+  bool pack = true;             // weights in the format that kernels want
+  bool winograd = true;         // see OptimizeOptions
+  bool round_products = false;  // see OptimizeOptions
+  bool spend_memory = true;     // see OptimizeOptions
+  bool thorough = false;        // look for the smallest plan even where the quick one fits
   // What stands for parts of the file; the rest of it is set from what is above.
   LoadOptions load;
   std::string external_folder;  // of external data; empty: beside the model

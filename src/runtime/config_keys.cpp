@@ -32,7 +32,8 @@ const ConfigKey kKeys[] = {
     {"ep.share_ep_contexts", false, kNoMeaning, "", "compiled models of other providers"},
     {"ep.stop_share_ep_contexts", false, kNoMeaning, "", "compiled models of other providers"},
     {"mlas.disable_kleidiai", false, kNoMeaning, "", "kernels of other processors"},
-    {"mlas.enable_gemm_fastmath_arm64_bfloat16", false, kRefused, "0", "float32 is computed in float32"},
+    {"mlas.enable_gemm_fastmath_arm64_bfloat16", false, kHonoured, "",
+     "\"1\": SessionOptions::bfloat16_products is true, on every processor"},
     {"mlas.kleidiai.conv_igemm_max_work", false, kNoMeaning, "", "kernels of other processors"},
     {"mlas.nchwc_pointwise_conv_max_input_channel_batch", false, kNoMeaning, "",
      "channels are last here, not in blocks"},
@@ -51,6 +52,7 @@ const ConfigKey kKeys[] = {
      "of training: clusters that run again, a file or a list; without training nothing is kept for later"},
     {"optimization.minimal_build_optimizations", false, kRefused, "",
      "optimizations are not stored in a file"},
+    {"plimsoll.bfloat16_products", false, kHonoured, "", "\"1\": SessionOptions::bfloat16_products is true"},
     {"plimsoll.disable_winograd", false, kHonoured, "", "\"1\": SessionOptions::winograd is false"},
     {"session.allow_released_opsets_only", false, kNoMeaning, "",
      "newer opsets are told by GetWarnings(), and are Errors where `strict` is set"},
@@ -214,6 +216,8 @@ const ConfigKey* find_config_key(std::string_view key, bool of_run) {
 SessionOptions& SessionOptions::AddConfigEntry(const std::string& key, const std::string& value) {
   check_entry(key, value, false);
   if (key == "session.disable_prepacking") prepack = !parse_flag(key, value);
+  if (key == "plimsoll.bfloat16_products" || key == "mlas.enable_gemm_fastmath_arm64_bfloat16")
+    bfloat16_products = parse_flag(key, value);
   if (key == "plimsoll.disable_winograd") winograd = !parse_flag(key, value);
   if (key == "session.use_env_allocators") use_env_allocators = parse_flag(key, value);
   if (key == "session.set_denormal_as_zero") denormal_as_zero = parse_flag(key, value);

@@ -69,6 +69,7 @@ PrepareOptions prepare_options(const SessionOptions& options) {
   result.overridden = options.overridden_initializers;
   result.pack = options.prepack;
   result.winograd = options.winograd;
+  result.round_products = options.bfloat16_products;
   result.thorough = options.execution_order == ExecutionOrder::kMemoryEfficient;
   result.external_folder = options.external_data_folder;
   result.load = load_options(options);

@@ -25,7 +25,7 @@ constexpr int64_t kSse4 = HWY_SSE4 | HWY_SSSE3, kAvx2 = HWY_AVX2 | kSse4, kAvx51
 // each.
 const Level kLevels[] = {
     {"amx", kAvx512 | kernels::kOwnInstructions},
-    {"avx512", kAvx512 | kernels::kAvxVnni | kernels::kAvx512Vnni},
+    {"avx512", kAvx512 | kernels::kAvxVnni | kernels::kAvx512Vnni | kernels::kAvx512Bf16},
     {"avx512f", kAvx512},
     {"avx_vnni", kAvx2 | kernels::kAvxVnni},
     {"avx2", kAvx2},

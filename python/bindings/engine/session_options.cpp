@@ -45,6 +45,7 @@ SessionOptions session_options_from(const py::dict& options) {
   read("profile_file_prefix", result.profile_file_prefix);
   read("optimized_model_path", result.optimized_model_path);
   read("deterministic_compute", result.deterministic_compute);
+  read("bfloat16_products", result.bfloat16_products);
   read("log_id", result.log_id);
   result.placer = options["mem_pattern"].cast<bool>() ? Placer::kGreedy : Placer::kNaive;
   result.optimization_level = static_cast<GraphOptimizationLevel>(options["optimization_level"].cast<int>());
