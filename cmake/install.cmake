@@ -24,7 +24,7 @@ configure_file(cmake/plimsoll.pc.in plimsoll.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/plimsoll.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
 # Below any prefix; packages, which need none, have it taken out. In this tree the path is absolute: the command may be copied.
-# It is also the longer one: a shorter one CMake fills up with empty entries, and in each the loader looks for every library in the
+# It is also the longer one: a shorter one CMake fills up with empty entries, a dozen, and in each the loader looks for every library in the
 # current folder.
 set_target_properties(plimsoll_cli PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}"
   BUILD_RPATH "$ORIGIN/src;$ORIGIN/../build/src")
