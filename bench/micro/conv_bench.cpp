@@ -1,49 +1,25 @@
 // Our convolutions against oneDNN's on the same NHWC tensors, call by call in turns. Counters: GFLOP/s of
-// the fastest call of each, and ours over theirs. The instruction set is the best one, or the one that
-// PLIMSOLL_BENCH_ISA names (AVX3, AVX2, SSE4; give oneDNN the same with DNNL_MAX_CPU_ISA). Run with
-// OMP_NUM_THREADS=1.
-#include <benchmark/benchmark.h>
-#include <hwy/targets.h>
+// the fastest call of each, ours over theirs, and our share of the multiply-add peak. Winograd's forms, which
+// multiply less than they count, stand beside the peak alone.
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <vector>
 
 #include "kernels/conv.h"
 #include "kernels/depthwise.h"
+#include "kernels/winograd.h"
+#include "support.h"
 
+namespace plimsoll {
 namespace {
-namespace kernels = plimsoll::kernels;
+
 using kernels::ConvShape;
 
-[[maybe_unused]] const bool kTargetChosen = [] {
-  const char* name = std::getenv("PLIMSOLL_BENCH_ISA");
-  if (name == nullptr) return false;
-  for (int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
-    const int64_t target = rest & -rest;
-    if (std::strcmp(hwy::TargetName(target), name) == 0) hwy::SetSupportedTargetsForTest(target);
-  }
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return true;
-}();
-
-struct Buffer {
-  explicit Buffer(size_t bytes)
-      : data(static_cast<float*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free) {
-    for (size_t i = 0; i < bytes / sizeof(float); ++i) data.get()[i] = static_cast<float>(i % 13) * 0.01f;
-  }
-  float* get() const { return data.get(); }
-  std::unique_ptr<float, decltype(&std::free)> data;
-};
-
-size_t floats(int64_t count) {
-  return static_cast<size_t>(count) * sizeof(float);
-}
+using micro::Buffer;
+using micro::floats;
 
 struct Ours {
   explicit Ours(const ConvShape& shape)
@@ -116,6 +92,22 @@ double seconds(F& call) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+double flops_of(const ConvShape& s) {
+  return 2.0 * static_cast<double>(s.out_h * s.out_w * s.out_c) *
+         static_cast<double>(s.in_c / s.groups * s.kernel_h * s.kernel_w);
+}
+
+void by_winograd(benchmark::State& state, const ConvShape& s, kernels::WinogradForm form) {
+  const Buffer x(floats(s.in_h * s.in_w * s.in_c)), y(floats(s.out_h * s.out_w * s.out_c));
+  const Buffer packed(kernels::winograd_packed_bytes(s, form));
+  const Buffer scratch(kernels::winograd_scratch_bytes(s, form, 1));
+  const Buffer raw(floats(s.out_c * s.in_c * 9));
+  kernels::winograd_pack(s, form, kernels::oihw_weights(s, raw.get()), packed.get());
+  micro::measure_arithmetic(state, flops_of(s), [&] {
+    kernels::winograd(s, form, x.get(), packed.get(), y.get(), {}, scratch.get(), 1);
+  });
+}
+
 void compare(benchmark::State& state, const ConvShape& s) {
   const Ours ours(s);
   Theirs theirs(s);
@@ -124,9 +116,9 @@ void compare(benchmark::State& state, const ConvShape& s) {
     our_best = std::min(our_best, seconds(ours));
     their_best = std::min(their_best, seconds(theirs));
   }
-  const double flops = 2.0 * static_cast<double>(s.out_h * s.out_w * s.out_c) *
-                       static_cast<double>(s.in_c / s.groups * s.kernel_h * s.kernel_w);
+  const double flops = flops_of(s);
   state.counters["ours"] = flops / our_best * 1e-9;
+  state.counters["share"] = flops / our_best * 1e-9 / kernels::fma_peak();
   state.counters["onednn"] = flops / their_best * 1e-9;
   state.counters["ratio"] = their_best / our_best;
   state.counters["us"] = our_best * 1e6;
@@ -172,7 +164,13 @@ constexpr Case kCases[] = {
     {"dense/1x3_80-384@3000", 1, 80, 384, 1, 3000, 1, 3, 1, 1, 1},
     {"few/3x3_64-1@320", 1, 64, 1, 320, 320, 3, 3, 1, 1, 1},
     {"few/1x1_6-1@320", 1, 6, 1, 320, 320, 1, 1, 1, 1, 0},
-    {"grouped/3x3_128@56", 32, 128, 128, 56, 56, 3, 3, 1, 1, 1},
+    {"grouped/3x3_128by2@56", 64, 128, 128, 56, 56, 3, 3, 1, 1, 1},
+    {"grouped/3x3_128by4@56", 32, 128, 128, 56, 56, 3, 3, 1, 1, 1},
+    {"grouped/3x3s2_256by8@56", 32, 256, 256, 56, 56, 3, 3, 2, 1, 1},
+    {"grouped/3x3_256by8@28", 32, 256, 256, 28, 28, 3, 3, 1, 1, 1},
+    {"grouped/3x3_512by16@14", 32, 512, 512, 14, 14, 3, 3, 1, 1, 1},
+    {"grouped/3x3_1024by32@7", 32, 1024, 1024, 7, 7, 3, 3, 1, 1, 1},
+    {"dense/3x3d12_960-256@20", 1, 960, 256, 20, 20, 3, 3, 1, 12, 12},
     {"depthwise/3x3_72@56", 72, 72, 72, 56, 56, 3, 3, 1, 1, 1},
     {"depthwise/3x3_120@28", 120, 120, 120, 28, 28, 3, 3, 1, 1, 1},
     {"depthwise/5x5_672@14", 672, 672, 672, 14, 14, 5, 5, 1, 1, 2},
@@ -201,8 +199,17 @@ const bool kRegistered = [] {
                                                                               benchmark::State& state) {
       compare(state, s);
     })->MinTime(0.3);
+    const ConvShape s = shape_of(c);
+    if (!kernels::winograd_applies(s)) continue;
+    for (const auto form : {kernels::WinogradForm::kTwo, kernels::WinogradForm::kFour}) {
+      const std::string name = "winograd/f" + std::to_string(static_cast<int>(form)) + "/" + c.name;
+      benchmark::RegisterBenchmark(name.c_str(), [s, form](benchmark::State& state) {
+        by_winograd(state, s, form);
+      })->MinTime(0.2);
+    }
   }
   return true;
 }();
 
 }  // namespace
+}  // namespace plimsoll

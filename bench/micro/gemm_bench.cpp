@@ -1,73 +1,25 @@
-// Our GEMM against oneDNN's sgemm. Counters: GFLOP/s of the fastest call, and its share of the multiply-add
-// peak measured around it. The instruction set is the best one, or the one that PLIMSOLL_BENCH_ISA names
-// (AVX3, AVX2, SSE4; give oneDNN the same with DNNL_MAX_CPU_ISA). Run with OMP_NUM_THREADS=1.
-#include <benchmark/benchmark.h>
-#include <hwy/targets.h>
+// Our GEMM against oneDNN's sgemm.
 #include <oneapi/dnnl/dnnl.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "kernels/gemm.h"
-#include "kernels/peak.h"
+#include "support.h"
 
+namespace plimsoll {
 namespace {
-using plimsoll::kernels::GemmEpilogue;
-using plimsoll::kernels::GemmShape;
-namespace kernels = plimsoll::kernels;
 
-[[maybe_unused]] const bool kTargetChosen = [] {
-  const char* name = std::getenv("PLIMSOLL_BENCH_ISA");
-  if (name == nullptr) return false;
-  for (int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
-    const int64_t target = rest & -rest;
-    if (std::strcmp(hwy::TargetName(target), name) == 0) hwy::SetSupportedTargetsForTest(target);
-  }
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return true;
-}();
+using kernels::GemmEpilogue;
+using kernels::GemmShape;
 
-struct Buffer {
-  explicit Buffer(size_t bytes)
-      : data(static_cast<float*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64)), &std::free) {
-    for (size_t i = 0; i < bytes / sizeof(float); ++i) data.get()[i] = static_cast<float>(i % 13) * 0.01f;
-  }
-  float* get() const { return data.get(); }
-  std::unique_ptr<float, decltype(&std::free)> data;
-};
-
-size_t floats(int64_t count) {
-  return static_cast<size_t>(count) * sizeof(float);
-}
-
-// Time of this thread alone: other processes then spoil fewer calls.
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
+using micro::Buffer;
+using micro::floats;
 
 template <typename F>
 void measure(benchmark::State& state, GemmShape s, F&& call) {
-  static double peak = 0;  // of the whole run: the clock wanders between two steps
-  peak = std::max(peak, plimsoll::kernels::fma_peak());
-  double best = 1e9;
-  for (auto _ : state) {
-    const double start = thread_seconds();
-    call();
-    best = std::min(best, thread_seconds() - start);
-  }
-  peak = std::max(peak, plimsoll::kernels::fma_peak());
-  const double flops = 2.0 * static_cast<double>(s.m) * static_cast<double>(s.k) * static_cast<double>(s.n);
-  state.counters["GFLOPs"] = flops / best * 1e-9;
-  state.counters["peak"] = peak;
-  state.counters["share"] = flops / best * 1e-9 / peak;
-  state.counters["us"] = best * 1e6;
+  micro::measure_arithmetic(
+      state, 2.0 * static_cast<double>(s.m) * static_cast<double>(s.k) * static_cast<double>(s.n), call);
 }
 
 void packed(benchmark::State& state, GemmShape s, const GemmEpilogue<>& epilogue) {
@@ -144,3 +96,4 @@ const bool kRegistered = [] {
 }();
 
 }  // namespace
+}  // namespace plimsoll

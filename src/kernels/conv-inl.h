@@ -186,8 +186,11 @@ class Conv {
         epilogue_(epilogue) {
     const bool contiguous = s_.groups == 1 && (s_.dilation_w == 1 || s_.kernel_w == 1);
     common_.in_rows = s_.in_h;
+    common_.in_columns = s_.in_w;
     common_.kernel_h = s_.kernel_h;
     common_.dilation_h = s_.dilation_h;
+    common_.dilation_w = s_.dilation_w;
+    common_.stride_w = s_.stride_w;
     common_.segments = contiguous ? 1 : s_.kernel_w;
     common_.segment_stride = s_.dilation_w * s_.in_c;
     common_.segment_length = contiguous ? s_.kernel_w * s_.in_c : s_.in_c / s_.groups;
@@ -407,6 +410,7 @@ class Conv {
       group.row_stride = left || right ? conv_.strip_row_ : s.in_w * s.in_c;
       group.first_row = left || right ? first_row_ : 0;
       group.row = in_row_;
+      group.column = x * s.stride_w - s.pad_left;
       group.out = out_row_ + x * s.out_pixel_stride;
       group.addend = addend_row_ == nullptr ? nullptr : addend_row_ + x * s.out_pixel_stride;
       group.pixels = std::min<int64_t>(split.pixels, s.out_w - x);

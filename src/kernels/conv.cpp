@@ -2,16 +2,23 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "base/checked.h"
 #include "kernels/conv_functions.h"
 #include "kernels/conv_gather.h"
+#include "kernels/conv_narrow.h"
 #include "kernels/conv_split.h"
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
 
 namespace plimsoll::kernels {
 namespace {
+
+template <class T>
+bool is_narrow(const ConvShape& s) {
+  return std::is_same_v<T, float> && is_narrow_group_conv(s);
+}
 
 bool is_empty(const ConvShape& s) {
   return s.batch == 0 || s.out_h == 0 || s.out_w == 0 || s.out_c == 0;
@@ -104,18 +111,22 @@ void gather_pixels(const ConvShape& s, const T* x, T* to, int threads) {
 template <class T>
 size_t conv_packed_bytes(const ConvShape& shape) {
   if (is_few_channel_conv(shape)) return conv_few_packed_bytes<T>(shape);
+  if (is_narrow<T>(shape)) return conv_narrow_packed_bytes(shape);
   return conv_functions<T>().packed_bytes(shape);
 }
 
 template <class T>
 void conv_pack(const ConvShape& shape, const ConvWeights<T>& weights, void* packed) {
   if (is_few_channel_conv(shape)) return conv_few_pack<T>(shape, weights, static_cast<LaneOf<T>*>(packed));
+  if constexpr (std::is_same_v<T, float>) {
+    if (is_narrow<T>(shape)) return conv_narrow_pack(shape, weights, static_cast<float*>(packed));
+  }
   conv_functions<T>().pack(shape, weights, static_cast<T*>(packed));
 }
 
 template <class T>
 ConvScratch conv_scratch(const ConvShape& shape, int64_t pad_bottom, int64_t pad_right) {
-  if (is_few_channel_conv(shape)) return {};
+  if (is_few_channel_conv(shape) || is_narrow<T>(shape)) return {};
   return conv_functions<T>().scratch_need(shape, pad_bottom, pad_right);
 }
 
@@ -143,6 +154,10 @@ void conv_as(const ConvShape& shape, const T* x, const void* packed, T* y, const
   if (is_empty(shape)) return;
   if (is_few_channel_conv(shape))
     return conv_few<T>(with_strides(shape), x, static_cast<const LaneOf<T>*>(packed), y, epilogue, threads);
+  if constexpr (std::is_same_v<T, float>) {
+    if (is_narrow<T>(shape))
+      return conv_narrow(with_strides(shape), x, static_cast<const float*>(packed), y, epilogue, threads);
+  }
   if (gathers_pixels<T>(shape) && is_inside(shape)) {
     gather_pixels(shape, x, static_cast<T*>(scratch), threads);
     return conv_as<T>(gathered(shape), static_cast<const T*>(scratch), packed, y, epilogue,

@@ -30,6 +30,7 @@ struct ConvGroup {
   int64_t row_stride = 0;
   int64_t first_row = 0;
   int64_t row = 0;  // of the first tap; outside the image it is padding
+  int64_t column = 0;
   T* out = nullptr;
   const T* addend = nullptr;
   int64_t pixels = 0;  // to store; the others are computed on whatever lies there
@@ -38,9 +39,10 @@ struct ConvGroup {
 template <class T>
 struct ConvTile {
   ConvGroup<T> groups[kMaxConvGroups];
-  int64_t in_rows = 0;
+  int64_t in_rows = 0, in_columns = 0;
   const LaneOf<T>* zeros = nullptr;  // stands for rows outside the image
   int64_t kernel_h = 0, dilation_h = 0;
+  int64_t dilation_w = 1, stride_w = 1;
   int64_t segments = 0;        // runs of contiguous taps in a kernel row
   int64_t segment_stride = 0;  // between them, in the input
   int64_t segment_length = 0;
@@ -131,6 +133,18 @@ HWY_INLINE void conv_segment(VecOf<T> (&acc)[kGroups * kPixels][kVecs], const ch
   }
 }
 
+// Whether taps of a dilated kernel meet nothing but padding to the left or right, in all groups.
+template <class T, int kGroups, int kPixels>
+HWY_INLINE bool meets_padding(const ConvTile<T>& t, int64_t segment) {
+  if (t.dilation_w == 1) return false;
+  bool any = false;
+  for (int g = 0; g < kGroups; ++g) {
+    const int64_t column = t.groups[g].column + segment * t.dilation_w;
+    any |= column + (kPixels - 1) * t.stride_w >= 0 && column < t.in_columns;
+  }
+  return !any;
+}
+
 template <class T, int kGroups, int kPixels, int kVecs>
 HWY_INLINE void conv_taps(const ConvTile<T>& t, int64_t shift, const T*& prefetch,
                           VecOf<T> (&acc)[kGroups * kPixels][kVecs]) {
@@ -159,7 +173,8 @@ HWY_INLINE void conv_taps(const ConvTile<T>& t, int64_t shift, const T*& prefetc
         HWY_UNROLL(12)
         for (int g = 0; g < kGroups; ++g)
           base[g] = reinterpret_cast<const char*>(starts[g] + segment * t.segment_stride);
-        conv_segment<T, kGroups, kPixels, kVecs>(acc, base, s, segment_weights, t.segment_length, prefetch);
+        if (!meets_padding<T, kGroups, kPixels>(t, segment))
+          conv_segment<T, kGroups, kPixels, kVecs>(acc, base, s, segment_weights, t.segment_length, prefetch);
         segment_weights += t.segment_length * kVecs * kLanesOf<T>;
       }
     }

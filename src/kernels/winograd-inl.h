@@ -78,7 +78,9 @@ class Winograd {
 
  public:
   explicit Winograd(const WinogradJob& job)
-      : s_(job.shape), p_(job.plan), job_(job), row_stride_(s_.in_w * s_.in_c) {}
+      : s_(job.shape), p_(job.plan), job_(job), row_stride_(s_.in_w * s_.in_c) {
+    reach_h_ = (kSide - 1) * s_.dilation_h + 1, reach_w_ = (kSide - 1) * s_.dilation_w + 1;
+  }
 
   // Tiles [first, last) of the block that begins with tile `block`, to their place in `input`.
   void transform(int64_t block, int64_t first, int64_t last, const float* zeros, float* input) const {
@@ -137,23 +139,27 @@ class Winograd {
 
  private:
   TileSquare square_of(int64_t tile) const {
-    const int64_t image = tile / (p_.tiles_h * p_.tiles_w), within = tile % (p_.tiles_h * p_.tiles_w);
-    const int64_t out_row = within / p_.tiles_w * kM, out_column = within % p_.tiles_w * kM;
+    const int64_t part = tile / (p_.tiles_h * p_.tiles_w), within = tile % (p_.tiles_h * p_.tiles_w);
+    const int64_t image = part / (s_.dilation_h * s_.dilation_w);
+    const int64_t first_row = part / s_.dilation_w % s_.dilation_h, first_column = part % s_.dilation_w;
+    const int64_t out_row = within / p_.tiles_w * kM * s_.dilation_h + first_row;
+    const int64_t out_column = within % p_.tiles_w * kM * s_.dilation_w + first_column;
     TileSquare q;
     q.row = out_row - s_.pad_top, q.column = out_column - s_.pad_left;
     q.image = job_.x + image * s_.in_h * row_stride_;
-    if (q.row >= 0 && q.column >= 0 && q.row + kSide <= s_.in_h && q.column + kSide <= s_.in_w)
+    if (q.row >= 0 && q.column >= 0 && q.row + reach_h_ <= s_.in_h && q.column + reach_w_ <= s_.in_w)
       q.origin = q.image + q.row * row_stride_ + q.column * s_.in_c;
     q.out =
         job_.y + image * s_.out_image_stride + out_row * s_.out_row_stride + out_column * s_.out_pixel_stride;
-    q.out_rows = std::min<int64_t>(kM, s_.out_h - out_row);
-    q.out_columns = std::min<int64_t>(kM, s_.out_w - out_column);
+    // The last tiles of a part may be empty: parts differ by a pixel.
+    q.out_rows = std::clamp<int64_t>(ceil_div(s_.out_h - out_row, s_.dilation_h), 0, kM);
+    q.out_columns = std::clamp<int64_t>(ceil_div(s_.out_w - out_column, s_.dilation_w), 0, kM);
     return q;
   }
 
   void transform_inner(const float* origin, float* to) const {
     const FloatTag d;
-    const int64_t row = row_stride_, pixel = s_.in_c, plane = p_.plane;
+    const int64_t row = s_.dilation_h * row_stride_, pixel = s_.dilation_w * s_.in_c, plane = p_.plane;
     const auto transform = [&](int64_t c, const auto& lanes) HWY_ATTR {
       transform_input<kM>([&](int i, int j) HWY_ATTR { return lanes.load(origin + i * row + j * pixel + c); },
                           [&](int i, int j, FloatVec v)
@@ -169,7 +175,7 @@ class Winograd {
     const FloatTag d;
     const float* at[kPoints];
     for (int64_t i = 0; i < kPoints; ++i) {
-      const int64_t row = q.row + i / kSide, column = q.column + i % kSide;
+      const int64_t row = q.row + i / kSide * s_.dilation_h, column = q.column + i % kSide * s_.dilation_w;
       const bool inside = row >= 0 && row < s_.in_h && column >= 0 && column < s_.in_w;
       at[i] = inside ? q.image + row * row_stride_ + column * s_.in_c : zeros;
     }
@@ -204,10 +210,12 @@ class Winograd {
     const ConvEpilogue<>& e = job_.epilogue;
     const FloatVec bias = e.bias == nullptr ? hn::Zero(d) : lanes.load(e.bias + channel);
     const float* addend = e.addend == nullptr ? nullptr : e.addend + (q.out - job_.y);
+    const int64_t row_step = s_.dilation_h * s_.out_row_stride;
+    const int64_t pixel_step = s_.dilation_w * s_.out_pixel_stride;
     with_activation(d, e.activation, [&](auto activation) HWY_ATTR {
       for (int64_t i = 0; i < q.out_rows; ++i) {
         for (int64_t j = 0; j < q.out_columns; ++j) {
-          const int64_t at = i * s_.out_row_stride + j * s_.out_pixel_stride + channel;
+          const int64_t at = i * row_step + j * pixel_step + channel;
           FloatVec y = hn::Add(hn::Load(d, sums + (i * kM + j) * kFloatLanes), bias);
           if (addend != nullptr) y = hn::Add(y, lanes.load(addend + at));
           lanes.store(activation(y), q.out + at);
@@ -220,6 +228,7 @@ class Winograd {
   const WinogradPlan& p_;
   const WinogradJob& job_;
   const int64_t row_stride_;
+  int64_t reach_h_ = 0, reach_w_ = 0;  // from a tile's first input pixel to behind its last
 };
 
 template <int kM>

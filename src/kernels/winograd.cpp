@@ -22,8 +22,11 @@ size_t whole_lines(int64_t floats) {
 }  // namespace
 
 bool winograd_applies(const ConvShape& s) {
-  return s.groups == 1 && s.kernel_h == 3 && s.kernel_w == 3 && s.stride_h == 1 && s.stride_w == 1 &&
-         s.dilation_h == 1 && s.dilation_w == 1;
+  return s.groups == 1 && s.kernel_h == 3 && s.kernel_w == 3 && s.stride_h == 1 && s.stride_w == 1;
+}
+
+int64_t winograd_tiles(const ConvShape& shape, WinogradForm form) {
+  return plan_winograd(shape, form, functions().vectors, 1).tiles;
 }
 
 size_t winograd_packed_bytes(const ConvShape& shape, WinogradForm form) {

@@ -21,7 +21,8 @@ struct WinogradVectors {
 // they are near.
 struct WinogradPlan {
   int64_t m = 2, points = 16;
-  int64_t tiles_h = 0, tiles_w = 0, tiles = 0;  // of all images
+  int64_t tiles_h = 0, tiles_w = 0;  // of a part: the pixels of an image that dilation lets meet each other
+  int64_t tiles = 0;                 // of all parts of all images
   int64_t panels = 0;
   int64_t block = 0, blocks = 0;  // tiles of a block, at most
   bool shares_block = false;      // threads transform a block together, then share out its panels
@@ -69,9 +70,10 @@ inline WinogradPlan plan_channels(const ConvShape& s, WinogradForm form, const W
 inline WinogradPlan plan_winograd(const ConvShape& s, WinogradForm form, const WinogradVectors& v,
                                   int threads) {
   WinogradPlan p = plan_channels(s, form, v);
-  p.tiles_h = ceil_div(s.out_h, p.m);
-  p.tiles_w = ceil_div(s.out_w, p.m);
-  p.tiles = checked_mul(s.batch, checked_mul(p.tiles_h, p.tiles_w));
+  p.tiles_h = ceil_div(ceil_div(s.out_h, s.dilation_h), p.m);
+  p.tiles_w = ceil_div(ceil_div(s.out_w, s.dilation_w), p.m);
+  const int64_t parts = checked_mul(s.batch, checked_mul(s.dilation_h, s.dilation_w));
+  p.tiles = checked_mul(parts, checked_mul(p.tiles_h, p.tiles_w));
   if (p.tiles == 0) return p;
   const int64_t most = most_block_tiles(s, p, v);
   p.blocks = ceil_div(p.tiles, most);

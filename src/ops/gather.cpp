@@ -2,6 +2,7 @@
 
 #include "graph/gradient.h"
 #include "ops/movement.h"
+#include "ops/selection_cost.h"
 
 namespace plimsoll {
 namespace {
@@ -80,6 +81,7 @@ extern const OpDef op_gather = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .cost = cost_selection,
     .unaligned_inputs = 1,
     .gradient = gradient,
 };

@@ -1,5 +1,6 @@
 #include "graph/gradient.h"
 #include "ops/movement.h"
+#include "ops/selection_cost.h"
 
 namespace plimsoll {
 namespace {
@@ -72,6 +73,7 @@ extern const OpDef op_gather_elements = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .cost = cost_selection,
     .gradient = gradient,
 };
 

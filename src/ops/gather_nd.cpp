@@ -2,6 +2,7 @@
 
 #include "graph/gradient.h"
 #include "ops/movement.h"
+#include "ops/selection_cost.h"
 
 namespace plimsoll {
 namespace {
@@ -108,6 +109,7 @@ extern const OpDef op_gather_nd = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .cost = cost_selection,
     .unaligned_inputs = 1,
     .gradient = gradient,
 };

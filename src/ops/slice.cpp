@@ -4,6 +4,7 @@
 #include "ops/layout.h"
 #include "ops/movement.h"
 #include "ops/region.h"
+#include "ops/selection_cost.h"
 #include "ops/slice.h"
 
 namespace plimsoll {
@@ -314,6 +315,7 @@ extern const OpDef op_slice = {
     .infer = infer,
     .alias = alias,
     .run = run,
+    .cost = cost_selection,
     .layout = layout,
     .region = region,
     .gradient = gradient,

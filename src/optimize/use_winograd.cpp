@@ -112,6 +112,8 @@ Candidate candidate_of(const Node& node, const Sizes& sizes) {
   of_data ? read_window_of<TransposeAttrs>(node, s) : read_window_of<ConvAttrs>(node, s);
   s.kernel_h = kernel[2].value(), s.kernel_w = kernel[3].value();
   if (!kernels::winograd_applies(s)) return result;
+  const bool is_dilated = s.dilation_h > 1 || s.dilation_w > 1;
+  if (is_dilated && !(is_conv && result.is_packed)) return result;
   s.out_c = kernel[0].value(), s.in_c = kernel[1].value();
   if (is_conv) s.in_c = static_cast<const ConvAttrs*>(node.attrs)->channels_of(s.in_c);
   if (of_data) std::swap(s.out_c, s.in_c);
@@ -120,11 +122,18 @@ Candidate candidate_of(const Node& node, const Sizes& sizes) {
   return result;
 }
 
+// Of the taps of a kernel as large as the image or nearly so, most meet padding and are skipped.
+double met_share(int64_t size, int64_t dilation) {
+  const double inside = std::max(0.0, 1 - static_cast<double>(dilation) / static_cast<double>(size));
+  return dilation == 1 ? 1 : (1 + 2 * inside) / 3;
+}
+
 double direct_time(const Candidate& c) {
   const ConvShape& s = c.shape;
   const auto bytes = static_cast<double>(kernels::conv_packed_bytes(s));
   const double slowness = kernels::is_few_channel_conv(s) ? kFewChannels : 1;
-  return static_cast<double>(s.batch * s.out_h * s.out_w) * bytes / sizeof(float) * slowness +
+  const double met = met_share(s.out_h, s.dilation_h) * met_share(s.out_w, s.dilation_w);
+  return static_cast<double>(s.batch * s.out_h * s.out_w) * bytes / sizeof(float) * slowness * met +
          bytes * c.weight_byte();
 }
 
@@ -134,7 +143,7 @@ Form form_of(const Candidate& c, WinogradForm form) {
   const auto bytes = static_cast<int64_t>(kernels::winograd_packed_bytes(s, form));
   const int64_t lanes = kernels::packed_b_format() / 2;
   const int64_t channels = round_up(s.in_c, lanes) + round_up(s.out_c, lanes);
-  const int64_t tiles = s.batch * ceil_div(s.out_h, m) * ceil_div(s.out_w, m);
+  const int64_t tiles = kernels::winograd_tiles(s, form);
   // A product of few rows leaves the processor waiting.
   const auto rows = static_cast<double>(std::max<int64_t>(tiles, 8));
   const double time = rows * static_cast<double>(bytes) / sizeof(float) +

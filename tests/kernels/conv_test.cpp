@@ -293,6 +293,20 @@ TEST_P(ConvTest, FewOutputChannelsAgainstTheDefinition) {
   }
 }
 
+// As many output as input channels to a group, of widths that divide a vector or are several.
+TEST_P(ConvTest, NarrowGroupsAgainstTheDefinition) {
+  for (int i = 0; i < 150; ++i) {
+    Problem p = random_window();
+    const int64_t widths[] = {2, 4, 8, 16, 32};
+    if (pick(0, 3) > 0) p.s.kernel_w = 3, p.s.dilation_w = 1, p.s.stride_w = pick(1, 2);
+    p.s.groups = pick(2, 9);
+    p.s.in_c = p.s.out_c = widths[i % 5] * p.s.groups;
+    complete(p);
+    check(p, i % 3 + 1, i % 4 < 2);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_P(ConvTest, DepthwiseAgainstTheDefinition) {
   for (int i = 0; i < 150; ++i) {
     Problem p = random_window();
@@ -300,6 +314,22 @@ TEST_P(ConvTest, DepthwiseAgainstTheDefinition) {
     if (pick(0, 3) > 0) p.s.kernel_w = widths[pick(0, 2)], p.s.dilation_w = 1, p.s.stride_w = pick(1, 2);
     p.s.in_c = p.s.out_c = p.s.groups = pick(2, 70);
     complete(p);
+    check(p, i % 2 + 1, i % 4 < 2);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Dilated so far that many taps meet nothing but padding.
+TEST_P(ConvTest, WideDilationsAgainstTheDefinition) {
+  for (int i = 0; i < 40; ++i) {
+    Problem p;
+    p.s.in_h = pick(3, 20), p.s.in_w = pick(3, 30), p.s.in_c = pick(9, 20), p.s.out_c = pick(9, 40);
+    p.s.kernel_h = p.s.kernel_w = 3;
+    p.s.pad_top = p.s.dilation_h = pick(2, 24), p.s.pad_left = p.s.dilation_w = pick(2, 24);
+    p.s.stride_w = pick(1, 2);
+    complete(p);
+    p.s.out_h = p.s.in_h, p.s.out_w = (p.s.in_w - 1) / p.s.stride_w + 1;
+    if (!p.addend.empty()) p.addend = values(p.s.out_h * p.s.out_w * p.s.out_c);
     check(p, i % 2 + 1, i % 4 < 2);
     if (HasFatalFailure()) return;
   }

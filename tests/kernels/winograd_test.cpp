@@ -28,7 +28,8 @@ std::vector<double> reference(const Problem& p) {
         for (int64_t o = 0; o < s.out_c; ++o) {
           double sum = 0;
           for (int64_t tap = 0; tap < 9; ++tap) {
-            const int64_t ih = oh - s.pad_top + tap / 3, iw = ow - s.pad_left + tap % 3;
+            const int64_t ih = oh - s.pad_top + tap / 3 * s.dilation_h;
+            const int64_t iw = ow - s.pad_left + tap % 3 * s.dilation_w;
             if (ih < 0 || ih >= s.in_h || iw < 0 || iw >= s.in_w) continue;
             for (int64_t c = 0; c < s.in_c; ++c) {
               sum += double{p.x[static_cast<size_t>(((n * s.in_h + ih) * s.in_w + iw) * s.in_c + c)]} *
@@ -109,8 +110,12 @@ class Problems {
     s.in_h = in_h, s.in_w = in_w, s.in_c = in_c, s.out_c = out_c;
     s.pad_top = pick(0, 3), s.pad_left = pick(0, 3);
     if (pick(0, 7) == 0) s.pad_left = -1;
-    s.out_h = std::max<int64_t>(0, s.in_h + s.pad_top + pick(0, 2) - 2);
-    s.out_w = std::max<int64_t>(0, s.in_w + s.pad_left + pick(0, 2) - 2);
+    if (pick(0, 2) == 0) {
+      s.dilation_h = pick(1, 7), s.dilation_w = pick(1, 7);
+      s.pad_top += s.dilation_h - 1, s.pad_left += s.dilation_w - 1;
+    }
+    s.out_h = std::max<int64_t>(0, s.in_h + s.pad_top + pick(0, 2) - 2 * s.dilation_h);
+    s.out_w = std::max<int64_t>(0, s.in_w + s.pad_left + pick(0, 2) - 2 * s.dilation_w);
     p.x = values(s.batch * s.in_h * s.in_w * s.in_c);
     p.w = values(s.out_c * s.in_c * 9);
     if (pick(0, 3) > 0) p.bias = values(s.out_c);
@@ -136,7 +141,8 @@ void check(const Problem& p, WinogradForm form, int threads, bool in_place) {
   SCOPED_TRACE(testing::Message() << "F" << static_cast<int>(form) << " batch " << s.batch << " in " << s.in_h
                                   << "x" << s.in_w << "x" << s.in_c << " out " << s.out_h << "x" << s.out_w
                                   << "x" << s.out_c << " pad " << s.pad_top << "," << s.pad_left
-                                  << " threads " << threads);
+                                  << " dilation " << s.dilation_h << "," << s.dilation_w << " threads "
+                                  << threads);
   const std::vector<double> expected = reference(p);
   const std::vector<float> found = run(p, form, threads, in_place);
   // An element has 9 in_c terms below 1; sums of so many random signs grow as the root.

@@ -36,11 +36,15 @@ TEST(UseWinograd, TakesTheFormThatItsMemoryAllows) {
   EXPECT_EQ(form_of({.size = 14, .channels = 256}), 0);  // weights are most of the model
 }
 
+TEST(UseWinograd, TakesDilatedOnesWhereTapsMeetTheImage) {
+  EXPECT_EQ(form_of({.dilation = 2}), 4);
+  EXPECT_EQ(form_of({.dilation = 60}), 0);  // a tile of each part, mostly padding
+}
+
 TEST(UseWinograd, LeavesOtherConvolutionsAlone) {
   EXPECT_EQ(form_of({.kernel = 1}), 0);
   EXPECT_EQ(form_of({.kernel = 5}), 0);
   EXPECT_EQ(form_of({.stride = 2}), 0);
-  EXPECT_EQ(form_of({.dilation = 2}), 0);
   EXPECT_EQ(form_of({.groups = 2}), 0);
   EXPECT_EQ(form_of({.size = 112, .channels = 2}), 0);  // nothing to save
 }

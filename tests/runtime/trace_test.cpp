@@ -65,6 +65,25 @@ TEST_F(Profiling, WritesATraceWithBytesInUseAtEachNode) {
   EXPECT_EQ(count["SequentialExecutor::Execute"], 3);
 }
 
+// However large the table is, only the rows that are picked are read.
+TEST(SessionProfile, CountsTheBytesThatGatherReads) {
+  ModelBuilder model;
+  Edge* table = model.constant<float>("table", {1000, 8}, std::vector<float>(8000, 1.0f));
+  Edge* rows = model.input("rows", ElementType::kInt64, {"3"});
+  model.output(model.node("Gather", {table, rows})[0]);
+  const std::string bytes = model.bytes();
+  Session session = open(bytes);
+  session.EnableProfiling(true);
+  Value chosen = Value::CreateTensor(ElementType::kInt64, {3});
+  std::fill_n(chosen.GetTensorMutableData<int64_t>(), 3, 5);
+  std::vector<Value> inputs;
+  inputs.push_back(std::move(chosen));
+  session.Run({}, {"rows"}, inputs, {session.GetOutputs()[0].name});
+  const std::vector<Session::ProfileEntry> profile = session.GetProfile();
+  ASSERT_EQ(profile.size(), 1u);
+  EXPECT_EQ(profile[0].bytes, 3 * 8 + 2 * 3 * 8 * 4);
+}
+
 TEST_F(Profiling, TwoSessionsHaveTwoFilesAndWhoeverForgetsTheEndHasItToo) {
   const std::string bytes = product_model();
   {
