@@ -180,6 +180,25 @@ TEST(Quantized, AResidualIsAddedByTheConvolution) {
   EXPECT_EQ(c.fused("FusedQLinearConv"), 1);
 }
 
+TEST(Quantized, ABiasOrAResidualIsAddedByTheProduct) {
+  for (bool is_signed : {false, true}) {
+    for (bool is_row : {true, false}) {
+      for (bool has_batches : {false, true}) {
+        SCOPED_TRACE(testing::Message() << is_signed << is_row << has_batches);
+        QdqCase c(is_signed);
+        Edge* x = c.qdq(c.input({3, 7, 20}), kFine);
+        Edge* w = has_batches ? c.qdq(c.input({3, 20, 33}), kFine) : c.weight({20, 33}, 0.01f, 1);
+        Edge* y = c.qdq(c.node("MatMul", {x, w}), kWide);
+        Edge* z = c.qdq(is_row ? c.weights({33}) : c.input({3, 7, 33}), kFine);
+        c.output(c.q(c.node("Add", {z, y}), kOut));
+        EXPECT_LE(c.optimized(), 1);
+        EXPECT_EQ(c.count("QLinearAdd", "com.microsoft"), 0);
+        EXPECT_EQ(c.fused("QLinearMatMulAdd"), 1);
+      }
+    }
+  }
+}
+
 // ---- tables and movement: equal ----------------------------------------------------------------------
 
 TEST(Quantized, WhatOneByteDecidesIsATable) {
@@ -278,7 +297,7 @@ Edge* random_step(QdqCase& c, Edge* x, std::mt19937& random, int64_t channels) {
     return QdqCase::Scale{std::ldexp(1.0f, -3 - static_cast<int>(random() % 3)), 120};
   };
   const std::vector<int64_t> pads = {1, 1, 1, 1}, three = {3, 3};
-  switch (random() % 8) {
+  switch (random() % 10) {
     case 0:
     case 1: {
       const int64_t groups = random() % 2 == 0 ? 1 : channels;
@@ -303,7 +322,16 @@ Edge* random_step(QdqCase& c, Edge* x, std::mt19937& random, int64_t channels) {
       return c.qdq(c.node("Sigmoid", {x}), scale());
     case 5:
       return c.qdq(c.node("Mul", {x, c.qdq(c.node("GlobalAveragePool", {x}), scale())}), scale());
-    case 6:
+    case 6: {  // a product of the last axis, with a bias
+      Edge* y =
+          c.qdq(c.node("MatMul", {x, c.weight({4, 4}, 1.0f / 64, random() % 2 == 0 ? 1 : -1)}), scale());
+      return c.qdq(c.node("Add", {y, c.qdq(c.weights({4}), scale())}), scale());
+    }
+    case 7: {  // a product of two values, with a residual
+      Edge* y = c.qdq(c.node("MatMul", {x, c.qdq(c.transpose(x, {0, 1, 3, 2}), {0.125f, 120})}), scale());
+      return c.qdq(c.node("Add", {x, y}), scale());
+    }
+    case 8:
       return c.qdq(c.transpose(c.qdq(c.transpose(x, {0, 1, 3, 2}), {0.125f, 120}), {0, 1, 3, 2}), scale());
     default:
       return c.qdq(c.node("MaxPool", {x},
