@@ -7,7 +7,6 @@ the same file, of the float model here with and without Winograd's way, and the 
 """
 import argparse
 import json
-import math
 import pathlib
 import subprocess
 import sys
@@ -37,50 +36,27 @@ ROWS = {
     "minilm_l6_int8": ("minilm_l6", None),
     "moonshine_tiny_encoder": (None, None),
     "moonshine_tiny_decoder": (None, None),
+    "moonshine_tiny_decoder_first": (None, None),
     "minimind2_small": (None, None),
 }
-# The sizes at which models run that cases.py has no inputs for: five seconds of sound; a token behind some others.
-SIZES = {
-    "moonshine_tiny_encoder": {"num_samples": 80000},
-    "moonshine_tiny_decoder": {"past_decoder_sequence_length": 16, "encoder_sequence_length": 207,
-                               "encoder_sequence_length_out": 207},
-    "minimind2_small": {"past_sequence_length": 63, "past_sequence_length + sequence_length": 64},
-}
-FILLINGS = {"int64": ("int64", b"\1" + bytes(7)), "float": ("float32", bytes(4)), "bool": ("bool", b"\1")}
+# Rows that run the file of another one, and whose inputs tools/cases.py has under their own name.
+SAME_FILE = {"moonshine_tiny_decoder_first": "moonshine_tiny_decoder"}
 
 
 def quantized_path(row):
     _, how = ROWS[row]
-    return cache_dir() / "quantized" / f"{row.removesuffix('_one')}.onnx" if how else model_path(row)
+    return cache_dir() / "quantized" / f"{row.removesuffix('_one')}.onnx" if how else model_path(SAME_FILE.get(row, row))
 
 
-def filled_inputs(model, directory):
-    described = subprocess.run([str(compare.PLIMSOLL), "inspect", str(model_path(model)), "--json"], stdout=subprocess.PIPE,
-                               check=True)
-    inputs = []
-    for number, tensor in enumerate(json.loads(described.stdout)["inputs"]):
-        dims = [size if isinstance(size, int) else SIZES[model].get(size, 1) for size in tensor["shape"]]
-        kind, filling = FILLINGS[tensor["type"].split("[")[0]]
-        path = pathlib.Path(directory, f"filled_{number}.raw")
-        path.write_bytes(filling * math.prod(dims))
-        inputs.append({"name": tensor["name"], "type": kind, "dims": dims, "file": str(path)})
-    return inputs
+def inputs_of(case, directory):
+    made = subprocess.run(["/usr/bin/python3", str(compare.ROOT / "tools" / "cases.py"), case, directory],
+                          stdout=subprocess.PIPE, check=True)
+    return json.loads(made.stdout)
 
 
 def row_inputs(row, directory):
-    inputs = filled_inputs(row, directory) if row in SIZES else inputs_of(ROWS[row][0], directory)
-    if row.endswith("_one"):  # the first token alone
-        for tensor in inputs:
-            path = pathlib.Path(tensor["file"])
-            path.write_bytes(path.read_bytes()[:8])
-            tensor["dims"] = [1, 1]
-    return inputs
-
-
-def inputs_of(model, directory):
-    made = subprocess.run(["/usr/bin/python3", str(compare.ROOT / "tools" / "cases.py"), model, directory],
-                          stdout=subprocess.PIPE, check=True)
-    return json.loads(made.stdout)
+    model = ROWS[row][0]
+    return inputs_of(row if model is None else f"{model}_one" if row.endswith("_one") else model, directory)
 
 
 def make(row):
@@ -101,12 +77,15 @@ def make(row):
 
 
 class FileCase(compare.Case):
-    """A case of any file, with more options for our command."""
+    """A case of any file, with more options for our command. Both engines get the same inputs: what a model does may depend on them."""
 
     def __init__(self, path, name, threads, inputs, options, directory, extra=()):
         super().__init__(name, threads, inputs, options, directory)
         self._model = str(path)
         self._isa = [*self._isa, *extra]
+
+    def bench(self, engine):
+        return self._ort(self._seconds) if engine == "ort" else self._plimsoll("bench", [f"--seconds={self._seconds}", *self._files()])
 
 
 def measure_row(row, threads, options, empty):
@@ -142,7 +121,7 @@ def agreement(row):
         return "-" if db is None else "equal" if db == float("inf") else f"{db:.1f} dB"
 
     with tempfile.TemporaryDirectory(prefix="plimsoll-agree-") as directory:
-        work = Agreement(quantized_path(row), inputs_of(ROWS[row][0] or row, directory), directory)
+        work = Agreement(quantized_path(row), row_inputs(row, directory), directory)
         whole, nudged, nodes = work.whole(), work.nudged(), work.nodes()
         text = (f"{row}: to ONNX Runtime {shown(whole['to_ort'])}, both without rewrites {shown(whole['to_plain_ort'])}; rewrites alone: "
                 f"ours {shown(whole['ours'])}, its own {shown(whole['ort'])}; its own with scales moved by 1 ulp {shown(nudged)}")

@@ -117,11 +117,11 @@ def moonshine_encoder(draw, samples):
 
 
 def moonshine_decoder(draw, heard, spoken):
-    """One more token of a text of which `spoken` tokens are there."""
+    """One more token of a text of which `spoken` tokens are there; of a text that begins, where there are none."""
     past = {f"past_key_values.{layer}.{side}.{part}": draw.normal(1, 8, length, 36)
-            for layer in range(6) for side, length in (("decoder", spoken), ("encoder", heard)) for part in ("key", "value")}
+            for layer in range(6) for side, length in (("decoder", spoken), ("encoder", heard if spoken else 0)) for part in ("key", "value")}
     return {"input_ids": np.array([[42]], np.int64), "encoder_hidden_states": draw.normal(1, heard, 288), **past,
-            "use_cache_branch": np.array([True])}
+            "use_cache_branch": np.array([spoken > 0])}
 
 
 def minimind(draw, spoken):
@@ -155,7 +155,10 @@ CASES = {
 STEPS = {
     "moonshine_tiny_encoder": (moonshine_encoder, (16000 * 4,)),
     "moonshine_tiny_decoder": (moonshine_decoder, (166, 32)),
+    "moonshine_tiny_decoder_first": (moonshine_decoder, (166, 0)),
     "minimind2_small": (minimind, (64,)),
+    "minilm_l6_one": (minilm, (1, 1)),
+    "bert_L12_one": (bert, (1, 1)),
 }
 
 # The f32 rows of the benchmark table, in its order.

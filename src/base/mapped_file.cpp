@@ -104,4 +104,8 @@ void MappedFile::drop(size_t offset, size_t size) const noexcept {
   if (begin < end && end <= size_) ::madvise(data_ + begin, end - begin, MADV_DONTNEED);
 }
 
+void MappedFile::read_in_small_pages() const noexcept {
+  if (access_ == Access::kMap && data_ != nullptr) ::madvise(data_, size_, MADV_NOHUGEPAGE);
+}
+
 }  // namespace plimsoll

@@ -34,6 +34,9 @@ class MappedFile {
   // Drops the whole pages inside [offset, offset + size) from this process; reading them again
   // reads the file. With Access::kRead the pages would be lost, so the call does nothing.
   void drop(size_t offset, size_t size) const noexcept;
+  // From now on a page that is touched brings its neighbours of some 64 KiB, and not all of a large page of
+  // the cache, which is up to 2 MiB.
+  void read_in_small_pages() const noexcept;
 
  private:
   std::string path_;

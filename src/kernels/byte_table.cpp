@@ -27,12 +27,39 @@ namespace {
   }
   return i;
 }
+#elif HWY_TARGET == HWY_AVX2
+// The lowest four bits choose from each sixteenth of the table, and one bit after the other between those.
+int64_t look_up_vectors(const uint8_t* x, const uint8_t* table, int64_t count, uint8_t* y) {
+  __m256i parts[16];
+  for (int64_t i = 0; i < 16; ++i)
+    parts[i] = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table + 16 * i)));
+  const __m256i low_bits = _mm256_set1_epi8(15);
+  int64_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    const __m256i at = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i));
+    const __m256i low = _mm256_and_si256(at, low_bits);
+    // The bits 4, 5, 6 and 7 as the highest of their bytes.
+    const __m256i by[] = {_mm256_slli_epi16(at, 3), _mm256_slli_epi16(at, 2), _mm256_slli_epi16(at, 1), at};
+    __m256i found[8];
+#pragma GCC unroll 8
+    for (int64_t k = 0; k < 8; ++k)
+      found[k] = _mm256_blendv_epi8(_mm256_shuffle_epi8(parts[2 * k], low),
+                                    _mm256_shuffle_epi8(parts[2 * k + 1], low), by[0]);
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < 4; ++k) found[k] = _mm256_blendv_epi8(found[2 * k], found[2 * k + 1], by[1]);
+    for (int64_t k = 0; k < 2; ++k) found[k] = _mm256_blendv_epi8(found[2 * k], found[2 * k + 1], by[2]);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), _mm256_blendv_epi8(found[0], found[1], by[3]));
+  }
+  return i;
+}
 #endif
 
 void look_up(const uint8_t* x, const uint8_t* table, int64_t count, uint8_t* y) {
   int64_t i = 0;
 #if HWY_TARGET == HWY_AVX3
   if (__builtin_cpu_supports("avx512vbmi")) i = look_up_vectors(x, table, count, y);
+#elif HWY_TARGET == HWY_AVX2
+  i = look_up_vectors(x, table, count, y);
 #endif
   for (; i < count; ++i) y[i] = table[x[i]];
 }

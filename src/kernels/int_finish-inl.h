@@ -150,7 +150,7 @@ class IntFinisher {
   template <bool adds>
   void bytes(const Tile& t) const {
     int64_t r = 0;
-#if HWY_TARGET == HWY_AVX3
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
     if (t.count == 2 * kLanes) {
       const bool is_small = adds ? z_.scale < 1e6f && z_.own_scale < 1e6f : t.has_small_scales;
       const bool clamps = !is_whole_range_ || !is_small;
@@ -161,6 +161,40 @@ class IntFinisher {
   }
 
 #if HWY_TARGET == HWY_AVX3
+  // Four vectors of 32-bit numbers as they are packed: by blocks of 128 bits, so that fours of bytes of the
+  // vectors 0 to 3 follow each other. The second half of the result is the second row.
+  struct Packer {
+    using Vector = __m512i;
+    static HWY_INLINE Vector same(int16_t value) { return _mm512_set1_epi16(value); }
+    static HWY_INLINE Vector halve(V a, V b, Vector zero) {
+      return _mm512_adds_epi16(_mm512_packs_epi32(a.raw, b.raw), zero);
+    }
+    static HWY_INLINE void store(Vector a, Vector b, bool is_signed, uint8_t* y, int64_t y_stride) {
+      const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+      const __m512i packed = is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
+      const __m512i rows = _mm512_permutexvar_epi32(order, packed);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), _mm512_castsi512_si256(rows));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + y_stride), _mm512_extracti64x4_epi64(rows, 1));
+    }
+  };
+#elif HWY_TARGET == HWY_AVX2
+  struct Packer {
+    using Vector = __m256i;
+    static HWY_INLINE Vector same(int16_t value) { return _mm256_set1_epi16(value); }
+    static HWY_INLINE Vector halve(V a, V b, Vector zero) {
+      return _mm256_adds_epi16(_mm256_packs_epi32(a.raw, b.raw), zero);
+    }
+    static HWY_INLINE void store(Vector a, Vector b, bool is_signed, uint8_t* y, int64_t y_stride) {
+      const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+      const __m256i packed = is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
+      const __m256i rows = _mm256_permutevar8x32_epi32(packed, order);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(y), _mm256_castsi256_si128(rows));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(y + y_stride), _mm256_extracti128_si256(rows, 1));
+    }
+  };
+#endif
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
   // Two rows of two vectors become one vector of bytes. Returns how many rows are done.
   template <bool adds, bool clamps>
   int64_t pairs_of_rows(const Tile& t) const {
@@ -168,9 +202,7 @@ class IntFinisher {
     const F f;
     const IntFinisher self = *this;
     const auto scale0 = hn::LoadU(f, t.scales), scale1 = hn::LoadU(f, t.scales + kLanes);
-    // Packing goes by blocks of 128 bits: fours of bytes of the vectors 0 to 3 follow each other.
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i zero = _mm512_set1_epi16(static_cast<int16_t>(last_zero_));
+    const typename Packer::Vector zero = Packer::same(static_cast<int16_t>(last_zero_));
     const int32_t* sums = t.sums;
     auto* y = reinterpret_cast<uint8_t*>(t.y);
     const uint8_t* z = t.z;
@@ -180,16 +212,13 @@ class IntFinisher {
       const V second = self.nearest<adds, clamps>(hn::LoadU(d, sums + kLanes), scale1, adds ? z + kLanes : z);
       sums += t.sums_stride;
       if constexpr (adds) z += self.z_.row_stride;
-      return _mm512_adds_epi16(_mm512_packs_epi32(first.raw, second.raw), zero);
+      return Packer::halve(first, second, zero);
     };
     const bool is_signed = type_ == IntGemmResult::kInt8;
     const int64_t y_stride = t.y_stride;
     for (; r + 2 <= t.rows; r += 2) {
-      const __m512i made0 = next_row(), made1 = next_row();
-      const __m512i packed = is_signed ? _mm512_packs_epi16(made0, made1) : _mm512_packus_epi16(made0, made1);
-      const __m512i rows = _mm512_permutexvar_epi32(order, packed);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), _mm512_castsi512_si256(rows));
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + y_stride), _mm512_extracti64x4_epi64(rows, 1));
+      const auto made0 = next_row(), made1 = next_row();
+      Packer::store(made0, made1, is_signed, y, y_stride);
       y += 2 * y_stride;
     }
     return r;

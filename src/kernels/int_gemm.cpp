@@ -39,16 +39,22 @@ struct Block {
   typename Form::Left* rows;  // Form::kBlockRows of `stride` elements
   int64_t stride;
   uint32_t* sums;
-  uint8_t* row;  // as read
+  uint8_t* row;                 // as read
+  typename Form::Right* panel;  // of B, where the form has it wider than it is packed
 };
+
+template <typename Form>
+inline constexpr bool kWidensPanels = sizeof(typename Form::Right) > 1;
 
 template <typename Form>
 Block<Form> block_in(std::byte* scratch, int64_t k) {
   using Left = typename Form::Left;
   constexpr int64_t kBlockRows = Form::kBlockRows;
-  // kBlockRows * stride elements, kBlockRows sums and a row fit IntGemmScratch.
-  static_assert(kBlockRows * sizeof(Left) + 1 <= IntGemmScratch::kPerK);
-  static_assert(kBlockRows * (Form::kGroup + 62 + 64 / sizeof(Left)) * sizeof(Left) + kBlockRows * 4 + 64 <=
+  // kBlockRows * stride elements, kBlockRows sums, a row and a wide panel fit IntGemmScratch.
+  constexpr int64_t kWide = kWidensPanels<Form> ? kIntPanel * int64_t{sizeof(typename Form::Right)} : 0;
+  static_assert(kBlockRows * sizeof(Left) + 1 + kWide <= IntGemmScratch::kPerK);
+  static_assert(kBlockRows * (Form::kGroup + 62 + 64 / sizeof(Left)) * sizeof(Left) + kBlockRows * 4 +
+                    kWide * Form::kGroup + 128 <=
                 IntGemmScratch::kBase);
   static_assert(kBlockRows % Form::kRows == 0);
   Block<Form> block;
@@ -58,29 +64,35 @@ Block<Form> block_in(std::byte* scratch, int64_t k) {
   block.rows = reinterpret_cast<Left*>(scratch);
   block.sums = reinterpret_cast<uint32_t*>(block.rows + kBlockRows * block.stride);
   block.row = reinterpret_cast<uint8_t*>(block.sums + kBlockRows);
+  const auto behind = reinterpret_cast<uintptr_t>(block.row + k);
+  block.panel = reinterpret_cast<typename Form::Right*>((behind + 63) / 64 * 64);
   return block;
 }
 
 // Elements become as wide as the form has them, and `flip` makes signed ones unsigned, plus 128. What is
 // behind them, up to a whole group, is zero. May be done in place.
 HWY_INLINE void widen_row(const uint8_t* from, int64_t k, uint8_t flip, int64_t whole, uint8_t* to) {
-  const hn::ScalableTag<uint8_t> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto bits = hn::Set(d, flip);
-  int64_t i = 0;
-  for (; i + lanes <= k; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, from + i), bits), d, to + i);
+  const auto by = [&](auto d, int64_t i) HWY_ATTR {
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    const auto bits = hn::Set(d, flip);
+    for (; i + lanes <= k; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, from + i), bits), d, to + i);
+    return i;
+  };
+  int64_t i = flip == 0 && from == to ? k : by(hn::FixedTag<uint8_t, 8>(), by(hn::ScalableTag<uint8_t>(), 0));
   for (; i < k; ++i) to[i] = static_cast<uint8_t>(from[i] ^ flip);
   for (; i < whole; ++i) to[i] = 0;
 }
 
 HWY_INLINE void widen_row(const uint8_t* from, int64_t k, uint8_t flip, int64_t whole, int16_t* to) {
-  const hn::ScalableTag<int16_t> d;
-  const hn::Rebind<uint8_t, decltype(d)> d8;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto bits = hn::Set(d8, flip);
-  int64_t i = 0;
-  for (; i + lanes <= k; i += lanes)
-    hn::StoreU(hn::PromoteTo(d, hn::Xor(hn::LoadU(d8, from + i), bits)), d, to + i);
+  const auto by = [&](auto d, int64_t i) HWY_ATTR {
+    const hn::Rebind<uint8_t, decltype(d)> d8;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    const auto bits = hn::Set(d8, flip);
+    for (; i + lanes <= k; i += lanes)
+      hn::StoreU(hn::PromoteTo(d, hn::Xor(hn::LoadU(d8, from + i), bits)), d, to + i);
+    return i;
+  };
+  int64_t i = by(hn::FixedTag<int16_t, 8>(), by(hn::ScalableTag<int16_t>(), 0));
   for (; i < k; ++i) to[i] = static_cast<int16_t>(from[i] ^ flip);
   for (; i < whole; ++i) to[i] = 0;
 }
@@ -256,10 +268,28 @@ class SumsTile {
   int64_t row_ = 0, rows_ = 0, col_ = 0;
 };
 
+// A panel as the form multiplies it.
+template <typename Form>
+HWY_INLINE const typename Form::Right* panel_of(const IntJob& job, int64_t panel,
+                                                typename Form::Right* wide) {
+  const int64_t size = panel_bytes<Form>(job.shape.k);
+  const int8_t* b = job.b + panel * size;
+  if constexpr (kWidensPanels<Form>) {
+    const hn::ScalableTag<int16_t> d;
+    const hn::Rebind<int8_t, decltype(d)> d8;
+    for (int64_t i = 0; i < size; i += kIntPanel)
+      hn::Store(hn::PromoteTo(d, hn::LoadU(d8, b + i)), d, wide + i);
+    return wide;
+  } else {
+    return b;
+  }
+}
+
 // Rows against the panels [panel0, panel1).
 template <typename Form>
 void run_block(const IntJob& job, const IntFinisher& finisher, const typename Form::Runner& runner,
-               const Rows<Form>& a, int64_t row0, int64_t rows, int64_t panel0, int64_t panel1) {
+               const Rows<Form>& a, typename Form::Right* wide, int64_t row0, int64_t rows, int64_t panel0,
+               int64_t panel1) {
   const int64_t tiles = (rows + Form::kRows - 1) / Form::kRows;
   Columns columns[2];
   HWY_ALIGN int32_t sums[2][Form::kRows * kIntPanel];
@@ -268,7 +298,7 @@ void run_block(const IntJob& job, const IntFinisher& finisher, const typename Fo
   for (int64_t panel = panel0; panel < panel1; ++panel) {
     Columns& own = columns[panel % 2];
     load_columns(job, panel, own);
-    const int8_t* b = job.b + panel * panel_bytes<Form>(job.shape.k);
+    const typename Form::Right* b = panel_of<Form>(job, panel, wide);
     const int64_t vectors = own.count > kIntLanes ? 2 : 1;
     for (int64_t i = 0, row = 0; i < tiles; ++i, turn ^= 1) {
       const int64_t count = Form::rows_of_tile(rows - row, tiles - i);
@@ -340,11 +370,11 @@ void multiply_as(GemmShape shape, const IntGemmLeft& a, const void* packed, cons
         const void* from = static_cast<const uint8_t*>(a.data) + row * a.row_stride;
         const Rows<Form> lie{static_cast<const typename Form::Left*>(from), a.row_stride, shape.m - row,
                              nullptr};
-        run_block<Form>(job, finisher, runner, lie, row, rows, panel0, panel1);
+        run_block<Form>(job, finisher, runner, lie, block.panel, row, rows, panel0, panel1);
       } else {
         load_rows(a, shape.k, row, rows, job.a_rows || job.b_zero, block);
-        run_block<Form>(job, finisher, runner, {block.rows, block.stride, Form::kBlockRows, block.sums}, row,
-                        rows, panel0, panel1);
+        run_block<Form>(job, finisher, runner, {block.rows, block.stride, Form::kBlockRows, block.sums},
+                        block.panel, row, rows, panel0, panel1);
       }
     }
   });

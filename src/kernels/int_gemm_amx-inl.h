@@ -33,6 +33,7 @@ struct AmxTiles {
   static constexpr int64_t kGroup = 4, kRows = 32, kBlockRows = 96, kTileRows = 16;
   static constexpr bool kTakesSigned = true, kReadsAhead = true;
   using Left = uint8_t;
+  using Right = int8_t;
 
   // So many rows that reading a whole tile of them is worth it, and enough to do for each of them: measured.
   static bool suits(int64_t m, int64_t k) { return may_use(kAmxInt8) && m >= 12 && k > 32; }

@@ -75,6 +75,29 @@ HWY_INLINE int64_t pack_quads(int64_t k, const uint8_t* from, int64_t row_stride
   _mm512_storeu_si512(sums + kIntLanes, sum1);
   return i;
 }
+#elif HWY_TARGET == HWY_AVX2
+// The same, two rows at a time.
+HWY_INLINE int64_t pack_pairs(int64_t k, const uint8_t* from, int64_t row_stride, uint8_t flip, int8_t* to,
+                              int32_t* sums) {
+  int64_t i = 0;
+  const __m128i bits = _mm_set1_epi8(static_cast<char>(flip)), ones = _mm_set1_epi8(1);
+  const auto row = [&](int64_t at) {
+    return _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at * row_stride)), bits);
+  };
+  auto* sum = reinterpret_cast<__m256i*>(sums);
+  __m256i sum0 = _mm256_loadu_si256(sum), sum1 = _mm256_loadu_si256(sum + 1);
+  for (; i + 2 <= k; i += 2, to += 2 * kIntPanel) {
+    const __m128i r0 = row(i), r1 = row(i + 1);
+    const __m128i low = _mm_unpacklo_epi8(r0, r1), high = _mm_unpackhi_epi8(r0, r1);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), low);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + kIntPanel), high);
+    sum0 = _mm256_add_epi32(sum0, _mm256_cvtepi16_epi32(_mm_maddubs_epi16(ones, low)));
+    sum1 = _mm256_add_epi32(sum1, _mm256_cvtepi16_epi32(_mm_maddubs_epi16(ones, high)));
+  }
+  _mm256_storeu_si256(sum, sum0);
+  _mm256_storeu_si256(sum + 1, sum1);
+  return i;
+}
 #endif
 
 template <typename Form>
@@ -91,6 +114,9 @@ void pack_as(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
 #if HWY_TARGET == HWY_AVX3
     if (kGroup == 4 && cols == kIntPanel && b.col_stride == 1 && b.block >= k)
       i = pack_quads(k, from + col0, b.row_stride, flip, to, sums + col0);
+#elif HWY_TARGET == HWY_AVX2
+    if (kGroup == 2 && cols == kIntPanel && b.col_stride == 1 && b.block >= k)
+      i = pack_pairs(k, from + col0, b.row_stride, flip, to, sums + col0);
 #endif
     std::memset(to + i * kIntPanel, 0, static_cast<size_t>(panel_bytes<Form>(k) - i * kIntPanel));
     for (; i < k; ++i) {

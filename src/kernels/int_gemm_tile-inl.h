@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/int_gemm_amx-inl.h"
@@ -27,14 +28,15 @@ inline constexpr int64_t kIntLanes = hn::MaxLanes(IntTag());
 inline constexpr int64_t kIntPanel = 2 * kIntLanes;  // columns
 
 // `first`: what the sums of the columns start with; sums: rows of kIntPanel. The stride of A counts elements.
-using IntTile = void (*)(const void* a, int64_t a_stride, const int8_t* b, int64_t groups,
-                         const int32_t* first, int32_t* sums);
+using IntTile = void (*)(const void* a, int64_t a_stride, const void* b, int64_t groups, const int32_t* first,
+                         int32_t* sums);
 
 // How rows are divided into tiles by the forms that have one for each number of rows, and who multiplies
 // them.
 template <typename Form>
 struct TileOfAnyRows {
   static constexpr bool kTakesSigned = false, kReadsAhead = false;
+  using Right = int8_t;  // as B is multiplied; it is packed in bytes
   static int64_t rows_of_tile(int64_t rows, int64_t tiles) { return (rows + tiles - 1) / tiles; }
   static int64_t rows_read(int64_t rows) { return rows; }
   static int64_t block_rows(int64_t) { return Form::kBlockRows; }
@@ -44,8 +46,8 @@ struct TileOfAnyRows {
    public:
     Runner(int64_t groups, bool) : groups_(groups) {}
     template <typename Meanwhile>
-    void tile(const void* a, int64_t stride, const int8_t* b, const int32_t* first, int32_t* sums,
-              int64_t rows, int64_t vectors, const Meanwhile& meanwhile) const {
+    void tile(const void* a, int64_t stride, const void* b, const int32_t* first, int32_t* sums, int64_t rows,
+              int64_t vectors, const Meanwhile& meanwhile) const {
       meanwhile(Form::kRows);
       const auto at = static_cast<size_t>(rows - 1);
       const IntTile multiply = vectors > 1 ? kTiles<2>[at] : kTiles<1>[at];
@@ -65,19 +67,32 @@ struct TileOfAnyRows {
   };
 };
 
-// Two products of 16-bit numbers at a time: 255 * 128 * 2 is far from 32 bits.
-struct PairTiles : TileOfAnyRows<PairTiles> {
-  static constexpr int64_t kGroup = 2, kRows = 6, kBlockRows = 48;
+// Two products of 16-bit numbers at a time: 255 * 128 * 2 is far from 32 bits. Panels of B are widened as
+// they are read; or, for many rows, once for all of them (Element is int16_t then).
+template <typename Element>
+struct PairTilesOf : TileOfAnyRows<PairTilesOf<Element>> {
+  static constexpr bool kIsWide = sizeof(Element) > 1;
+  static constexpr int64_t kGroup = 2, kRows = 6, kBlockRows = kIsWide ? 30 : 48;
   using Left = int16_t;
+  using Right = Element;
+
+  HWY_INLINE static auto load_right(const Element* b) {
+    const hn::Repartition<int16_t, IntTag> d16;
+    if constexpr (kIsWide) {
+      return hn::Load(d16, b);
+    } else {
+      return hn::PromoteTo(d16, hn::LoadU(hn::Rebind<int8_t, decltype(d16)>(), b));
+    }
+  }
 
   // The first `vectors` of a panel's two.
   template <int64_t rows, int64_t vectors>
-  static void tile(const void* left, int64_t a_stride, const int8_t* b, int64_t groups, const int32_t* first,
-                   int32_t* sums) {
+  static void tile(const void* left, int64_t a_stride, const void* right, int64_t groups,
+                   const int32_t* first, int32_t* sums) {
     const IntTag d;
     const hn::Repartition<int16_t, IntTag> d16;
-    const hn::Rebind<int8_t, decltype(d16)> d8;
     const auto* a = static_cast<const Left*>(left);
+    const auto* b = static_cast<const Element*>(right);
     IntVec sum0[rows], sum1[rows];
     HWY_UNROLL(8)
     for (int64_t r = 0; r < rows; ++r) {
@@ -85,8 +100,7 @@ struct PairTiles : TileOfAnyRows<PairTiles> {
       if constexpr (vectors > 1) sum1[r] = hn::Load(d, first + kIntLanes);
     }
     for (int64_t g = 0; g < groups; ++g, b += kGroup * kIntPanel) {
-      const auto b0 = hn::PromoteTo(d16, hn::LoadU(d8, b));
-      const auto b1 = hn::PromoteTo(d16, hn::LoadU(d8, b + kGroup * kIntLanes));
+      const auto b0 = load_right(b), b1 = load_right(b + kGroup * kIntLanes);
       HWY_UNROLL(8)
       for (int64_t r = 0; r < rows; ++r) {
         int32_t pair;
@@ -108,6 +122,8 @@ struct PairTiles : TileOfAnyRows<PairTiles> {
     }
   }
 };
+using PairTiles = PairTilesOf<int8_t>;
+using WidePairTiles = PairTilesOf<int16_t>;
 
 #ifdef PLIMSOLL_VNNI
 // Four products of bytes at a time: with AVX-512 all but four of 32 registers are sums, else twelve of 16.
@@ -122,9 +138,10 @@ struct QuadTiles : TileOfAnyRows<QuadTiles> {
 #endif
 
   template <int64_t rows, int64_t vectors>
-  PLIMSOLL_VNNI static void tile(const void* left, int64_t a_stride, const int8_t* b, int64_t groups,
+  PLIMSOLL_VNNI static void tile(const void* left, int64_t a_stride, const void* right, int64_t groups,
                                  const int32_t* first, int32_t* sums) {
     const auto* a = static_cast<const Left*>(left);
+    const auto* b = static_cast<const int8_t*>(right);
     Quads sum0[rows], sum1[rows];
 #pragma GCC unroll 16
     for (int64_t r = 0; r < rows; ++r) {
@@ -165,8 +182,15 @@ template <typename F>
 void with_form_for([[maybe_unused]] int64_t m, [[maybe_unused]] int64_t k, F&& f) {
 #if HWY_TARGET == HWY_AVX3
   if (AmxTiles::suits(m, k)) return f(AmxTiles());
-#endif
   with_form(f);
+#else
+  with_form([&](auto form) {
+    if constexpr (std::is_same_v<decltype(form), PairTiles>) {
+      if (m >= 3 * PairTiles::kRows) return f(WidePairTiles());
+    }
+    f(form);
+  });
+#endif
 }
 
 }  // namespace

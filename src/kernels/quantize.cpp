@@ -1,6 +1,7 @@
 #include "kernels/quantize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -163,6 +164,20 @@ HWY_INLINE uint8_t largest_byte(const uint8_t* x, int64_t count, uint8_t flip) {
   return largest;
 }
 
+// One of sixteen floats, by the lowest four bits of an index.
+template <typename I>
+HWY_INLINE hn::Vec<D> one_of_16(const float* floats, I index) {
+#if HWY_TARGET == HWY_AVX3
+  return hn::Vec<D>{_mm512_permutexvar_ps(index.raw, _mm512_loadu_ps(floats))};
+#elif HWY_TARGET == HWY_AVX2
+  const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(floats), index.raw),
+               high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(floats + 8), index.raw);
+  return hn::Vec<D>{_mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(index.raw, 28)))};
+#else
+  return hn::GatherIndex(D(), floats, hn::And(index, hn::Set(hn::RebindToSigned<D>(), 15)));
+#endif
+}
+
 void soften_bytes(const SoftmaxTable& table, bool is_signed, const uint8_t* x, int64_t count, float scale,
                   int32_t zero_point, uint8_t* y) {
   const D d;
@@ -176,7 +191,8 @@ void soften_bytes(const SoftmaxTable& table, bool is_signed, const uint8_t* x, i
   const auto bits = hn::Set(di, flip);
   const auto values_at = [&](int64_t i) HWY_ATTR {
     const auto byte = hn::Xor(hn::PromoteTo(di, hn::LoadU(d8, x + i)), bits);
-    return hn::GatherIndex(d, table.values, hn::Sub(most, byte));
+    const auto less = hn::Sub(most, byte);
+    return hn::Mul(one_of_16(table.coarse, hn::ShiftRight<4>(less)), one_of_16(table.fine, less));
   };
   const auto value_at = [&](int64_t i) { return table.values[largest - (x[i] ^ flip)]; };
   auto sum = hn::Zero(d);
@@ -252,6 +268,14 @@ void add_8(const ByteOperands& x, int64_t count, float a_scale, float b_scale, u
 
 void multiply_8(const ByteOperands& x, int64_t count, float scale, uint8_t* y) {
   HWY_DYNAMIC_DISPATCH(multiply_bytes)(x, count, scale, y);
+}
+
+SoftmaxTable::SoftmaxTable(float scale) {
+  const auto power = [&](int i) {
+    return static_cast<float>(std::exp(-static_cast<double>(scale) * static_cast<double>(i)));
+  };
+  for (int i = 0; i < 16; ++i) coarse[i] = power(16 * i), fine[i] = power(i);
+  for (int i = 0; i < 256; ++i) values[i] = coarse[i / 16] * fine[i % 16];
 }
 
 void soften_8(const SoftmaxTable& table, bool is_signed, const uint8_t* x, int64_t count, float scale,

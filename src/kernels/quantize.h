@@ -32,7 +32,9 @@ void multiply_8(const ByteOperands& x, int64_t count, float scale, uint8_t* y);
 
 // exp(x - largest) of a row of bytes depends on the difference of two bytes alone.
 struct SoftmaxTable {
-  float values[256];  // by that difference
+  explicit SoftmaxTable(float scale);
+  float coarse[16], fine[16];  // by the four highest and the four lowest bits of that difference
+  float values[256];           // their products, by all of it
 };
 // The softmax of a row, to bytes of the same type. y may be x.
 void soften_8(const SoftmaxTable& table, bool is_signed, const uint8_t* x, int64_t count, float scale,

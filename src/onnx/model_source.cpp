@@ -84,7 +84,10 @@ void ModelSource::drop(std::span<const std::byte> range) const noexcept {
 }
 
 void ModelSource::drop_all() const noexcept {
-  for (const MappedFile& file : files_) file.drop(0, file.bytes().size());
+  for (const MappedFile& file : files_) {
+    file.read_in_small_pages();
+    file.drop(0, file.bytes().size());
+  }
 }
 
 int64_t ModelSource::file_bytes() const {

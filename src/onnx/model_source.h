@@ -33,7 +33,7 @@ class ModelSource {
   // Lets go of the whole pages inside `range`, whichever file holds it; reading them again reads the
   // file. Does nothing for a range of no file.
   void drop(std::span<const std::byte> range) const noexcept;
-  // The same for all files: what was read of them is in the Graph.
+  // The same for all files: what was read of them is in the Graph. What is read later comes in small pages.
   void drop_all() const noexcept;
   // Bytes of all files together.
   int64_t file_bytes() const;

@@ -128,7 +128,11 @@ IntegerProduct select_product(SelectContext& c, const ProductInputs& in, bool pa
   if (!c.ranked(in.a) || !c.ranked(in.b)) return p;
   p.packed = packs && ask_for_packed(c, in);
   const std::vector<Dim> a = a_dims(c, in), b = b_dims(c, in);
-  if (packs && !p.packed) p.packed_at = c.scratch(packing_bytes(c, in));
+  if (packs && !p.packed) {
+    const Dim each = packing_bytes(c, in);
+    if (each.is_constant()) p.packed_bytes = round_up(each.value(), SelectContext::kScratchAlignment);
+    p.packed_at = c.scratch(b.size() > 2 ? (each + 64) * Dim(c.threads) : each);
+  }
   if (!is_scalar(c, in.a_zero)) p.a_zeros_at = c.scratch(a[a.size() - 2] * Dim(4));
   if (!is_scalar(c, in.b_zero)) p.b_zeros_at = c.scratch(b.back() * Dim(4));
   p.working_at = c.scratch(Dim(c.threads) * (a.back() * Dim(kernels::IntGemmScratch::kPerK) +
@@ -169,9 +173,17 @@ const int32_t* ProductRun::zeros(size_t input, int64_t matrix, int64_t count, in
   return result;
 }
 
-ProductStep ProductRun::step(int64_t batch) const {
+bool ProductRun::may_share_batches() const {
+  const auto is_one = [&](size_t input) {
+    return input == kNoInput || !c_.has_input(input) || c_.inputs[input].elements() == 1;
+  };
+  return c_.threads > 1 && p_.batches >= c_.threads && !p_.packed && c_.inputs[in_.b].rank() > 2 &&
+         is_one(in_.a_zero) && is_one(in_.b_zero);
+}
+
+ProductStep ProductRun::step(int64_t batch, int64_t task) const {
   ProductStep s;
-  s.batch = batch;
+  s.batch = batch, s.task = task;
   int64_t rest = batch;
   for (size_t i = p_.batch.size(); i-- > 0;) {
     s.a_matrix += rest % p_.batch[i] * p_.a_step[i];
@@ -188,15 +200,18 @@ ProductStep ProductRun::step(int64_t batch) const {
   s.packed_b = c_.inputs[in_.b].data;
   if (!p_.packed) {
     const std::byte* b = c_.inputs[in_.b].data + s.b_matrix * p_.k * p_.n;
-    kernels::int_gemm_pack(p_.k, p_.n, {b, p_.b_row, p_.b_col, is_signed(in_.b)}, c_.scratch + p_.packed_at);
-    s.packed_b = c_.scratch + p_.packed_at;
+    std::byte* to = c_.scratch + p_.packed_at + std::max<int64_t>(task, 0) * p_.packed_bytes;
+    kernels::int_gemm_pack(p_.k, p_.n, {b, p_.b_row, p_.b_col, is_signed(in_.b)}, to);
+    s.packed_b = to;
   }
   return s;
 }
 
 void ProductRun::multiply(const ProductStep& step, void* y, kernels::IntGemmResult type) const {
+  const int64_t working =
+      step.task < 0 ? 0 : step.task * (kernels::int_gemm_scratch_bytes(p_.k, 1) / 64 * 64);
   kernels::int_gemm({p_.m, p_.k, p_.n}, step.a, step.packed_b, {y, p_.n, type}, step.finish,
-                    c_.scratch + p_.working_at, c_.threads);
+                    c_.scratch + p_.working_at + working, step.task < 0 ? c_.threads : 1);
 }
 
 void ProductRun::multiply_row(const ProductStep& step, int64_t row, void* y,

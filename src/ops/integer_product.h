@@ -25,6 +25,7 @@ struct IntegerProduct {
   int64_t a_row = 0, a_col = 1, b_row = 0, b_col = 1;
   bool packed = false;
   int64_t packed_at = 0, a_zeros_at = 0, b_zeros_at = 0, working_at = 0;  // offsets in scratch
+  int64_t packed_bytes = 0;  // of one matrix of B; there is room for one for each thread where B has several
 };
 
 // The dimensions of the product; nullopt if a rank is not known. Checks A, B and the zero points.
@@ -43,6 +44,7 @@ Cost cost_product(const NodeContext& c, const ProductInputs& in);
 // One matrix of the batch, ready to be multiplied.
 struct ProductStep {
   int64_t batch = 0, a_matrix = 0, b_matrix = 0;  // which of the output, of A, of B
+  int64_t task = -1;                              // who has this one for itself, if several have one each
   kernels::IntGemmLeft a;
   const void* packed_b = nullptr;
   kernels::IntGemmFinish finish;  // zero points are set
@@ -55,7 +57,9 @@ class ProductRun {
       : c_(c), in_(in), p_(p), a_(c.inputs[in.a].data) {}
   void set_a(const void* data, int32_t zero_point) { a_ = data, a_zero_ = zero_point, a_given_ = true; }
 
-  ProductStep step(int64_t batch) const;
+  // Whether each thread can have matrices of its own: step() with the number of a task.
+  bool may_share_batches() const;
+  ProductStep step(int64_t batch, int64_t task = -1) const;
   // All rows, or one of them.
   void multiply(const ProductStep& step, void* y, kernels::IntGemmResult type) const;
   void multiply_row(const ProductStep& step, int64_t row, void* y, kernels::IntGemmResult type) const;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kA = 0, kB = 1, kScales = 2, kZeros = 3, kGroups = 4, kBias = 5;
 // So few that making floats of a panel for them would take longer than they do.
-constexpr int64_t kFewRows = 16, kFewRowsInBytes = 32;
+constexpr int64_t kFewRows = 16, kFewRowsInBytes = 4096;
 constexpr int64_t kBfloat16Level = 3, kBytesLevel = 4;  // the accuracy at which A may be rounded to them
 constexpr TypeSet kTypes = types(ElementType::kFloat, ElementType::kFloat16, ElementType::kBFloat16);
 

@@ -1,8 +1,10 @@
+#include "ops/qlinear_mat_mul.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "ops/integer_product.h"
-#include "ops/linear_quantization.h"
+#include "kernels/parallel.h"
+#include "ops/qlinear.h"
 
 namespace plimsoll {
 namespace {
@@ -17,7 +19,9 @@ struct QLinearMatMulChoice {
   int64_t scales_at = 0;
 };
 
-void infer(InferContext& c) {
+}  // namespace
+
+void infer_qlinear_mat_mul(InferContext& c) {
   const TypeSet allowed = c.opset() < 21 ? kByteTypes : kByteTypes | kFloat8;
   for (size_t i : {kInputs.a, kInputs.b, kYZero}) c.expect_type(i, allowed);
   for (size_t i : {kAScale, kBScale, kYScale})
@@ -34,7 +38,7 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(kYZero), *dims);
 }
 
-const void* select(SelectContext& c) {
+const void* select_qlinear_mat_mul(SelectContext& c) {
   auto* choice = c.make<QLinearMatMulChoice>();
   // Rows of several matrices are not merged where each has its scale, nor for products by the definition.
   const bool row_scales = c.ranked(kAScale) && !(product(c.dims(kAScale)) == Dim(1));
@@ -46,9 +50,11 @@ const void* select(SelectContext& c) {
   return choice;
 }
 
-void pack(const PackContext& c) {
+void pack_qlinear_mat_mul(const PackContext& c) {
   pack_product(c, kInputs);
 }
+
+namespace {
 
 // Where the values of one matrix start, among those of all or of any.
 int64_t first_of(const TensorView& view, int64_t matrix, int64_t count) {
@@ -65,17 +71,51 @@ void set_scales(const RunContext& c, const IntegerProduct& p, float a_scale, int
     scales[i] = a_scale * read_as_float(b, b.elements() == 1 ? 0 : first + i) / y_scale;
 }
 
+kernels::IntGemmAddend addend_of(const RunContext& c, const IntegerProduct& p, int64_t batch) {
+  const TensorView& z = c.inputs[kQMatMulZ];
+  const Quantization from = read_quantization(c, kQMatMulZScale, kQMatMulZZero);
+  const Quantization to = read_quantization(c, kQMatMulSumScale, kQMatMulSumZero);
+  const bool is_row = z.elements() == p.n && c.outputs[0].elements() != p.n;
+  kernels::IntGemmAddend addend;
+  addend.data = z.data + (is_row ? 0 : batch * p.m * p.n);
+  addend.row_stride = is_row ? 0 : p.n;
+  addend.is_signed = z.type == ElementType::kInt8;
+  addend.zero_point = from.zero, addend.scale = from.scale / to.scale;
+  addend.own_scale = read_as_float(c.inputs[kYScale], 0) / to.scale, addend.sum_zero_point = to.zero;
+  return addend;
+}
+
+kernels::IntGemmAddend next_row(kernels::IntGemmAddend addend) {
+  if (addend.data != nullptr) addend.data = static_cast<const std::byte*>(addend.data) + addend.row_stride;
+  return addend;
+}
+
 void run_bytes(const RunContext& c, const QLinearMatMulChoice& choice) {
   const IntegerProduct& p = choice.product;
   const ProductRun product(c, kInputs, p);
   const TensorView& a_scale = c.inputs[kAScale];
   const kernels::IntGemmResult type = result_type(c.outputs[0].type);
   float* scales = c.scratch_as<float>(choice.scales_at);
-  for (int64_t batch = 0; batch < p.batches; ++batch) {
-    ProductStep step = product.step(batch);
+  const auto finish = [&](ProductStep& step) {
     step.finish.scales = scales;
     step.finish.zero_point = integer_at(c.inputs[kYZero].type, c.inputs[kYZero].data, 0);
-    uint8_t* y = c.outputs[0].as<uint8_t>() + batch * p.m * p.n;
+    if (c.has_input(kQMatMulZ)) step.finish.addend = addend_of(c, p, step.batch);
+    return c.outputs[0].as<uint8_t>() + step.batch * p.m * p.n;
+  };
+  if (product.may_share_batches() && a_scale.elements() == 1 && c.inputs[kBScale].elements() == 1) {
+    set_scales(c, p, read_as_float(a_scale, 0), 0, scales);
+    kernels::parallel_for(c.threads, c.threads, [&](int64_t task) {
+      for (int64_t batch = p.batches * task / c.threads; batch < p.batches * (task + 1) / c.threads;
+           ++batch) {
+        ProductStep step = product.step(batch, task);
+        product.multiply(step, finish(step), type);
+      }
+    });
+    return;
+  }
+  for (int64_t batch = 0; batch < p.batches; ++batch) {
+    ProductStep step = product.step(batch);
+    uint8_t* y = finish(step);
     if (a_scale.elements() == 1) {
       set_scales(c, p, read_as_float(a_scale, 0), step.b_matrix, scales);
       product.multiply(step, y, type);
@@ -84,6 +124,7 @@ void run_bytes(const RunContext& c, const QLinearMatMulChoice& choice) {
     for (int64_t row = 0; row < p.m; ++row) {
       set_scales(c, p, read_as_float(a_scale, first_of(a_scale, step.a_matrix, p.m) + row), step.b_matrix,
                  scales);
+      if (row > 0) step.finish.addend = next_row(step.finish.addend);
       product.multiply_row(step, row, y + row * p.n, type);
     }
   }
@@ -128,27 +169,27 @@ void run_small_floats(const RunContext& c, const QLinearMatMulChoice& choice) {
   }
 }
 
-void run(const RunContext& c) {
+}  // namespace
+
+void run_qlinear_mat_mul(const RunContext& c) {
   const auto& choice = c.choice<QLinearMatMulChoice>();
   const auto is_byte = [&](size_t i) { return kByteTypes.contains(c.inputs[i].type); };
   if (is_byte(kInputs.a) && is_byte(kInputs.b) && is_byte(kYZero)) return run_bytes(c, choice);
   run_small_floats(c, choice);
 }
 
-Cost cost(const NodeContext& c) {
+Cost cost_qlinear_mat_mul(const NodeContext& c) {
   return cost_product(c, kInputs);
 }
-
-}  // namespace
 
 extern const OpDef op_qlinear_mat_mul = {
     .name = "QLinearMatMul",
     .inputs = {8, 8},
-    .infer = infer,
-    .select = select,
-    .pack = pack,
-    .run = run,
-    .cost = cost,
+    .infer = infer_qlinear_mat_mul,
+    .select = select_qlinear_mat_mul,
+    .pack = pack_qlinear_mat_mul,
+    .run = run_qlinear_mat_mul,
+    .cost = cost_qlinear_mat_mul,
 };
 
 }  // namespace plimsoll

@@ -27,13 +27,6 @@ void infer(InferContext& c) {
   set_output_like(c, 0, c.type(kUnaryX), kUnaryX);
 }
 
-kernels::SoftmaxTable table_of(float scale) {
-  kernels::SoftmaxTable table;
-  for (int i = 0; i < 256; ++i)
-    table.values[i] = static_cast<float>(std::exp(-static_cast<double>(scale) * static_cast<double>(i)));
-  return table;
-}
-
 void run(const RunContext& c) {
   const auto& a = c.attrs<SoftmaxAttrs>();
   const TensorView& x = c.inputs[kUnaryX];
@@ -45,7 +38,7 @@ void run(const RunContext& c) {
     part *= x.dims[static_cast<size_t>(i)];
   }
   const Quantization to = read_quantization(c, kUnaryYScale, kUnaryYZero);
-  const kernels::SoftmaxTable table = table_of(read_quantization(c, kUnaryXScale, kUnaryXZero).scale);
+  const kernels::SoftmaxTable table(read_quantization(c, kUnaryXScale, kUnaryXZero).scale);
   kernels::parallel_for(x.elements() < 16384 ? 1 : c.threads, outer * inner, [&](int64_t line) {
     const int64_t start = line / inner * count * inner + line % inner;
     const uint8_t* from = x.as<uint8_t>() + start;

@@ -38,6 +38,7 @@ constexpr Pass kPasses[] = {
     {"byte_tables", 2, make_byte_tables, true},
     {"quantized_products", 2, fuse_quantized_products, true},
     {"quantized_operators", 2, fuse_quantized_operators, true},
+    {"dequantized_weights", 2, multiply_dequantized_weights, true},
     {"fold_constants", 1, fold_constants},
     {"identity", 1, remove_identities},
     {"activations", 2, recognize_activations},

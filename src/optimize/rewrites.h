@@ -41,6 +41,8 @@ bool fuse_integer_matmul(Graph& root, const OptimizeOptions& options);
 bool make_byte_tables(Graph& root, const OptimizeOptions& options);
 // Conv, MatMul and Gemm between DequantizeLinear and QuantizeLinear: QLinearConv and its kin.
 bool fuse_quantized_products(Graph& root, const OptimizeOptions& options);
+// MatMul of floats with a large constant behind DequantizeLinear: MatMulNBits of 8 bits.
+bool multiply_dequantized_weights(Graph& root, const OptimizeOptions& options);
 // Other operators between them, on integers.
 bool fuse_quantized_operators(Graph& root, const OptimizeOptions& options);
 // QLinearAdd after a channels-last QLinearConv: its addend.

@@ -263,6 +263,24 @@ TEST(QLinearLayerNormalization, NormalizesRows) {
       .expect<uint8_t>(0, {2, 2}, {8, 16, 16, 8});
 }
 
+// Products 2 and 4 with a zero point of 10; the sums 2 + 3 * 2 and 4 - 2 * 2 (a row), all of it plus 20.
+TEST(QLinearMatMulAdd, AddsARowOrAMatrix) {
+  for (bool is_row : {true, false}) {
+    OpCase c("QLinearMatMulAdd", 1, "ai.plimsoll");
+    c.input<uint8_t>({2, 1}, {3, 5})
+        .input<float>({}, {1})
+        .input<uint8_t>({}, {1})
+        .input<int8_t>({1, 2}, {2, 4})
+        .input<float>({}, {0.5f})
+        .input<int8_t>({}, {0})
+        .input<float>({}, {1})
+        .input<uint8_t>({}, {10});
+    is_row ? c.input<int8_t>({2}, {7, 2}) : c.input<int8_t>({2, 2}, {7, 2, 4, 127});
+    c.input<float>({}, {2}).input<int8_t>({}, {4}).input<float>({}, {1}).input<uint8_t>({}, {20}).run();
+    is_row ? c.expect<uint8_t>(0, {2, 2}, {28, 20, 30, 24}) : c.expect<uint8_t>(0, {2, 2}, {28, 20, 24, 255});
+  }
+}
+
 // An image of two rows, one column and one channel, which comes last.
 TEST(FusedQLinearConv, AddsAResidualWithinBounds) {
   OpCase("FusedQLinearConv", 1, "ai.plimsoll")

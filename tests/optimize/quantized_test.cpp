@@ -180,6 +180,25 @@ TEST(Quantized, AResidualIsAddedByTheConvolution) {
   EXPECT_EQ(c.fused("FusedQLinearConv"), 1);
 }
 
+TEST(Quantized, ABiasOrAResidualIsAddedByTheProduct) {
+  for (bool is_signed : {false, true}) {
+    for (bool is_row : {true, false}) {
+      for (bool has_batches : {false, true}) {
+        SCOPED_TRACE(testing::Message() << is_signed << is_row << has_batches);
+        QdqCase c(is_signed);
+        Edge* x = c.qdq(c.input({3, 7, 20}), kFine);
+        Edge* w = has_batches ? c.qdq(c.input({3, 20, 33}), kFine) : c.weight({20, 33}, 0.01f, 1);
+        Edge* y = c.qdq(c.node("MatMul", {x, w}), kWide);
+        Edge* z = c.qdq(is_row ? c.weights({33}) : c.input({3, 7, 33}), kFine);
+        c.output(c.q(c.node("Add", {z, y}), kOut));
+        EXPECT_LE(c.optimized(), 1);
+        EXPECT_EQ(c.count("QLinearAdd", "com.microsoft"), 0);
+        EXPECT_EQ(c.fused("QLinearMatMulAdd"), 1);
+      }
+    }
+  }
+}
+
 // ---- tables and movement: equal ----------------------------------------------------------------------
 
 TEST(Quantized, WhatOneByteDecidesIsATable) {
@@ -222,6 +241,55 @@ TEST(Quantized, MovementMovesIntegers) {
   EXPECT_EQ(c.count("QuantizeLinear"), 1);
 }
 
+// ---- floats times large matrices of bytes ------------------------------------------------------------
+
+enum class Turned { kNo, kBefore, kBehind };
+
+// y = x * W with W of 272 x 4000 behind DequantizeLinear; returns the operators that are left.
+std::vector<std::string> multiply_weights(bool is_signed, Turned turned, bool per_column, float& most) {
+  constexpr int64_t kK = 272, kN = 4000;
+  QdqCase c;
+  std::mt19937 random(7);
+  std::vector<uint8_t> values(kK * kN);
+  for (uint8_t& value : values) value = static_cast<uint8_t>(random());
+  const std::vector<int64_t> dims =
+      turned == Turned::kNo ? std::vector<int64_t>{kK, kN} : std::vector{kN, kK};
+  Edge* w = is_signed ? c.constant<int8_t>(dims, std::vector<int8_t>(values.begin(), values.end()))
+                      : c.constant<uint8_t>(dims, values);
+  if (turned == Turned::kBefore) w = c.transpose(w, {1, 0});
+  const int64_t count = per_column ? kN : 1;
+  std::vector<float> scales;
+  std::vector<uint8_t> zeros;
+  for (int64_t i = 0; i < count; ++i)
+    scales.push_back(0.01f + static_cast<float>(i % 7) * 0.003f),
+        zeros.push_back(static_cast<uint8_t>(random()));
+  const std::vector<int64_t> shape = per_column ? std::vector<int64_t>{kN} : std::vector<int64_t>{};
+  Edge* zero = is_signed ? c.constant<int8_t>(shape, std::vector<int8_t>(zeros.begin(), zeros.end()))
+                         : c.constant<uint8_t>(shape, zeros);
+  w = c.node("DequantizeLinear", {w, c.constant<float>(shape, scales), zero},
+             c.attrs().set("axis", int64_t{turned == Turned::kBehind ? 0 : 1}));
+  if (turned == Turned::kBehind) w = c.transpose(w, {1, 0});
+  c.output(c.node("MatMul", {c.input({2, 3, kK}), w}));
+  most = c.optimized();
+  std::vector<std::string> left;
+  for (const Node* node : c.root().nodes) left.emplace_back(node->op_type);
+  return left;
+}
+
+TEST(Quantized, LargeMatricesBehindDequantizeLinearAreMultipliedAsBytes) {
+  for (bool is_signed : {false, true}) {
+    for (Turned turned : {Turned::kNo, Turned::kBefore, Turned::kBehind}) {
+      for (bool per_column : {false, true}) {
+        SCOPED_TRACE(testing::Message() << is_signed << static_cast<int>(turned) << per_column);
+        float most = 0;
+        EXPECT_EQ(multiply_weights(is_signed, turned, per_column, most),
+                  std::vector<std::string>{"MatMulNBits"});
+        EXPECT_LT(most, 272 * 8 * 1e-6f);  // sums of 272 floats below 8 in another order
+      }
+    }
+  }
+}
+
 // ---- whole graphs: equal where scales are powers of two, because no float is rounded before the result ----
 
 Edge* random_step(QdqCase& c, Edge* x, std::mt19937& random, int64_t channels) {
@@ -229,7 +297,7 @@ Edge* random_step(QdqCase& c, Edge* x, std::mt19937& random, int64_t channels) {
     return QdqCase::Scale{std::ldexp(1.0f, -3 - static_cast<int>(random() % 3)), 120};
   };
   const std::vector<int64_t> pads = {1, 1, 1, 1}, three = {3, 3};
-  switch (random() % 8) {
+  switch (random() % 10) {
     case 0:
     case 1: {
       const int64_t groups = random() % 2 == 0 ? 1 : channels;
@@ -254,7 +322,16 @@ Edge* random_step(QdqCase& c, Edge* x, std::mt19937& random, int64_t channels) {
       return c.qdq(c.node("Sigmoid", {x}), scale());
     case 5:
       return c.qdq(c.node("Mul", {x, c.qdq(c.node("GlobalAveragePool", {x}), scale())}), scale());
-    case 6:
+    case 6: {  // a product of the last axis, with a bias
+      Edge* y =
+          c.qdq(c.node("MatMul", {x, c.weight({4, 4}, 1.0f / 64, random() % 2 == 0 ? 1 : -1)}), scale());
+      return c.qdq(c.node("Add", {y, c.qdq(c.weights({4}), scale())}), scale());
+    }
+    case 7: {  // a product of two values, with a residual
+      Edge* y = c.qdq(c.node("MatMul", {x, c.qdq(c.transpose(x, {0, 1, 3, 2}), {0.125f, 120})}), scale());
+      return c.qdq(c.node("Add", {x, y}), scale());
+    }
+    case 8:
       return c.qdq(c.transpose(c.qdq(c.transpose(x, {0, 1, 3, 2}), {0.125f, 120}), {0, 1, 3, 2}), scale());
     default:
       return c.qdq(c.node("MaxPool", {x},
