@@ -8,8 +8,8 @@
 namespace plimsoll::images {
 namespace {
 
-// Beside the file that this is part of, as the shared library has it, or where that looks for libraries, as the
-// command has it.
+// Beside the file that this is part of, as the shared library has it, or where that looks for libraries, as
+// the command has it.
 void* open_decoders() {
   Dl_info own;
   if (::dladdr(reinterpret_cast<const void*>(&decoders), &own) != 0) {
