@@ -6,6 +6,9 @@
 
 #include <cstring>
 
+// What the shared library and the command of a build have in common; tests have none.
+extern "C" [[gnu::weak]] const char plimsoll_build_stamp[];
+
 namespace plimsoll {
 namespace {
 
@@ -62,6 +65,7 @@ int look_at(dl_phdr_info* object, size_t, void* data) {
 }  // namespace
 
 std::string build_id() {
+  if (plimsoll_build_stamp != nullptr) return plimsoll_build_stamp;
   static const char kHere = 0;
   Search search{reinterpret_cast<uintptr_t>(&kHere), {}};
   ::dl_iterate_phdr(look_at, &search);

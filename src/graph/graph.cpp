@@ -4,6 +4,7 @@
 #include <queue>
 
 #include "base/fail.h"
+#include "graph/sort.h"
 #include "memory/transient_memory.h"
 
 namespace plimsoll {
@@ -156,9 +157,14 @@ void for_each_dependency(const Node& node, const Graph* graph, F&& f) {
 
 void Graph::sort() {
   TransientMemory memory(arena_->budget());
+  sort_nodes(*this, memory.resource());
+}
+
+void sort_nodes(Graph& graph, std::pmr::memory_resource* tables) {
+  ArenaVector<Node*>& nodes = graph.nodes;
   using Numbers = std::pmr::vector<uint32_t>;
   // Of this graph's own nodes: a model may have many small bodies.
-  std::pmr::vector<std::pair<const Node*, uint32_t>> position(memory.resource());
+  std::pmr::vector<std::pair<const Node*, uint32_t>> position(tables);
   position.reserve(nodes.size());
   for (uint32_t i = 0; i < nodes.size(); ++i) position.emplace_back(nodes[i], i);
   std::sort(position.begin(), position.end());
@@ -168,26 +174,26 @@ void Graph::sort() {
         ->second;
   };
   // The users of node i are users[begin[i]] to users[begin[i + 1]].
-  Numbers waiting(nodes.size(), 0, memory.resource()), begin(nodes.size() + 1, 0, memory.resource());
+  Numbers waiting(nodes.size(), 0, tables), begin(nodes.size() + 1, 0, tables);
   for (size_t i = 0; i < nodes.size(); ++i) {
-    for_each_dependency(*nodes[i], this, [&](const Edge* edge) {
+    for_each_dependency(*nodes[i], &graph, [&](const Edge* edge) {
       if (edge->producer == nullptr) return;
       ++begin[maker(edge) + 1];
       ++waiting[i];
     });
   }
   for (size_t i = 0; i < nodes.size(); ++i) begin[i + 1] += begin[i];
-  Numbers users(begin.back(), 0, memory.resource()), next(begin, memory.resource());
+  Numbers users(begin.back(), 0, tables), next(begin, tables);
   for (uint32_t i = 0; i < nodes.size(); ++i) {
-    for_each_dependency(*nodes[i], this, [&](const Edge* edge) {
+    for_each_dependency(*nodes[i], &graph, [&](const Edge* edge) {
       if (edge->producer != nullptr) users[next[maker(edge)]++] = i;
     });
   }
-  std::priority_queue<uint32_t, Numbers, std::greater<>> ready{std::greater<>(), Numbers(memory.resource())};
+  std::priority_queue<uint32_t, Numbers, std::greater<>> ready{std::greater<>(), Numbers(tables)};
   for (uint32_t i = 0; i < nodes.size(); ++i) {
     if (waiting[i] == 0) ready.push(i);
   }
-  std::pmr::vector<Node*> sorted(memory.resource());
+  std::pmr::vector<Node*> sorted(tables);
   sorted.reserve(nodes.size());
   while (!ready.empty()) {
     const uint32_t first = ready.top();

@@ -20,6 +20,7 @@ int64_t page_bytes() noexcept {
 namespace {
 
 constexpr int64_t kHugePage = 2 << 20;
+constexpr int64_t kSeldomFilled = 64 << 10;
 constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 // Addresses that begin at a huge page, not yet memory; null if there are none.
@@ -38,7 +39,7 @@ void* reserve_at_huge_page(int64_t bytes) {
 
 // Large ones are in huge pages as far as these lie inside and there are any: a fault for 512 pages costs a
 // fraction of 512 faults. What is in small pages is made resident at once, for half of what faults would
-// cost.
+// cost, unless it is so little that it may never be filled: chunks of tables.
 Mapping::Mapping(int64_t size, bool guard) {
   if (size == 0) return;
   const int64_t rounded = round_up(size, page_bytes());
@@ -56,7 +57,8 @@ Mapping::Mapping(int64_t size, bool guard) {
   data_ = static_cast<std::byte*>(mapping);
   size_ = rounded;
   const int64_t in_huge_pages = place == nullptr ? 0 : rounded / kHugePage * kHugePage;
-  populate_for_writing({data_ + in_huge_pages, static_cast<size_t>(rounded - in_huge_pages)});
+  if (rounded > kSeldomFilled)
+    populate_for_writing({data_ + in_huge_pages, static_cast<size_t>(rounded - in_huge_pages)});
   guard_ = guard_bytes;
   if (guard) ::mprotect(data_ + size_, static_cast<size_t>(guard_), PROT_NONE);
 }

@@ -98,8 +98,8 @@ void join(const std::vector<Node*>& chain, Editor& editor) {
 
 }  // namespace
 
-bool chain_convolutions(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool chain_convolutions(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node) || !can_be_chained(node)) continue;

@@ -255,8 +255,8 @@ class LayoutPass {
 
 }  // namespace
 
-bool use_channels_last(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool use_channels_last(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) LayoutPass(*graph, editor).run();
   return editor.finish();
 }

@@ -124,8 +124,8 @@ void merge(Node& node, Node& first, Editor& editor) {
 
 }  // namespace
 
-bool share_subexpressions(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool share_subexpressions(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     share_constants(*graph, editor);
     Firsts<Node> firsts(editor, graph->nodes.size());

@@ -40,8 +40,8 @@ void simplify(Node& node, Editor& editor) {
 
 }  // namespace
 
-bool use_constant_shapes(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool use_constant_shapes(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (editor.alive(*node) && is_op(node, "Reshape")) simplify(*node, editor);

@@ -68,8 +68,8 @@ void fuse_conv_transpose(Node& node, Editor& editor) {
 
 }  // namespace
 
-bool fuse_conv_affine(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool fuse_conv_affine(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node)) continue;

@@ -14,8 +14,8 @@ std::optional<std::vector<Edge*>> with_addend(const Node* conv, Edge* addend) {
 
 }  // namespace
 
-bool fuse_conv_residual(Graph& root, const OptimizeOptions&) {
-  return fuse_residuals(root, {"FusedConv", with_addend});
+bool fuse_conv_residual(Graph& root, const OptimizeOptions& options) {
+  return fuse_residuals(root, {"FusedConv", with_addend}, options);
 }
 
 }  // namespace plimsoll

@@ -80,8 +80,8 @@ void split(Node& conv, const Node& concat, Editor& editor) {
 
 }  // namespace
 
-bool convolve_pieces(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool convolve_pieces(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node)) continue;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory_resource>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
@@ -12,8 +13,8 @@ namespace {
 // Marks every edge that an output of the model needs, bodies of needed nodes included.
 class Liveness {
  public:
-  Liveness(Graph& root, TransientMemory& memory)
-      : edges_(root.edge_count(), false, memory.resource()), work_(memory.resource()) {
+  Liveness(Graph& root, std::pmr::memory_resource* memory)
+      : edges_(root.edge_count(), false, memory), work_(memory) {
     enter(root);
   }
   bool edge(const Edge* e) const { return e != nullptr && edges_[e->id]; }
@@ -59,11 +60,13 @@ bool retain(ArenaVector<T*>& list, Keep&& keep) {
 
 }  // namespace
 
-bool remove_dead_code(Graph& root, const OptimizeOptions&) {
-  TransientMemory memory(root.arena().budget());
+bool remove_dead_code(Graph& root, const OptimizeOptions& options) {
+  std::optional<TransientMemory> own;
+  std::pmr::memory_resource* memory =
+      options.tables != nullptr ? options.tables : own.emplace(root.arena().budget()).resource();
   const Liveness live(root, memory);
   const std::pmr::unordered_set<const Edge*> inputs(root.inputs.begin(), root.inputs.end(), 0, {}, {},
-                                                    memory.resource());
+                                                    memory);
   bool changed = false;
   root.for_each_graph([&](Graph& graph) {
     changed |= retain(graph.nodes, [&](Node* node) { return live.node(node); });

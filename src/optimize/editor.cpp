@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/sort.h"
 #include "ops/registry.h"
 
 namespace plimsoll {
@@ -21,14 +22,14 @@ void EditorPlace::added(Node& node) {
   for (Edge* input : node.inputs) editor_.add_use(input, node);
 }
 
-Editor::Editor(Graph& root)
+Editor::Editor(Graph& root, std::pmr::memory_resource* tables)
     : root_(root),
-      memory_(root.arena().budget()),
-      graphs_(memory_.resource()),
-      users_(memory_.resource()),
-      output_uses_(memory_.resource()),
-      dead_(memory_.resource()),
-      order_(memory_.resource()),
+      memory_(tables != nullptr ? tables : own_.emplace(root.arena().budget()).resource()),
+      graphs_(memory_),
+      users_(memory_),
+      output_uses_(memory_),
+      dead_(memory_),
+      order_(memory_),
       constants_(*this, root, "", UINT64_MAX) {
   root.for_each_graph([&](Graph& graph) { graphs_.push_back(&graph); });
   grow();
@@ -162,7 +163,7 @@ Edge* Editor::renew_output(Node& node, size_t i) {
 std::pmr::vector<Node*> Editor::take_users(const Edge& edge) {
   Users& users = users_[edge.id];
   users.tidy();
-  return std::exchange(users.nodes, std::pmr::vector<Node*>(memory_.resource()));
+  return std::exchange(users.nodes, std::pmr::vector<Node*>(memory_));
 }
 
 bool Editor::replace(Edge& from, Edge& to) {
@@ -220,7 +221,7 @@ void Editor::make_constant(Edge& edge, const TensorData& tensor) {
 bool Editor::finish() {
   if (!changed_) return false;
   for (Graph* graph : graphs_) {
-    std::pmr::vector<Node*> kept(memory_.resource());
+    std::pmr::vector<Node*> kept(memory_);
     for (Node* node : graph->nodes) {
       if (!dead_[node->id]) kept.push_back(node);
     }
@@ -230,7 +231,7 @@ bool Editor::finish() {
     graph->nodes.resize_down(kept.size());
   }
   // Sorting looks into the bodies of nodes: none of them may hold a dead one any more.
-  for (Graph* graph : graphs_) graph->sort();
+  for (Graph* graph : graphs_) sort_nodes(*graph, memory_);
   return true;
 }
 

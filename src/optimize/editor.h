@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <memory_resource>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -33,14 +34,13 @@ class EditorPlace : public GraphBuilder {
 // through it. Facts of the edges must be up to date when it is made; those of new edges are inferred.
 class Editor {
  public:
-  explicit Editor(Graph& root);
+  // `tables`: for its tables, and those of the pass; null: memory of its own.
+  explicit Editor(Graph& root, std::pmr::memory_resource* tables = nullptr);
 
   // Every graph of the model, the root first.
   std::span<Graph* const> graphs() const { return graphs_; }
   // The nodes of a graph in order, as they were at the start; check alive().
-  std::pmr::vector<Node*> nodes(Graph& graph) {
-    return {graph.nodes.begin(), graph.nodes.end(), memory_.resource()};
-  }
+  std::pmr::vector<Node*> nodes(Graph& graph) { return {graph.nodes.begin(), graph.nodes.end(), memory_}; }
   bool alive(const Node& node) const { return !dead_[node.id]; }
   // Where in the order a node stands; comparable within one graph.
   uint64_t position(const Node& node) const { return order_[node.id]; }
@@ -102,7 +102,7 @@ class Editor {
   BumpArena& arena() const { return root_.arena(); }
   Graph& root() const { return root_; }
   // For tables that live as long as the pass.
-  std::pmr::memory_resource* memory() { return memory_.resource(); }
+  std::pmr::memory_resource* memory() { return memory_; }
 
  private:
   // Half of a model may use one value, and leave it one by one: what leaves is crossed out first, and found
@@ -132,7 +132,8 @@ class Editor {
   std::pmr::vector<Node*> take_users(const Edge& edge);
 
   Graph& root_;
-  TransientMemory memory_;
+  std::optional<TransientMemory> own_;
+  std::pmr::memory_resource* memory_;
   std::pmr::vector<Graph*> graphs_;
   mutable std::pmr::vector<Users> users_;  // by edge
   std::pmr::vector<int> output_uses_;      // by edge

@@ -158,7 +158,7 @@ bool is_dequantization(const Node& node) {
 }
 
 bool fold_graph(Graph& root, const OptimizeOptions& options, bool dequantizes) {
-  Editor editor(root);
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node) || adopt_constant(*node, editor) || fold_view(*node, editor)) continue;

@@ -84,8 +84,8 @@ bool is_gradient_of(const Node& node, const Node& forward) {
 
 }  // namespace
 
-bool fuse_batch_norm(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool fuse_batch_norm(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   std::unordered_map<const Edge*, Fused> forward;  // by X
   for (Node* node : editor.nodes(root)) {
     if (!editor.alive(*node)) continue;

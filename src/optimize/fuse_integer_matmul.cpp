@@ -87,8 +87,8 @@ void fuse(Node& product, Editor& editor) {
 
 }  // namespace
 
-bool fuse_integer_matmul(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool fuse_integer_matmul(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (editor.alive(*node) && is_op(node, "MatMulInteger")) fuse(*node, editor);

@@ -125,8 +125,8 @@ void convert_gemm(Node& node, Editor& editor) {
 
 }  // namespace
 
-bool fuse_matmul(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool fuse_matmul(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node)) continue;

@@ -14,8 +14,8 @@ std::optional<std::vector<Edge*>> with_addend(const Node* product, Edge* addend)
 
 }  // namespace
 
-bool fuse_matmul_residual(Graph& root, const OptimizeOptions&) {
-  return fuse_residuals(root, {"FusedMatMul", with_addend});
+bool fuse_matmul_residual(Graph& root, const OptimizeOptions& options) {
+  return fuse_residuals(root, {"FusedMatMul", with_addend}, options);
 }
 
 }  // namespace plimsoll

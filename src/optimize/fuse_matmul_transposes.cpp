@@ -66,8 +66,8 @@ void fuse(Node& node, Editor& editor) {
 
 }  // namespace
 
-bool fuse_matmul_transposes(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool fuse_matmul_transposes(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (editor.alive(*node) && is_matmul(*node)) fuse(*node, editor);

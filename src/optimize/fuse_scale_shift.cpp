@@ -67,8 +67,8 @@ void fuse(Node& node, Editor& editor) {
 
 }  // namespace
 
-bool fuse_scale_shift(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool fuse_scale_shift(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (editor.alive(*node) && node->inputs.size() >= 2) fuse(*node, editor);

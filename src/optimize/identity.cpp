@@ -100,8 +100,8 @@ bool skip_views(Node& node, Editor& editor) {
 
 }  // namespace
 
-bool remove_identities(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool remove_identities(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node)) continue;

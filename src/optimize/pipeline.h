@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 
 #include "graph/graph.h"
@@ -24,6 +25,8 @@ struct OptimizeOptions {
   bool spend_memory = true;     // where weights are transformed ahead, and then take more memory
   // After every pass, prove the model anew (see check_graph.h) and throw naming the pass: for tests.
   bool check_passes = false;
+  // For the tables of one pass after the other; optimize() sets it. Null: a pass takes memory of its own.
+  std::pmr::memory_resource* tables = nullptr;
 };
 
 // Whether passes may make an operator that came with opset `since`.

@@ -162,8 +162,8 @@ void fuse(Node& node, Editor& editor) {
 
 }  // namespace
 
-bool fuse_quantized_operators(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool fuse_quantized_operators(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (editor.alive(*node)) fuse(*node, editor);

@@ -158,8 +158,8 @@ void fuse_gemm(Node& gemm, Editor& editor) {
 
 }  // namespace
 
-bool fuse_quantized_products(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool fuse_quantized_products(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node) || !node->domain.empty()) continue;

@@ -62,8 +62,8 @@ bool fuse(Node& add, size_t from, Editor& editor) {
 
 }  // namespace
 
-bool fuse_quantized_residual(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool fuse_quantized_residual(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node) || !is_op(node, "QLinearAdd", kMicrosoftDomain)) continue;

@@ -137,8 +137,8 @@ class TablePass {
 
 }  // namespace
 
-bool make_byte_tables(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool make_byte_tables(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) TablePass(*graph, editor).run();
   return editor.finish();
 }

@@ -99,7 +99,7 @@ bool as_gated(Node& node, Editor& editor, bool silu, bool hard_swish) {
 
 bool recognize_activations(Graph& root, const OptimizeOptions& options) {
   const bool hard_swish = may_make(root, options, 14);
-  Editor editor(root);
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node) || node->outputs.empty() || !is_real(node->outputs[0])) continue;

@@ -180,8 +180,8 @@ bool recognize(const Node& softmax, Editor& editor) {
 
 }  // namespace
 
-bool recognize_attention(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool recognize_attention(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (editor.alive(*node) && is_op(node, "Softmax") && is_real(node->input(0)) &&

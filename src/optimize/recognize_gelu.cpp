@@ -53,7 +53,7 @@ Node* outer_product(const Node& erf, Edge* x, const Editor& editor) {
 
 bool recognize_gelu(Graph& root, const OptimizeOptions& options) {
   if (!may_make(root, options, 20)) return false;
-  Editor editor(root);
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node) || !is_op(node, "Erf") || !is_real(node->input(0))) continue;

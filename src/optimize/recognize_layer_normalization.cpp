@@ -100,7 +100,7 @@ bool recognize(Node& div, Editor& editor) {
 
 bool recognize_layer_normalization(Graph& root, const OptimizeOptions& options) {
   if (!may_make(root, options, 17)) return false;
-  Editor editor(root);
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (editor.alive(*node) && is_op(node, "Div") && is_real(node->input(0)) && rank_of(node->input(0)) > 0)

@@ -28,8 +28,8 @@ void fuse(Node& add, const ResidualForm& form, Editor& editor) {
 
 }  // namespace
 
-bool fuse_residuals(Graph& root, const ResidualForm& form) {
-  Editor editor(root);
+bool fuse_residuals(Graph& root, const ResidualForm& form, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (editor.alive(*node) && is_op(node, "Add") && is_real(node->input(0))) fuse(*node, form, editor);

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/graph.h"
+#include "optimize/pipeline.h"
 
 namespace plimsoll {
 
@@ -15,6 +15,6 @@ struct ResidualForm {
   std::optional<std::vector<Edge*>> (*with_addend)(const Node* product, Edge* addend);
 };
 
-bool fuse_residuals(Graph& root, const ResidualForm& form);
+bool fuse_residuals(Graph& root, const ResidualForm& form, const OptimizeOptions& options);
 
 }  // namespace plimsoll

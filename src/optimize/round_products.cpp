@@ -46,7 +46,7 @@ bool is_rounded_conv(const Node& node) {
 
 bool round_products(Graph& root, const OptimizeOptions& options) {
   if (!options.round_products) return false;
-  Editor editor(root);
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       const bool is_matmul = is_rounded_matmul(*node);

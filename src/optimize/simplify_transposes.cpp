@@ -24,8 +24,8 @@ void simplify(Node& node, Editor& editor) {
 
 }  // namespace
 
-bool simplify_transposes(Graph& root, const OptimizeOptions&) {
-  Editor editor(root);
+bool simplify_transposes(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root, options.tables);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (editor.alive(*node) && is_op(node, "Transpose") && rank_of(node->input(0)) >= 0)

@@ -205,7 +205,7 @@ void set_form(Node& node, WinogradForm form, Editor& editor) {
 
 bool use_winograd(Graph& root, const OptimizeOptions& options) {
   if (!options.winograd) return false;
-  Editor editor(root);
+  Editor editor(root, options.tables);
   const Sizes sizes(root);
   const auto share = static_cast<int64_t>(kMemoryShare * static_cast<double>(memory_of(editor, sizes)));
   std::vector<Step> steps;

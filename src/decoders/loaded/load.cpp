@@ -1,4 +1,4 @@
-// In the shared library in the place of decoders/linked.cpp.
+// In the shared library and in the command in the place of decoders/linked.cpp.
 #include <dlfcn.h>
 
 #include <string>
@@ -8,16 +8,19 @@
 namespace plimsoll::images {
 namespace {
 
-// Beside the library that this is part of.
-std::string path_of_decoders() {
+// Beside the file that this is part of, as the shared library has it, or where that looks for libraries, as
+// the command has it.
+void* open_decoders() {
   Dl_info own;
-  if (::dladdr(reinterpret_cast<const void*>(&decoders), &own) == 0) return PLIMSOLL_DECODERS;
-  const std::string path = own.dli_fname;
-  return path.substr(0, path.rfind('/') + 1) + PLIMSOLL_DECODERS;
+  if (::dladdr(reinterpret_cast<const void*>(&decoders), &own) != 0) {
+    const std::string path = own.dli_fname, folder = path.substr(0, path.rfind('/') + 1);
+    if (void* library = ::dlopen((folder + PLIMSOLL_DECODERS).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  }
+  return ::dlopen(PLIMSOLL_DECODERS, RTLD_NOW | RTLD_LOCAL);
 }
 
 const Decoders& load() {
-  void* library = ::dlopen(path_of_decoders().c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = open_decoders();
   void* entry = library == nullptr ? nullptr : ::dlsym(library, "plimsoll_image_decoders");
   if (entry == nullptr)
     fail(ErrorCode::kNotImplemented, "an image cannot be decoded: its libraries cannot be loaded: {}",
