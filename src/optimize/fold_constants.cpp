@@ -153,6 +153,11 @@ bool adopt_constant(Node& node, Editor& editor) {
   return true;
 }
 
+bool is_scalar_constant(const Node& node) {
+  const Edge* made = node.outputs.empty() ? nullptr : node.outputs[0];
+  return made != nullptr && made->facts.is_concrete() && product(made->facts.type.dims) == Dim(1);
+}
+
 bool is_dequantization(const Node& node) {
   return is_op(&node, "DequantizeLinear") || is_op(&node, "DequantizeLinear", kMicrosoftDomain);
 }
@@ -174,6 +179,16 @@ bool fold_graph(Graph& root, const OptimizeOptions& options, bool dequantizes) {
 }
 
 }  // namespace
+
+bool adopt_scalars(Graph& root, const OptimizeOptions&) {
+  Editor editor(root);
+  for (Graph* graph : editor.graphs()) {
+    for (Node* node : editor.nodes(*graph)) {
+      if (is_scalar_constant(*node)) adopt_constant(*node, editor);
+    }
+  }
+  return editor.finish();
+}
 
 bool fold_constants(Graph& root, const OptimizeOptions& options) {
   return fold_graph(root, options, true);
