@@ -154,7 +154,8 @@ bool adopt_constant(Node& node, Editor& editor) {
 }
 
 bool is_scalar_constant(const Node& node) {
-  const Edge* made = node.outputs.empty() ? nullptr : node.outputs[0];
+  if (!is_op(&node, "Constant")) return false;
+  const Edge* made = node.outputs[0];
   return made != nullptr && made->facts.is_concrete() && product(made->facts.type.dims) == Dim(1);
 }
 
@@ -180,11 +181,12 @@ bool fold_graph(Graph& root, const OptimizeOptions& options, bool dequantizes) {
 
 }  // namespace
 
-bool adopt_scalars(Graph& root, const OptimizeOptions&) {
+bool adopt_scalars(Graph& root, const OptimizeOptions& options) {
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
-      if (is_scalar_constant(*node)) adopt_constant(*node, editor);
+      if (is_scalar_constant(*node) && !adopt_constant(*node, editor))
+        fold(*node, editor, options.fold_bytes_cap);
     }
   }
   return editor.finish();
