@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "ops/elementwise.h"
-#include "ops/gradient_terms.h"
+#include "ops/unary_gradient.h"
 
 namespace plimsoll {
 namespace {
@@ -20,12 +20,6 @@ void run(const RunContext& c) {
   });
 }
 
-void gradient(GradientContext& c) {
-  constexpr double kScale = 1.1283791670955126;  // 2 / sqrt(pi)
-  const Term x = in(c);
-  c.set(0, (dy(c) * ((-(x * x)).unary("Exp") * kScale)).edge());
-}
-
 }  // namespace
 
 extern const OpDef op_erf = {
@@ -37,7 +31,7 @@ extern const OpDef op_erf = {
     .cost = cost_elementwise,
     .layout = layout_unary,
     .region = region_broadcasting,
-    .gradient = gradient,
+    .gradient = unary_gradient<kernels::UnaryKind::kErf>,
 };
 
 }  // namespace plimsoll

@@ -1,5 +1,5 @@
 #include "ops/elementwise.h"
-#include "ops/gradient_terms.h"
+#include "ops/unary_gradient.h"
 
 namespace plimsoll {
 namespace {
@@ -15,19 +15,7 @@ const void* attrs(AttrContext& c) {
 }
 
 void gradient(GradientContext& c) {
-  const Term x = in(c);
-  if (c.attrs<kernels::Unary>().kind == kernels::UnaryKind::kGelu) {
-    constexpr double kRoot = 0.7071067811865476,
-                     kDensity = 0.3989422804014327;  // 1 / sqrt(2), 1 / sqrt(2 pi)
-    const Term cumulative = ((x * kRoot).unary("Erf") + 1.0) * 0.5;
-    const Term density = (x * x * -0.5).unary("Exp") * kDensity;
-    return c.set(0, (dy(c) * (cumulative + x * density)).edge());
-  }
-  constexpr double kScale = 0.7978845608028654, kCubic = 0.044715;  // sqrt(2 / pi)
-  const Term square = x * x;
-  const Term t = (x * (1.0 + square * kCubic) * kScale).unary("Tanh");
-  const Term slope = (1.0 - t * t) * (1.0 + square * (3 * kCubic)) * (x * kScale);
-  c.set(0, (dy(c) * ((1.0 + t + slope) * 0.5)).edge());
+  set_unary_gradient(c, c.attrs<kernels::Unary>());
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ extern const OpDef op_microsoft_multi_head_attention = {
     .select = select_multi_head,
     .run = run_multi_head,
     .cost = cost_multi_head,
+    .gradient = gradient_multi_head,
 };
 
 }  // namespace plimsoll

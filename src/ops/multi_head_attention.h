@@ -47,6 +47,8 @@ void alias_multi_head(AliasContext& c);
 const void* select_multi_head(SelectContext& c);
 void run_multi_head(const RunContext& c);
 Cost cost_multi_head(const NodeContext& c);
+// Of queries, keys and values apart, without a past.
+void gradient_multi_head(GradientContext& c);
 
 // ---- shared by all of com.microsoft's attention ----------------------------------------------------
 

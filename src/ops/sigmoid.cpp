@@ -1,17 +1,9 @@
 #include "ops/elementwise.h"
-#include "ops/gradient_terms.h"
+#include "ops/unary_gradient.h"
 
 namespace plimsoll {
 
-namespace {
-
-void gradient(GradientContext& c) {
-  const Term y = out(c);
-  c.set(0, (dy(c) * (y * (1.0 - y))).edge());
-}
-
-}  // namespace
-
-extern const OpDef op_sigmoid = float_unary<kernels::UnaryKind::kSigmoid>("Sigmoid", gradient);
+extern const OpDef op_sigmoid =
+    float_unary<kernels::UnaryKind::kSigmoid>("Sigmoid", unary_gradient<kernels::UnaryKind::kSigmoid>);
 
 }  // namespace plimsoll

@@ -1,12 +1,11 @@
 #include "ops/elementwise.h"
-#include "ops/gradient_terms.h"
+#include "ops/unary_gradient.h"
 
 namespace plimsoll {
 namespace {
 
 void gradient(GradientContext& c) {
-  const Term x = in(c), s = x.unary("Sigmoid");
-  c.set(0, (dy(c) * (s * (1.0 + x * (1.0 - s)))).edge());
+  set_unary_gradient(c, {kernels::UnaryKind::kSwish, 1});
 }
 
 constexpr OpDef fused_unary() {

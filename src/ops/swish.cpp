@@ -1,5 +1,5 @@
 #include "ops/elementwise.h"
-#include "ops/gradient_terms.h"
+#include "ops/unary_gradient.h"
 
 namespace plimsoll {
 namespace {
@@ -11,9 +11,7 @@ const void* attrs(AttrContext& c) {
 }
 
 void gradient(GradientContext& c) {
-  const float alpha = c.attrs<kernels::Unary>().a;
-  const Term scaled = alpha == 1 ? in(c) : in(c)*alpha, s = scaled.unary("Sigmoid");
-  c.set(0, (dy(c) * (s * (1.0 + scaled * (1.0 - s)))).edge());
+  set_unary_gradient(c, c.attrs<kernels::Unary>());
 }
 
 }  // namespace

@@ -1,17 +1,9 @@
 #include "ops/elementwise.h"
-#include "ops/gradient_terms.h"
+#include "ops/unary_gradient.h"
 
 namespace plimsoll {
 
-namespace {
-
-void gradient(GradientContext& c) {
-  const Term y = out(c);
-  c.set(0, (dy(c) * (1.0 - y * y)).edge());
-}
-
-}  // namespace
-
-extern const OpDef op_tanh = float_unary<kernels::UnaryKind::kTanh>("Tanh", gradient);
+extern const OpDef op_tanh =
+    float_unary<kernels::UnaryKind::kTanh>("Tanh", unary_gradient<kernels::UnaryKind::kTanh>);
 
 }  // namespace plimsoll

@@ -153,6 +153,12 @@ bool adopt_constant(Node& node, Editor& editor) {
   return true;
 }
 
+bool is_scalar_constant(const Node& node) {
+  if (!is_op(&node, "Constant")) return false;
+  const Edge* made = node.outputs[0];
+  return made != nullptr && made->facts.is_concrete() && product(made->facts.type.dims) == Dim(1);
+}
+
 bool is_dequantization(const Node& node) {
   return is_op(&node, "DequantizeLinear") || is_op(&node, "DequantizeLinear", kMicrosoftDomain);
 }
@@ -174,6 +180,17 @@ bool fold_graph(Graph& root, const OptimizeOptions& options, bool dequantizes) {
 }
 
 }  // namespace
+
+bool adopt_scalars(Graph& root, const OptimizeOptions& options) {
+  Editor editor(root);
+  for (Graph* graph : editor.graphs()) {
+    for (Node* node : editor.nodes(*graph)) {
+      if (is_scalar_constant(*node) && !adopt_constant(*node, editor))
+        fold(*node, editor, options.fold_bytes_cap);
+    }
+  }
+  return editor.finish();
+}
 
 bool fold_constants(Graph& root, const OptimizeOptions& options) {
   return fold_graph(root, options, true);

@@ -75,6 +75,17 @@ std::span<const Pass> passes() {
   return kPasses;
 }
 
+void recognize_functions(Graph& root, int level) {
+  constexpr int kLevel = 2;
+  if (level < kLevel) return;
+  OptimizeOptions options;
+  options.trains = true;
+  adopt_scalars(root, options);
+  recognize_activations(root, options);
+  recognize_gelu(root, options);
+  recognize_layer_normalization(root, options);
+}
+
 void optimize(Graph& root, const OptimizeOptions& given) {
   // Passes are many and their tables small: what one gives back the next takes.
   ChargedResource mappings(root.arena().budget(), Account::kSession);

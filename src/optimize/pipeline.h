@@ -23,6 +23,7 @@ struct OptimizeOptions {
   bool winograd = true;         // convolutions by Winograd's way
   bool round_products = false;  // floats that meet constants are multiplied in bfloat16
   bool spend_memory = true;     // where weights are transformed ahead, and then take more memory
+  bool trains = false;          // constants may become parameters: none is replaced by a copy
   // After every pass, prove the model anew (see check_graph.h) and throw naming the pass: for tests.
   bool check_passes = false;
   // For the tables of one pass after the other; optimize() sets it. Null: a pass takes memory of its own.
@@ -44,6 +45,10 @@ struct Pass {
 };
 
 std::span<const Pass> passes();
+
+// Before a model is differentiated: what is one function of ONNX, written out in several nodes, becomes one
+// node (Gelu, HardSwish, Silu, LayerNormalization), whose gradient is one node too and keeps less.
+void recognize_functions(Graph& root, int level);
 
 // Runs the passes of the level in order. The model must be resolved and inferred (infer_graph).
 void optimize(Graph& root, const OptimizeOptions& options);

@@ -60,11 +60,12 @@ Normalized normalized(const Node& div, const Editor& editor) {
 }
 
 // A constant with one value per element of the last axis of x, as a vector.
-Edge* last_axis_vector(Edge* edge, const Edge* x, Editor& editor) {
+Edge* last_axis_vector(Edge* edge, const Edge* x, bool trains, Editor& editor) {
   if (edge == nullptr || !is_real(edge)) return nullptr;
   const Dim width = x->facts.type.dims.back();
   if (rank_of(edge) == 1 && edge->facts.type.dims[0] == width) return edge;
-  if (!is_constant(edge) || edge->data == nullptr || rank_of(edge) < 1 || rank_of(edge) > rank_of(x))
+  if (trains || !is_constant(edge) || edge->data == nullptr || rank_of(edge) < 1 ||
+      rank_of(edge) > rank_of(x))
     return nullptr;
   const std::span<const int64_t> dims = edge->constant->dims;
   if (!(Dim(dims.back()) == width) || edge->constant->elements() != dims.back()) return nullptr;
@@ -72,18 +73,18 @@ Edge* last_axis_vector(Edge* edge, const Edge* x, Editor& editor) {
   return editor.constant_view(*edge, vector);
 }
 
-bool recognize(Node& div, Editor& editor) {
+bool recognize(Node& div, bool trains, Editor& editor) {
   const Normalized form = normalized(div, editor);
   if (form.x == nullptr) return false;
   Node* mul = editor.only_user(*div.outputs[0]);
   if (!is_op(mul, "Mul")) return false;
-  Edge* scale = last_axis_vector(other_input(*mul, div.outputs[0]), form.x, editor);
+  Edge* scale = last_axis_vector(other_input(*mul, div.outputs[0]), form.x, trains, editor);
   if (scale == nullptr) return false;
   Node* last = mul;
   Edge* bias = nullptr;
   Node* add = editor.only_user(*mul->outputs[0]);
   if (is_op(add, "Add")) {
-    bias = last_axis_vector(other_input(*add, mul->outputs[0]), form.x, editor);
+    bias = last_axis_vector(other_input(*add, mul->outputs[0]), form.x, trains, editor);
     if (bias != nullptr) last = add;
   }
   AttributeList attributes(editor.arena());
@@ -104,7 +105,7 @@ bool recognize_layer_normalization(Graph& root, const OptimizeOptions& options) 
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (editor.alive(*node) && is_op(node, "Div") && is_real(node->input(0)) && rank_of(node->input(0)) > 0)
-        recognize(*node, editor);
+        recognize(*node, options.trains, editor);
     }
   }
   return editor.finish();

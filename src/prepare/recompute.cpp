@@ -10,6 +10,7 @@ namespace {
 constexpr size_t kMostTurns = 20'000;  // of an order that is searched: larger ones run as they are
 constexpr size_t kMostLevels = 20;     // values that are made again can be let go again, and so on
 constexpr size_t kStarts = 24;         // plans from which runs are taken back
+constexpr size_t kAnew = 3;            // steps after which what is taken back is decided anew
 // Neighbouring points differ by so much.
 constexpr double kStep = 0.985;
 
@@ -107,13 +108,21 @@ class FrontBuilder {
     return thin;
   }
 
-  // From its peak up to that of the natural order, takes back what fits.
+  // From its peak up to that of the natural order, takes back what fits. In small steps that is what is
+  // small, however cheap it is to run again, and it stays in the way of what is large and dear: so that every
+  // few steps all of it is chosen anew.
   void climb(const TurnPlan& start) {
-    TurnPlan plan = search_.keep(start, start.peak_bytes);
+    const TurnPlan first = search_.keep(start, start.peak_bytes);
+    TurnPlan plan{first.peak_bytes, first.time, copy_of(first.turns, memory_)};
+    size_t climbed = 0;
     for (size_t s = steps_.size(); s-- > 0;) {
       RecomputeFront::Point& step = steps_[s];
       if (step.live_bytes < plan.peak_bytes) continue;
       plan = search_.keep(plan, step.live_bytes);
+      if (++climbed % kAnew == 0) {
+        TurnPlan anew = search_.keep(first, step.live_bytes);
+        if (anew.time < plan.time) plan = std::move(anew);
+      }
       if (step.turns.empty() || plan.time < step.time) {
         step.time = plan.time;
         step.turns = plan.turns;

@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "memory/transient_memory.h"
+#include "optimize/pipeline.h"
 #include "runtime/memory_settings.h"
 #include "runtime/session_impl.h"
 #include "train/split.h"
@@ -69,6 +70,11 @@ std::vector<std::string> select_known(std::vector<ClusterPlan>& plans, const Mem
   return unknown;
 }
 
+DifferentiatedModel differentiated(Graph& graph, const GradientOptions& options) {
+  recognize_functions(graph, static_cast<int>(options.session.optimization_level));
+  return differentiate_model(graph, options.inputs);
+}
+
 // One of the two, and what was found while it was prepared.
 class PartBuilder {
  public:
@@ -77,7 +83,7 @@ class PartBuilder {
 
   std::unique_ptr<Session> open(const Env& env, const ModelLocation& location, ModelPart part) {
     SessionRewrite rewrite;
-    rewrite.graph = [this](Graph& graph) { model = differentiate_model(graph, options_.inputs); };
+    rewrite.graph = [this](Graph& graph) { model = differentiated(graph, options_); };
     rewrite.finish = [this, part](Graph& graph) { split(graph, part); };
     SessionOptions session = options_.session;
     session.random_seed = 1;  // the same numbers in both parts
@@ -186,17 +192,17 @@ std::string DescribeGradientMemory(const Env& env, const void* model, size_t siz
                                    const GradientOptions& options, const Shapes& shapes, TableDetail detail) {
   const MemoryConfig config = named_clusters(options.recompute, options.session);
   Budget budget("memory optimizer", 0, &env.impl()->budget);
-  DifferentiatedModel differentiated;
+  DifferentiatedModel model_parts;
   std::string table;
   PrepareOptions preparation = prepare_options(options.session);
-  preparation.rewrite = [&](Graph& graph) { differentiated = differentiate_model(graph, options.inputs); };
+  preparation.rewrite = [&](Graph& graph) { model_parts = differentiated(graph, options); };
   preparation.finish = [&](Graph& graph) {
     TransientMemory memory(budget);
     DimPool pool(memory.arena());
     if (options.precision == TrainingPrecision::kBFloat16)
-      round_stashed(graph, differentiated, facts_for(graph, shapes, memory.arena(), pool));
+      round_stashed(graph, model_parts, facts_for(graph, shapes, memory.arena(), pool));
     const FactsTable facts = facts_for(graph, shapes, memory.arena(), pool);
-    const ModelSplit parts(graph, differentiated);
+    const ModelSplit parts(graph, model_parts);
     std::vector<ClusterPlan> plans =
         find_cluster_plans(graph, parts.forward(), find_layers(graph, parts.forward()), facts, config.probe);
     select_known(plans, config);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "optimize/pipeline.h"
 #include "prepare/stash_choice.h"
 #include "runtime/env_impl.h"
 #include "runtime/memory_settings.h"
@@ -90,7 +91,10 @@ Session::Impl::Rewrite training_rewrite(const TrainingOptions& options, Training
   Session::Impl::Rewrite rewrite;
   rewrite.memory_config = named_clusters(options.recompute, options.session);
   rewrite.recompute = options.recompute == "auto" && !rewrite.memory_config.names_any();
-  rewrite.graph = [&](Graph& graph) { built = build_training_graph(graph, options); };
+  rewrite.graph = [&](Graph& graph) {
+    recognize_functions(graph, static_cast<int>(options.session.optimization_level));
+    built = build_training_graph(graph, options);
+  };
   if (options.precision == TrainingPrecision::kBFloat16)
     rewrite.finish = [&](Graph& graph) { built.rounded = round_stashes(graph, options, built); };
   rewrite.runs = [&](const Graph&) { return training_runs(options, built); };

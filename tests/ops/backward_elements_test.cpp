@@ -1,5 +1,9 @@
 // Operators that gradients make of what works element by element, and of pooling.
+#include <cmath>
+#include <limits>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "ops/backward_case.h"
 
@@ -197,6 +201,68 @@ TEST(ReluGradient, RefusesWhatDoesNotFit) {
   refuses(*op(), "inputs");
   refuses(OpCase("ReluGradient", 1, kOurs).input<int32_t>({1}, {1}).input<int32_t>({1}, {1}),
           "type int32 is not allowed");
+}
+
+// ---- UnaryGradient --------------------------------------------------------------------------------
+
+// Slopes in double, from the formulas of the functions.
+double slope(const std::string& function, double v) {
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  if (function == "Erf") return 2 / std::sqrt(M_PI) * std::exp(-v * v);
+  if (function == "Gelu")
+    return 0.5 * std::erfc(-v / std::sqrt(2.0)) + v * std::exp(-v * v / 2) / std::sqrt(2 * M_PI);
+  if (function == "HardSwish") return v <= -3 ? 0 : v > 3 ? 1 : v / 3 + 0.5;
+  if (function == "Swish") return sigmoid(v) * (1 + v * (1 - sigmoid(v)));
+  if (function == "Sigmoid") return v * (1 - v);
+  if (function == "Tanh") return 1 - v * v;
+  const double k = std::sqrt(2 / M_PI), c = 0.044715, t = std::tanh(k * (v + c * v * v * v));
+  return 0.5 * (1 + t + v * (1 - t * t) * k * (1 + 3 * c * v * v));
+}
+
+TEST(UnaryGradient, IsTheSlopeEverywhere) {
+  for (const char* function : {"Erf", "Gelu", "GeluTanh", "HardSwish", "Swish", "Sigmoid", "Tanh"}) {
+    SCOPED_TRACE(function);
+    const bool of_result = slope(function, 1) == 0;  // of Sigmoid and Tanh, which end at 1
+    std::vector<float> v, dy, expected;
+    for (int i = -1000; i <= 1000; ++i) {
+      v.push_back(static_cast<float>(i) * (of_result ? 0.001f : 0.02f));
+      dy.push_back(i % 2 == 0 ? 1.0f : -0.5f);
+      expected.push_back(static_cast<float>(dy.back() * slope(function, v.back())));
+    }
+    const auto n = static_cast<int64_t>(v.size());
+    OpCase("UnaryGradient", 1, kOurs)
+        .attr("function", function)
+        .input<float>({n}, v)
+        .input<float>({n}, dy)
+        .run()
+        .expect<float>(0, {n}, expected, 2e-6);
+  }
+}
+
+TEST(UnaryGradient, IsFiniteAtInfinity) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const auto& [function, above] :
+       {std::pair("Erf", 0.0f), std::pair("Gelu", 1.0f), std::pair("GeluTanh", 1.0f),
+        std::pair("HardSwish", 1.0f), std::pair("Swish", 1.0f)}) {
+    SCOPED_TRACE(function);
+    OpCase("UnaryGradient", 1, kOurs)
+        .attr("function", function)
+        .input<float>({2}, {-inf, inf})
+        .input<float>({2}, {3, 3})
+        .run()
+        .expect<float>(0, {2}, {0, 3 * above});
+  }
+}
+
+TEST(UnaryGradient, RefusesWhatDoesNotFit) {
+  const auto op = [](const char* function) {
+    auto made = std::make_unique<OpCase>("UnaryGradient", 1, kOurs);
+    made->attr("function", function).input<float>({2}, {1, 2});
+    return made;
+  };
+  refuses(op("Sine")->input<float>({2}, {1, 2}), "'function': expected Erf");
+  refuses(op("Erf")->input<float>({4}, {1, 2, 3, 4}), "input 1: expected shape");
+  refuses(op("Erf")->input<double>({2}, {1, 2}), "expected one type");
 }
 
 }  // namespace

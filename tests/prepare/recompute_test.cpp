@@ -102,6 +102,31 @@ TEST(Recompute, LongSkipConnectionsOfInferenceToo) {
   EXPECT_LE(model.within(natural * 2 / 3).bytes, natural * 2 / 3);
 }
 
+// Large products and small sums, all read early and late: where the sums are enough, no product runs again,
+// though a sum would fit where a product does not.
+TEST(Recompute, WhatIsCheapPerByteRunsAgainHoweverSmallItIs) {
+  Tape tape;
+  Edge *x = tape.input("x", {"rows", "64"}), *u = tape.input("u", {"rows", "256"});
+  std::vector<Edge*> values;
+  for (int i = 0; i < 6; ++i) {
+    values.push_back(tape.op("MatMul", {x, tape.weight(64, 1024)}));
+    for (int k = 0; k < 4; ++k) values.push_back(tape.op("Add", {u, tape.weight(1, 256)}));
+  }
+  Edge* sum = nullptr;
+  for (Edge* value : values) {
+    Edge* part = tape.op("ReduceMax", {value});
+    sum = sum == nullptr ? part : tape.op("Add", {sum, part});
+  }
+  for (auto value = values.rbegin(); value != values.rend(); ++value)
+    sum = tape.op("ReduceMin", {tape.op("Mul", {*value, sum})});
+  tape.model.output(sum);
+  Model model(tape.model.bytes(), {{256, 64}, {256, 256}});
+  const int64_t natural = model.natural().bytes, sums = 24 * 256 * 256 * 4;
+  const Planned plan = model.within(natural - sums * 3 / 4);
+  EXPECT_FALSE(plan.again.empty());
+  for (const auto& again : plan.again.nodes) EXPECT_EQ(again.node->op_type, "Add") << again.node->name;
+}
+
 TEST(Recompute, RefusesWithTheSmallestLimitThatWouldDo) {
   Model model(chain_step(24, 64), {{256, 64}});
   const std::vector<std::vector<int64_t>> shapes = {{256, 64}};

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -218,6 +219,64 @@ TEST_F(Training, FrozenWeightsStay) {
   o.frozen = {"w1*"};
   TrainingSession session(Env(), model_, o);
   EXPECT_EQ(session.ParameterNames(), std::vector<std::string>{"w2"});
+}
+
+// LayerNormalization and Gelu written out; the first one's scale has more dimensions than it needs, as some
+// exporters write it, and numbers that are part of the functions are nodes.
+std::string written_out() {
+  ModelBuilder model(17);
+  const auto number = [&](float value) {
+    Attribute attribute;
+    attribute.name = "value_float", attribute.type = AttributeType::kFloat, attribute.f = value;
+    return model.node("Constant", {}, 1, {attribute})[0];
+  };
+  const auto op = [&](const char* type, std::initializer_list<Edge*> inputs) {
+    return model.node(type, inputs)[0];
+  };
+  Edge* x = model.input("x", ElementType::kFloat, {"batch", "4"});
+  std::vector<float> w;
+  for (int i = 0; i < 256; ++i) w.push_back(static_cast<float>((i * 37) % 11 - 5) / 10);
+  const auto weight = [&](const char* name, std::vector<int64_t> dims, size_t count) {
+    return model.constant<float>(name, dims, {w.begin(), w.begin() + static_cast<ptrdiff_t>(count)});
+  };
+  Edge* h = op("MatMul", {x, weight("w1", {4, 8}, 32)});
+  for (const char* scale : {"wide_scale", "scale"}) {
+    static constexpr int64_t kLast[] = {-1};
+    const std::vector<Attribute> last = {ModelBuilder::integers("axes", kLast)};
+    Edge* centered = op("Sub", {h, model.node("ReduceMean", {h}, 1, last)[0]});
+    Edge* variance = model.node("ReduceMean", {op("Pow", {centered, number(2)})}, 1, last)[0];
+    Edge* normal = op("Div", {centered, op("Sqrt", {op("Add", {variance, number(1e-5f)})})});
+    const std::vector<int64_t> dims = scale[0] == 'w' ? std::vector<int64_t>{1, 8} : std::vector<int64_t>{8};
+    h = op("Mul", {normal, weight(scale, dims, 8)});
+    Edge* part = op("Add", {op("Erf", {op("Div", {h, number(1.41421356f)})}), number(1)});
+    h = op("Mul", {op("Mul", {h, part}), number(0.5f)});
+  }
+  model.output(op("MatMul", {h, weight("w2", {8, 3}, 24)}));
+  return model.bytes();
+}
+
+TEST_F(Training, FunctionsWrittenOutAreTrainedAsOne) {
+  std::ofstream(model_, std::ios::binary) << written_out();
+  TrainingOptions plain = options(), recognized = options();
+  for (TrainingOptions* o : {&plain, &recognized}) o->optimizer.type = OptimizerType::kSGD;
+  plain.session.optimization_level = GraphOptimizationLevel::kBasic;
+  TrainingSession written(Env(), model_, plain), one(Env(), model_, recognized);
+  EXPECT_EQ(one.ParameterNames(), written.ParameterNames());
+  EXPECT_EQ(one.ParameterNames().size(), 4u);
+  for (int i = 0; i < 5; ++i) EXPECT_NEAR(step(written, i), step(one, i), 1e-5f);
+  for (const std::string& name : one.ParameterNames()) {
+    SCOPED_TRACE(name);
+    const std::vector<float> a = to_floats(written.GetParameter(name)), b = to_floats(one.GetParameter(name));
+    for (size_t k = 0; k < a.size(); ++k) EXPECT_NEAR(a[k], b[k], 1e-5f);
+  }
+  const auto normalizations = [&](const TrainingOptions& o) {
+    const std::vector<std::string> steps = TrainingSession::MakePlan(Env(), model_, o).steps;
+    return std::count_if(steps.begin(), steps.end(), [](const std::string& node) {
+      return node.find("LayerNormalizationGradient") != std::string::npos;
+    });
+  };
+  EXPECT_EQ(normalizations(recognized), 1);  // the wide scale is trained as it is
+  EXPECT_EQ(normalizations(plain), 0);
 }
 
 TEST(Schedules, AreThoseOfPyTorch) {

@@ -109,6 +109,30 @@ TEST(Gradients, Activations) {
   GradientCase("BiasGelu", 1, "com.microsoft").input({2, 5}).input({5}).check();
 }
 
+// What the gradients of elementwise functions write is differentiated again where a Gradient stands behind a
+// Gradient.
+TEST(Gradients, UnaryGradient) {
+  for (const char* f : {"Erf", "Gelu", "GeluTanh", "HardSwish", "Swish"})
+    GradientCase("UnaryGradient", 1, "ai.plimsoll").input({3, 5}).input({3, 5}).attr("function", f).check();
+  for (const char* f : {"Sigmoid", "Tanh"})
+    GradientCase("UnaryGradient", 1, "ai.plimsoll")
+        .input({9}, 0.1, 0.9)
+        .input({9})
+        .attr("function", f)
+        .check();
+  GradientCase("UnaryGradient", 1, "ai.plimsoll")
+      .input({40}, -5, 5)
+      .input({40})
+      .attr("function", "Swish")
+      .attr("alpha", 1.7f)
+      .check();
+  GradientCase("UnaryGradient", 1, "ai.plimsoll")
+      .input({40}, -5, 5)
+      .input({40})
+      .attr("function", "HardSwish")
+      .check();
+}
+
 TEST(Gradients, Variadic) {
   GradientCase("Sum").input({2, 3}).input({3}).input({4, 1, 1}).check();
   GradientCase("Mean").input({2, 3}).input({3}).input({4, 1, 1}).check();

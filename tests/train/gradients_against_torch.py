@@ -29,9 +29,9 @@ DOMAIN = "ai.onnx.preview.training"
 class Case:
     """`inputs` are arrays: floats are differentiated unless `fixed` has their number; None is absent."""
 
-    def __init__(self, op, function, inputs, attributes=None, opset=21, domain="", outputs=1, fixed=()):
+    def __init__(self, op, function, inputs, attributes=None, opset=21, domain="", outputs=1, fixed=(), types=tuple(TOLERANCE)):
         self.op, self.function, self.inputs, self.attributes = op, function, inputs, attributes or {}
-        self.opset, self.domain, self.outputs, self.fixed = opset, domain, outputs, fixed
+        self.opset, self.domain, self.outputs, self.fixed, self.types = opset, domain, outputs, fixed, types
 
     def differentiated(self, i):
         x = self.inputs[i]
@@ -354,8 +354,42 @@ def attention_cases(d):
                {"is_causal": 1}, 23)
 
 
+def multi_head_cases(d):
+    """ONNX Runtime's MultiHeadAttention: floats only."""
+    b, heads, s, t, e, f = d.size(1, 3), d.size(1, 3), d.size(2, 4), d.size(2, 5), d.size(1, 4), d.size(1, 4)
+    q, k, v = d.reals(b, s, heads * e), d.reals(b, t, heads * e), d.reals(b, t, heads * f)
+    bias, added = d.reals(heads * (2 * e + f)), d.reals(1, heads, s, t)
+    lengths = d.random.integers(1, t + 1, b).astype(np.int32)
+    seen = (d.random.random((b, t)) < 0.7).astype(np.int32)
+    seen[:, 0] = 1
+
+    def attend(q, k, v, bias=None, added=None, hidden=None, causal=False, scale=e ** -0.5):
+        if bias is not None:
+            of_q, of_k, of_v = bias.split([heads * e, heads * e, heads * f])
+            q, k, v = q + of_q, k + of_k, v + of_v
+        q, k, v = (x.reshape(b, x.shape[1], heads, -1).transpose(1, 2) for x in (q, k, v))
+        scores = q @ k.transpose(2, 3) * scale
+        if added is not None:
+            scores = scores + added
+        if hidden is not None:
+            scores = scores - 10000.0 * hidden[:, None, None]
+        if causal:
+            scores = scores.masked_fill(torch.ones(s, k.shape[2]).triu(1).bool(), float("-inf"))
+        return (torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(b, s, -1)
+
+    def case(function, inputs, **attributes):
+        return Case("MultiHeadAttention", function, inputs, {"num_heads": heads, **attributes}, 21, "com.microsoft", types=(np.float32,))
+
+    yield case(attend, [q, k, v])
+    yield case(lambda q, k, v, c: attend(q, k, v, c, scale=0.3), [q, k, v, bias], scale=0.3)
+    yield case(lambda q, k, v, c, _, m: attend(q, k, v, c, m), [q, k, v, bias, None, added])
+    yield case(lambda q, k, v, c, n, m: attend(q, k, v, c, m, torch.arange(t) >= n[:, None]), [q, k, v, bias, lengths, added])
+    yield case(lambda q, k, v, _, n: attend(q, k, v, hidden=n == 0), [q, k, v, None, seen])
+    yield case(lambda *x: attend(*x, causal=True), [q, k[:, :1].repeat(s, 1), v[:, :1].repeat(s, 1)], unidirectional=1)
+
+
 FAMILIES = [unary_cases, binary_cases, movement_cases, reduction_cases, window_cases, sampling_cases, loss_cases, recurrent_cases,
-            attention_cases]
+            attention_cases, multi_head_cases]
 
 
 def write_model(case, kind, weights, path):
@@ -417,8 +451,8 @@ def torch_result(case, kind, draw):
 
 def check(command, case, seed):
     """None, or what is wrong."""
-    for kind, tolerance in TOLERANCE.items():
-        tolerance = max(tolerance, FLOAT_POSITIONS.get(case.op, 0))
+    for kind in case.types:
+        tolerance = max(TOLERANCE[kind], FLOAT_POSITIONS.get(case.op, 0))
         weights, expected = torch_result(case, kind, Draw(seed + 1000))
         with tempfile.TemporaryDirectory() as folder:
             xs = write_model(case, kind, weights, f"{folder}/model.onnx")
