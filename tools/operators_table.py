@@ -45,12 +45,11 @@ TAIL = """
 
 | what | why |
 |---|---|
-| com.microsoft QAttention with do_rotary | ONNX Runtime's kernel does not look at it: a model that says so gets no rotation there. Attention, whose CUDA kernels have it, is turned by their angles |
 | QAttention with past_present_share_buffer | no input says how much of the shared buffer is filled |
-| com.microsoft GroupQueryAttention with a quantized or sliding cache | not written |
+| com.microsoft GroupQueryAttention with a sliding cache, or with one of float8; QMoE whose quant_type is not int | not written; ONNX Runtime has float8 for CUDA only |
 | com.microsoft RotaryEmbedding and MRotaryEmbedding of an input without a declared rank and without num_heads, position_ids without a declared rank; UnfoldTensor, QLinearConv with channels last and FusedMatMul with transBatch of an input without a declared rank | others stand for them, and which ones depends on the rank |
 | BeamSearch whose decoder takes cache_indirection, WhisperBeamSearch's cross_qk and non_speech_probs | ONNX Runtime has the first two for CUDA only; the third is not written |
-| com.microsoft MoE, QMoE, MatMulBnb4, MatMulFpQ4, SparseAttention, LinearAttention, LinearAttentionGate, CausalConvWithState, DynamicTimeWarping, Tokenizer, AttnLSTM, WordConvEmbedding, MaxpoolWithMask, BifurcationDetector, SampleOp | ONNX Runtime's CPU has them; not written |
+| com.microsoft MatMulFpQ4, SparseAttention, state_window of LinearAttention and CausalConvWithState, DynamicTimeWarping, Tokenizer, AttnLSTM, WordConvEmbedding, MaxpoolWithMask, BifurcationDetector, SampleOp | ONNX Runtime's CPU has them; not written |
 | sparse tensors as inputs of a model | ONNX Runtime's CPU has one kernel that takes them, SparseToDenseMatMul |
 | a run whose input, declared as a scalar, has another rank; one whose symbol has two sizes | an Error that names input and dimension: the plan was made for what the model declares. ONNX Runtime runs these with a warning |
 | opaque types, tensors in segments | ONNX Runtime's CPU has neither |

@@ -113,6 +113,7 @@ bool fits(std::span<const Dim> declared, std::span<const int64_t> found) {
 void GraphReader::read_initializer(std::string_view name, const TensorData& data, const Where& where) {
   const auto known = where.scope.names.find(name);
   const bool is_input = known != where.scope.names.end() && known->second->data == nullptr;
+  if (known != where.scope.names.end() && !is_input) return replace_initializer(*known->second, data, where);
   Edge* edge = is_input ? known->second : define(where, name, "an initializer");
   const TypeInfo& declared = edge->facts.type;
   if (is_input && declared.type != ElementType::kUndefined && declared.type != data.type)
@@ -125,6 +126,16 @@ void GraphReader::read_initializer(std::string_view name, const TensorData& data
   edge->set_data(arena_, data);
   where.graph.initializers.push_back(edge);
   if (is_input && where.depth == 0) root_.overridable.push_back({edge, before, edge->data});
+}
+
+// Of several with one name the last counts, as ONNX Runtime has it.
+void GraphReader::replace_initializer(Edge& edge, const TensorData& data, const Where& where) {
+  root_.warn(
+      fmt::format("graph '{}': expected one initializer '{}', found another", where.graph.name, edge.name));
+  edge.set_data(arena_, data);
+  for (auto& entry : root_.overridable) {
+    if (entry.edge == &edge) entry.data = edge.data;
+  }
 }
 
 void GraphReader::read_output(Message m, const Where& where) {
@@ -153,7 +164,64 @@ void GraphReader::read_output(Message m, const Where& where) {
   where.graph.outputs.push_back(edge);
 }
 
-void GraphReader::define_outputs(const Message& node, const Where& where) {
+namespace {
+
+// What a Constant defines; empty for another node.
+std::string_view constant_name(Message m) {
+  std::string_view name, op_type, domain;
+  while (m.next()) {
+    switch (m.field()) {
+      case node_field::kOutput:
+        name = m.bytes("output");
+        break;
+      case node_field::kOpType:
+        op_type = m.bytes("op_type");
+        break;
+      case node_field::kDomain:
+        domain = normal_domain(m.bytes("domain"));
+        break;
+      default:
+        m.skip();
+    }
+  }
+  return op_type == "Constant" && domain.empty() ? name : std::string_view();
+}
+
+}  // namespace
+
+// Constants may define a value again and again, and nothing else may: the last one counts, as ONNX Runtime
+// has it.
+class GraphReader::RepeatedConstants {
+ public:
+  explicit RepeatedConstants(std::span<const Message> nodes) : nodes_(nodes) {}
+
+  // Whether this node may define `name`, although it is defined already.
+  bool allows(const Message& node, std::string_view name) {
+    if (constant_name(node) != name) return false;
+    if (counts_.empty()) {
+      for (const Message& other : nodes_) {
+        if (const std::string_view found = constant_name(other); !found.empty()) ++counts_[found].all;
+      }
+    }
+    Count& count = counts_[name];
+    return ++count.again < count.all;  // otherwise the first was no Constant
+  }
+  // Whether a later one defines the same; to be asked of every node in order.
+  bool is_replaced(const Message& node) {
+    if (counts_.empty()) return false;
+    const auto count = counts_.find(constant_name(node));
+    return count != counts_.end() && --count->second.all > 0;
+  }
+
+ private:
+  struct Count {
+    int64_t all = 0, again = 0;
+  };
+  std::span<const Message> nodes_;
+  std::unordered_map<std::string_view, Count> counts_;  // empty until it is needed
+};
+
+void GraphReader::define_outputs(const Message& node, RepeatedConstants& repeated, const Where& where) {
   Message m = node;
   while (m.next()) {
     if (m.field() != node_field::kOutput) {
@@ -161,13 +229,22 @@ void GraphReader::define_outputs(const Message& node, const Where& where) {
       continue;
     }
     const std::string_view name = m.bytes("output");
-    if (!name.empty()) define(where, name, "the output of a node");
+    if (name.empty()) continue;
+    if (where.scope.names.contains(name) && repeated.allows(node, name)) {
+      root_.warn(fmt::format("graph '{}': expected one Constant that makes '{}', found another",
+                             where.graph.name, name));
+    } else {
+      define(where, name, "the output of a node");
+    }
   }
 }
 
 void GraphReader::read_nodes(std::span<const Message> nodes, const Where& where) {
-  for (const Message& node : nodes) define_outputs(node, where);
-  for (const Message& node : nodes) read_node(node, where);
+  RepeatedConstants repeated(nodes);
+  for (const Message& node : nodes) define_outputs(node, repeated, where);
+  for (const Message& node : nodes) {
+    if (!repeated.is_replaced(node)) read_node(node, where);
+  }
 }
 
 struct GraphReader::NodeParts {

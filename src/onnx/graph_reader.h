@@ -48,6 +48,7 @@ class GraphReader {
     int depth;
   };
   struct NodeParts;
+  class RepeatedConstants;
 
   // model_reader.cpp
   OpsetImport read_opset(Message opset);
@@ -65,7 +66,8 @@ class GraphReader {
   void read_input(Message value, const Where& where);
   void read_initializer(std::string_view name, const TensorData& data, const Where& where);
   void read_output(Message value, const Where& where);
-  void define_outputs(const Message& node, const Where& where);
+  void replace_initializer(Edge& edge, const TensorData& data, const Where& where);
+  void define_outputs(const Message& node, RepeatedConstants& repeated, const Where& where);
   void read_nodes(std::span<const Message> nodes, const Where& where);
   void read_node(Message node, const Where& where);
   int node_opset(const NodeParts& parts, std::string_view label, const Where& where);

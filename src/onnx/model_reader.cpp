@@ -136,10 +136,18 @@ std::span<const OpsetImport> GraphReader::read_opsets(const std::vector<Message>
   for (const Message& message : messages) {
     const OpsetImport import = read_opset(message);
     const auto [known, is_new] = table.try_emplace(import.domain, import.version);
-    if (known->second != import.version)
-      fail(ErrorCode::kInvalidModel, "opset import of domain '{}': expected one version, found {} and {}",
-           import.domain, known->second, import.version);
-    if (is_new) imports.push_back(import);
+    if (is_new) {
+      imports.push_back(import);
+      continue;
+    }
+    if (known->second == import.version) continue;
+    // As ONNX Runtime has it, the last one counts.
+    root_.warn(fmt::format("opset import of domain '{}': expected one version, found {} and {}",
+                           import.domain, known->second, import.version));
+    known->second = import.version;
+    std::find_if(imports.begin(), imports.end(), [&](const OpsetImport& i) {
+      return i.domain == import.domain;
+    })->version = import.version;
   }
   return arena_.copy(imports);
 }

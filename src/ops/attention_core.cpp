@@ -120,11 +120,38 @@ void check_positions(const AttentionProblem& p, const RowChange& change, int64_t
   }
 }
 
+float cache_scale(const CacheScales& scales, int64_t h, int64_t size, int64_t k) {
+  return scales.by_channel ? scales.data[h * size + k] : scales.data[0];
+}
+
+// Rounded to the nearest, of two the even one; a scale of 0 counts as 1, and NaN is 0.
+int quantized(float x, float scale, int bits) {
+  if (std::isnan(x)) return 0;
+  const auto most = static_cast<float>((1 << (bits - 1)) - 1);
+  return static_cast<int>(std::clamp(std::nearbyint(scale == 0 ? x : x * (1.0f / scale)), -most - 1, most));
+}
+
+void write_quantized_row(const HeadRows& cache, int64_t b, int64_t h, int64_t i, int64_t size,
+                         const float* from) {
+  auto* to = reinterpret_cast<uint8_t*>(cache.data) + cache.at(b, h, i);
+  const CacheScales& scales = cache.scales;
+  for (int64_t k = 0; k < size; ++k) {
+    const int q = quantized(from[k], cache_scale(scales, h, size, k), scales.bits);
+    if (scales.bits == 8) {
+      to[k] = static_cast<uint8_t>(q);
+    } else if (k % 2 == 0) {
+      to[k / 2] = static_cast<uint8_t>(0x80 | (q + 8));  // of an odd number, the last half byte stands for 0
+    } else {
+      to[k / 2] = static_cast<uint8_t>((to[k / 2] & 0x0f) | ((q + 8) << 4));
+    }
+  }
+}
+
 // The new rows of all heads, behind the past ones.
 void gather_cache(const AttentionProblem& p, const HeadRows& rows, const HeadRows& past,
                   const HeadRows& present, const RowChange& change, int64_t size) {
   if (!present) return;
-  const int64_t width = element_bits(present.type) / 8, bytes = size * width;
+  const int64_t width = element_bits(present.type) / 8, bytes = present.row * width;
   const bool shared = past && past.data == present.data;
   const TensorView cache{present.data, present.type, false, {}};
   kernels::parallel_for(p.context.threads, p.batch * p.kv_heads, [&](int64_t unit) {
@@ -134,10 +161,14 @@ void gather_cache(const AttentionProblem& p, const HeadRows& rows, const HeadRow
     if (copied > 0) kernels::copy_bytes(to, past.data + past.at(b, h, 0) * width, copied * bytes);
     for (int64_t i = 0; i < p.keys; ++i) {
       std::byte* row = to + (kept + i) * bytes;
-      if (change) {
+      if (change || present.quantized()) {
         float changed[kLongestChangedRow];
         read_changed_row(p, rows, change, b, h, i, size, changed);
-        write_floats(cache, present.at(b, h, kept + i), size, changed);
+        if (present.quantized()) {
+          write_quantized_row(present, b, h, kept + i, size, changed);
+        } else {
+          write_floats(cache, present.at(b, h, kept + i), size, changed);
+        }
       } else {
         kernels::copy_bytes(row, rows.data + rows.at(b, h, i) * width, bytes);
       }
@@ -170,6 +201,15 @@ void read_changed_row(const AttentionProblem& p, const HeadRows& rows, const Row
     for_blocks(*change.norm, 0, [&](float& x, float weight) { x *= factor * weight; });
   }
   if (change.rotary != nullptr) rotate_row(*change.rotary, position_of(p, *change.rotary, b, i), to);
+}
+
+void read_quantized_row(const HeadRows& cache, int64_t b, int64_t h, int64_t i, int64_t size, float* to) {
+  const auto* from = reinterpret_cast<const uint8_t*>(cache.data) + cache.at(b, h, i);
+  for (int64_t k = 0; k < size; ++k) {
+    const int q =
+        cache.scales.bits == 8 ? static_cast<int8_t>(from[k]) : ((from[k / 2] >> (k % 2 * 4)) & 0x0f) - 8;
+    to[k] = static_cast<float>(q) * cache_scale(cache.scales, h, size, k);
+  }
 }
 
 void run_attention_core(const AttentionProblem& p) {

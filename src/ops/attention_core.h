@@ -9,12 +9,22 @@
 
 namespace plimsoll {
 
-// The rows of all heads of a tensor, wherever they lie. Strides count elements.
+// How a cache of integers becomes numbers: q * scale, of 8 bits; or of 4, two to a byte, the first in its low
+// half, and 8 more than they stand for.
+struct CacheScales {
+  const float* data = nullptr;  // one, or by head and element
+  bool by_channel = false;
+  int bits = 8;
+};
+
+// The rows of all heads of a tensor, wherever they lie. Strides count elements, which are bytes of integers.
 struct HeadRows {
   std::byte* data = nullptr;
   ElementType type = ElementType::kUndefined;
   int64_t batch = 0, head = 0, row = 0;
+  CacheScales scales = {};  // of integers
 
+  bool quantized() const { return scales.data != nullptr; }
   explicit operator bool() const { return type != ElementType::kUndefined; }
   int64_t at(int64_t b, int64_t h, int64_t i) const { return b * batch + h * head + i * row; }
 };

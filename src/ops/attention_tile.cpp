@@ -75,6 +75,18 @@ class AttentionRun {
     read_floats({rows.data, rows.type, false, {}}, at, count, to);
   }
 
+  // Rows [i, i + count) of a head of a cache.
+  static void read_cache(const HeadRows& cache, int64_t b, int64_t h, int64_t i, int64_t count, int64_t size,
+                         W* to) {
+    if constexpr (std::is_same_v<W, float>) {
+      if (cache.quantized()) {
+        for (int64_t j = 0; j < count; ++j) read_quantized_row(cache, b, h, i + j, size, to + j * size);
+        return;
+      }
+    }
+    read(cache, cache.at(b, h, i), count * size, to);
+  }
+
   void read_new_row(const HeadRows& rows, const RowChange& change, int64_t b, int64_t h, int64_t i,
                     int64_t size, W* to) const {
     if constexpr (std::is_same_v<W, float>) {
@@ -85,10 +97,10 @@ class AttentionRun {
 
   // The past keys of a beam are spread over the beams that it came from.
   void read_past(const HeadRows& cache, int64_t b, int64_t h, int64_t past, int64_t size, W* to) const {
-    if (p_.beam_of_key == nullptr) return read(cache, cache.at(b, h, 0), past * size, to);
+    if (p_.beam_of_key == nullptr) return read_cache(cache, b, h, 0, past, size, to);
     const int64_t group = b / p_.beams * p_.beams;
     for (int64_t j = 0; j < past; ++j)
-      read(cache, cache.at(group + p_.beam_of_key[b * p_.beam_stride + j], h, j), size, to + j * size);
+      read_cache(cache, group + p_.beam_of_key[b * p_.beam_stride + j], h, j, 1, size, to + j * size);
   }
 
   // Rows of one head where they are, or copied together and widened.
@@ -103,7 +115,7 @@ class AttentionRun {
     if (kept > 0) read_past(cache, b, h, kept, size, copy);
     W* next = copy + kept * size;
     if (present && p_.keys > 0) {
-      read(present, present.at(b, h, kept), p_.keys * size, next);
+      read_cache(present, b, h, kept, p_.keys, size, next);
     } else {
       for (int64_t i = 0; i < p_.keys; ++i) read_new_row(rows, change, b, h, i, size, next + i * size);
     }

@@ -18,15 +18,26 @@ struct GroupQueryAttrs {
   float softcap = 0, epsilon = 1e-6f;
   bool causal = true, rotary = false, interleaved = false, smooth = false;
   ScoresStage stage = ScoresStage::kNone;
+  int bits = 0;  // of a cache of integers
+  bool by_channel = false;
+
+  Dim cached_width(Dim head) const { return bits == 4 ? ceil_div(head, Dim(2)) : head; }
 };
 
-void reject_quantized(AttrContext& c) {
-  for (const char* name : {"k_quant_type", "v_quant_type"}) {
-    const std::string_view type = c.text(name, "NONE");
-    if (type != "NONE") fail(ErrorCode::kNotImplemented, "{}: {} {}", c.node().label(), name, type);
-  }
-  if (const int64_t bits = c.integer("kv_cache_bit_width", 0); bits != 0)
-    fail(ErrorCode::kNotImplemented, "{}: kv_cache_bit_width {}", c.node().label(), bits);
+void read_quantized(AttrContext& c, GroupQueryAttrs& a) {
+  const std::string_view type = c.text("k_quant_type", "NONE");
+  if (type != "NONE" && type != "PER_TENSOR" && type != "PER_CHANNEL")
+    c.reject("attribute 'k_quant_type': expected NONE, PER_TENSOR or PER_CHANNEL, found '{}'", type);
+  if (const std::string_view other = c.text("v_quant_type", "NONE"); other != type)
+    c.reject("v_quant_type is '{}', expected '{}' as k_quant_type", other, type);
+  const int64_t bits = c.integer("kv_cache_bit_width", type == "NONE" ? 0 : 8);
+  if (type == "NONE" ? bits != 0 : bits != 4 && bits != 8)
+    c.reject("attribute 'kv_cache_bit_width': found {}, expected {}", bits,
+             type == "NONE" ? "0 for a cache of floats" : "4 or 8");
+  a.bits = static_cast<int>(bits);
+  a.by_channel = type == "PER_CHANNEL";
+  if (a.bits != 0 && (c.node().input(kKeyScale) == nullptr || c.node().input(kValueScale) == nullptr))
+    c.reject("k_quant_type {} needs k_scale and v_scale", type);
   if (c.integer("sliding_window_cache", 0) != 0)
     fail(ErrorCode::kNotImplemented, "{}: sliding_window_cache", c.node().label());
 }
@@ -50,7 +61,7 @@ const void* attrs(AttrContext& c) {
   const int64_t shown = c.integer("qk_output", 0);
   if (shown < 0 || shown > 2) c.reject("attribute 'qk_output': expected 0 to 2, found {}", shown);
   if (shown > 0) a->stage = shown == 1 ? ScoresStage::kMasked : ScoresStage::kProbabilities;
-  reject_quantized(c);
+  read_quantized(c, *a);
   const Node& node = c.node();
   if (a->rotary && (node.input(kCosine) == nullptr || node.input(kSine) == nullptr))
     c.reject("do_rotary needs cos_cache and sin_cache");
@@ -80,7 +91,17 @@ GroupQueryShape shape_of(const NodeContext& c) {
 
 void check_types(const InferContext& c) {
   c.expect_type(kQuery, kAttentionTypes);
-  for (size_t i : {kKey, kValue, kPastKey, kPastValue, kCosine, kSine, kBias, kSink, kQueryNorm, kKeyNorm}) {
+  const int bits = c.attrs<GroupQueryAttrs>().bits;
+  for (size_t i : {kPastKey, kPastValue}) {
+    if (!c.has_input(i)) continue;
+    if (bits == 0) c.expect_same_type(kQuery, i);
+    if (bits == 4) c.expect_type(i, types(ElementType::kUint8));
+    if (bits == 8) c.expect_type(i, types(ElementType::kInt8, ElementType::kUint8));
+  }
+  for (size_t i : {kKeyScale, kValueScale}) {
+    if (bits != 0) c.expect_type(i, types(ElementType::kFloat));
+  }
+  for (size_t i : {kKey, kValue, kCosine, kSine, kBias, kSink, kQueryNorm, kKeyNorm}) {
     if (c.has_input(i)) c.expect_same_type(kQuery, i);
   }
   c.expect_type(kLengths, types(ElementType::kInt32));
@@ -113,10 +134,10 @@ void check_shape(const InferContext& c, const GroupQueryShape& s) {
   }
   for (size_t i : {kPastKey, kPastValue}) {
     if (!c.has_input(i)) continue;
-    const Dim expected[] = {s.batch, a.kv_heads, s.past, s.head};
+    const Dim expected[] = {s.batch, a.kv_heads, s.past, a.cached_width(s.head)};
     for (size_t d = 0; d < 4; ++d) expect_dim(c, i, d, expected[d]);
   }
-  if (a.rotary || c.has_input(kQueryNorm)) check_changed_head(c, s.head);
+  if (a.rotary || c.has_input(kQueryNorm) || a.bits != 0) check_changed_head(c, s.head);
 }
 
 // A vector of `count` elements.
@@ -135,6 +156,10 @@ void check_others(const InferContext& c, const GroupQueryShape& s) {
   expect_count(c, kQueryNorm, s.head);
   expect_count(c, kKeyNorm, s.head);
   expect_count(c, kPositions, s.batch * s.queries);
+  if (a.bits != 0) {
+    for (size_t i : {kKeyScale, kValueScale})
+      expect_count(c, i, a.by_channel ? s.head * Dim(a.kv_heads) : Dim(1));
+  }
   check_attention_bias(c, kBias, s.batch, a.heads, s.queries, std::nullopt);
   if (!a.rotary) return;
   for (size_t i : {kCosine, kSine}) {
@@ -154,11 +179,19 @@ bool is_ranked(const NodeContext& c) {
   return true;
 }
 
+ElementType cache_type(const NodeContext& c) {
+  const int bits = c.attrs<GroupQueryAttrs>().bits;
+  if (bits == 0) return c.type(kQuery);
+  if (c.has_input(kPastKey)) return c.type(kPastKey);
+  return bits == 4 ? ElementType::kUint8 : ElementType::kInt8;
+}
+
 void infer(InferContext& c) {
   const auto& a = c.attrs<GroupQueryAttrs>();
   check_types(c);
   if (!is_ranked(c)) {
-    for (size_t i = 0; i < c.output_count(); ++i) c.set_unranked_output(i, c.type(kQuery));
+    for (size_t i = 0; i < c.output_count(); ++i)
+      c.set_unranked_output(i, i == 1 || i == 2 ? cache_type(c) : c.type(kQuery));
     return;
   }
   const GroupQueryShape s = shape_of(c);
@@ -171,9 +204,9 @@ void infer(InferContext& c) {
   const Dim rows = total                                ? max(*total, s.past)
                    : c.has_output(1) || c.has_output(2) ? c.unknown("present")
                                                         : Dim(0);
-  const std::vector<Dim> present{s.batch, a.kv_heads, rows, s.head};
-  c.set_output(1, c.type(kQuery), present);
-  c.set_output(2, c.type(kQuery), present);
+  const std::vector<Dim> present{s.batch, a.kv_heads, rows, a.cached_width(s.head)};
+  c.set_output(1, cache_type(c), present);
+  c.set_output(2, cache_type(c), present);
   if (c.has_output(3))
     c.set_output(3, c.type(kQuery),
                  std::vector<Dim>{s.batch, a.heads, s.queries, total ? *total : c.unknown("total")});
@@ -191,8 +224,8 @@ const void* select(SelectContext& c) {
   const bool changes = a.rotary || c.has_input(kQueryNorm);
   n.copies_result = narrow;
   n.copies_query = narrow || changes;
-  n.copies_keys = narrow || ((changes || past) && !c.has_output(1));
-  n.copies_values = narrow || (past && !c.has_output(2));
+  n.copies_keys = narrow || a.bits != 0 || ((changes || past) && !c.has_output(1));
+  n.copies_values = narrow || a.bits != 0 || (past && !c.has_output(2));
   return choose_attention(c, n);
 }
 
@@ -214,6 +247,11 @@ void set_rows(const RunContext& c, AttentionProblem& p) {
   if (c.has_output(1)) p.present_k = rows_of_heads(c.outputs[1]);
   if (c.has_output(2)) p.present_v = rows_of_heads(c.outputs[2]);
   p.present_rows = p.choice.most_rows;
+  if (a.bits == 0) return;
+  for (HeadRows* cache : {&p.past_k, &p.present_k})
+    cache->scales = {c.inputs[kKeyScale].as<float>(), a.by_channel, a.bits};
+  for (HeadRows* cache : {&p.past_v, &p.present_v})
+    cache->scales = {c.inputs[kValueScale].as<float>(), a.by_channel, a.bits};
 }
 
 // Keys of every batch are right-padded in a first prompt; afterwards each has its own length.

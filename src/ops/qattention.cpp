@@ -21,6 +21,7 @@ constexpr ProductInputs kInputs = {.a = kX, .b = kW, .a_zero = kXZero, .b_zero =
 struct QAttentionAttrs {
   int64_t heads = 0;
   bool causal = false;
+  bool rotates = false;
   float scale = 0;  // 0: by the size of a head
   float mask_value = -10000;
 };
@@ -40,8 +41,7 @@ const void* attrs(AttrContext& c) {
   a->causal = c.integer("unidirectional", 0) != 0;
   a->scale = c.real("scale", 0.0f);
   a->mask_value = c.real("mask_filter_value", -10000.0f);
-  if (c.integer("do_rotary", 0) != 0)
-    fail(ErrorCode::kNotImplemented, "{}: rotary positions (do_rotary)", c.node().label());
+  a->rotates = c.integer("do_rotary", 0) != 0;
   if (c.integer("past_present_share_buffer", 0) != 0)
     fail(ErrorCode::kNotImplemented, "{}: past and present in one buffer", c.node().label());
   return a;
@@ -93,6 +93,8 @@ void infer(InferContext& c) {
   if (columns.is_constant() && columns.value() % (3 * a.heads) != 0)
     c.reject("{} columns do not divide into queries, keys and values of {} heads", columns.value(), a.heads);
   const Dim head = floor_div(hidden, Dim(a.heads));
+  if (a.rotates && head.is_constant() && head.value() % 2 != 0)
+    c.reject("do_rotary: a head of {} elements cannot be divided into two halves", head.value());
   expect_dims(c, kBias, {columns});
   Dim past = 0;
   if (c.has_input(kPast) && c.ranked(kPast)) {
@@ -152,6 +154,7 @@ class QAttentionRun {
 
   void run() {
     project();
+    if (a_.rotates) rotate();
     kernels::parallel_for(c_.threads, c_.threads, [&](int64_t task) {
       const int64_t units = p_.batch * a_.heads;
       for (int64_t i = units * task / c_.threads; i < units * (task + 1) / c_.threads; ++i)
@@ -179,6 +182,26 @@ class QAttentionRun {
     step.finish.scales = scales;
     step.finish.float_bias = bias;
     product.multiply(step, c_.scratch + p_.qkv_at, kernels::IntGemmResult::kFloat);
+  }
+
+  // Queries and keys are turned by their positions, by the angles of Attention (microsoft_attention.cpp).
+  void rotate() const {
+    const int64_t half = p_.head / 2;
+    kernels::parallel_for(c_.threads, p_.batch * p_.queries, [&](int64_t row) {
+      float* line = c_.scratch_as<float>(p_.qkv_at) + row * 3 * p_.hidden;
+      const auto position = static_cast<float>(p_.past + row % p_.queries);
+      for (int64_t pair = 0; pair < half; ++pair) {
+        const float exponent = -2.0f * static_cast<float>(pair) / static_cast<float>(p_.head);
+        const float angle = position * std::pow(10000.0f, exponent), cosine = std::cos(angle),
+                    sine = std::sin(angle);
+        for (int64_t head = 0; head < 2 * a_.heads;
+             ++head) {  // those of the keys follow those of the queries
+          float &low = line[head * p_.head + pair], &high = line[head * p_.head + half + pair];
+          const float turned = low * cosine - high * sine;
+          high = low * sine + high * cosine, low = turned;
+        }
+      }
+    });
   }
 
   const float* projected(int64_t batch, int64_t head, int64_t part) const {

@@ -101,6 +101,35 @@ std::vector<T> values_of(const TensorData& t) {
   return out;
 }
 
+// Files of torch 1.5 have several Constants of one name, other files two imports of a domain or two
+// initializers: ONNX Runtime takes the last.
+TEST(Reader, TheLastOfSeveralCounts) {
+  const auto constant = [](float number) {
+    return node("Constant", {}, {"c"},
+                {attribute("value", AttributeType::kTensor)
+                     .message(attribute_field::kTensor, floats("", {number, number}))});
+  };
+  const Proto file = model(graph({constant(1), node("Add", {"c", "w"}, {"y"}), constant(2), constant(3)},
+                                 {value("w")}, {value("y")}, {floats("w", {4, 4}), floats("w", {5, 5})}))
+                         .message(model_field::kOpsetImport, opset("", 13));
+  Loaded m;
+  m.read_bytes(file.bytes);
+  ASSERT_EQ(m.graph.nodes.size(), 2u);
+  const Node& only = *m.graph.nodes[0];
+  EXPECT_EQ(only.opset, 13);
+  EXPECT_EQ(m.graph.opset(""), 13);
+  EXPECT_EQ(values_of<float>(*only.attribute("value")->tensor), (std::vector<float>{3, 3}));
+  EXPECT_EQ(m.graph.nodes[1]->inputs[0], only.outputs[0]);
+  ASSERT_EQ(m.graph.initializers.size(), 1u);
+  EXPECT_EQ(values_of<float>(*m.graph.initializers[0]->data), (std::vector<float>{5, 5}));
+  EXPECT_EQ(m.graph.overridable[0].data, m.graph.initializers[0]->data);
+  EXPECT_EQ(m.graph.warnings.size(), 3u);  // one about each
+  Loaded strict;
+  LoadOptions options;
+  options.strict = true;
+  EXPECT_THROW(strict.read_bytes(file.bytes, options), Error);
+}
+
 class TypedData : public testing::Test {
  protected:
   TensorData read(const Proto& p) {

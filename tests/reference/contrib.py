@@ -10,11 +10,11 @@ MICROSOFT = {"domain": "com.microsoft", "opset": 1}
 erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def contrib(op, generator):
+def contrib(op, generator, name=None):
     """A reference whose cases are of com.microsoft."""
     def cases(rng):
         return {**MICROSOFT, **generator(rng)}
-    return reference(op, cases, name=f"com.microsoft.{op}")
+    return reference(op, cases, name=f"com.microsoft.{name or op}")
 
 
 def refuses(op, inputs, attrs=None, says="", **arguments):
@@ -60,6 +60,22 @@ def fast_gelu_cases(rng):
 def fast_gelu(inputs, **_):
     x = values_of(inputs[0])
     x = x + values_of(inputs[1]) if len(inputs) > 1 else x
+    return [0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))]
+
+
+def gemm_fast_gelu_cases(rng):
+    kind = any_float(rng, ["float", "float", "float16", "bfloat16"])
+    depth, columns = some(rng, 9), some(rng, 20)
+    inputs = [reals(rng, [some(rng), some(rng), depth], kind), reals(rng, [depth, columns], kind)]
+    if rng.random() < 0.5:
+        inputs.append(reals(rng, [columns], kind))
+    loose = {"float": 1e-5, "float16": 2e-2, "bfloat16": 2e-1}[kind]
+    return {"inputs": inputs, "rtol": loose, "atol": loose}
+
+
+@contrib("GemmFastGelu", gemm_fast_gelu_cases)
+def gemm_fast_gelu(inputs, **_):
+    x = values_of(inputs[0]) @ values_of(inputs[1]) + (values_of(inputs[2]) if len(inputs) > 2 else 0)
     return [0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))]
 
 

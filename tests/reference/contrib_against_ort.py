@@ -33,6 +33,10 @@ def beyond_ort(op, arguments):
     inputs, outputs = (*arguments["inputs"], *[None] * 16), arguments.get("outputs", 1)
     if op == "Attention" and inputs[2] is None:
         return "reads a bias that is absent"
+    if op == "QAttention" and "do_rotary" in arguments["attrs"]:
+        return "does not look at do_rotary"
+    if op == "MatMulBnb4" and "transB" in arguments["attrs"]:
+        return "does not look at transB"
     if op == "MultiHeadAttention" and inputs[6] is not None:
         if outputs == 1:
             return "past without present is left out"
@@ -126,6 +130,8 @@ def main():
     import contrib_attention  # noqa: F401
     import contrib_generation  # noqa: F401
     import contrib_more  # noqa: F401
+    import experts  # noqa: F401
+    import linear_attention  # noqa: F401
     agreed = differed = 0
     for name, op, _, generator, _ in harness.REFERENCES:
         if options.names and op not in options.names:

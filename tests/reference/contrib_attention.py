@@ -400,7 +400,8 @@ def per_head_norm(x, weight):
 
 
 @contrib("GroupQueryAttention", group_query_cases)
-def group_query_attention(inputs, attrs, outputs, **_):
+def group_query_attention(inputs, attrs, outputs, cached=lambda new, _: new, **_):
+    """cached: what a cache makes of new rows; its number is 0 for keys, 1 for values."""
     (q, k, v, past_k, past_v, lengths, total, cosine, sine, positions, addend, sink, _, _, q_norm,
      k_norm) = (*inputs, *[None] * 9)[:16]
     heads, kv_heads, total = attrs["num_heads"], attrs["kv_num_heads"], int(total)
@@ -425,11 +426,11 @@ def group_query_attention(inputs, attrs, outputs, **_):
         q, k = (rotate(t, *angles, attrs.get("rotary_interleaved", 0)) for t in (q, k))
     rows = max(total, 0 if past_k is None else values_of(past_k).shape[2])
     present = [np.zeros([batch, kv_heads, rows, head]) for _ in range(2)]
-    for whole, cache, new in zip(present, (past_k, past_v), (k, v)):
+    for number, (whole, cache, new) in enumerate(zip(present, (past_k, past_v), (k, v))):
         for b in range(batch):
             if before[b]:
                 whole[b, :, :before[b]] = values_of(cache)[b, :, :before[b]]
-            whole[b, :, before[b]:before[b] + queries] = new[b]
+            whole[b, :, before[b]:before[b] + queries] = cached(new[b], number)
     y, shown = np.zeros([batch, heads, queries, head]), np.zeros([batch, heads, queries, total])
     for b, h, i in np.ndindex(batch, heads, queries):
         keys, values = (whole[b, h // (heads // kv_heads)] for whole in present)
@@ -450,6 +451,65 @@ def group_query_attention(inputs, attrs, outputs, **_):
         y[b, h, i] = p @ values[first:last]
         shown[b, h, i, first:last] = scores if attrs.get("qk_output") == 1 else p
     return [join(y), *present, shown][:outputs]
+
+
+def quantized_rows(x, scale, bits):
+    """[..., heads, rows, head] as integers; scale: [1], or [1, heads, 1, head]."""
+    scale = scale.reshape(scale.shape[1:] if scale.ndim == 4 else scale.shape)
+    return np.clip(np.rint(x.astype(np.float32) * (np.float32(1) / scale)), -(1 << bits - 1), (1 << bits - 1) - 1).astype(np.int8)
+
+
+def stored(integers, bits):
+    if bits == 8:
+        return integers
+    halves = (integers + 8).astype(np.uint8)
+    return halves[..., ::2] | halves[..., 1::2] << 4
+
+
+def numbers_of(cache, scale, bits):
+    if bits == 4:
+        cache = np.stack([cache & 15, cache >> 4], -1).reshape(*cache.shape[:-1], 2 * cache.shape[-1]).astype(np.int8) - 8
+    return cache * scale.astype(np.float64)
+
+
+def quantized_cache_cases(rng):
+    """New rows are cached as they come, so that all sides round the same numbers."""
+    case = group_query_cases(rng)
+    inputs, attrs = (case["inputs"] + [None] * 9)[:16], case["attrs"]
+    attrs.pop("do_rotary", None)
+    inputs[7:10], inputs[14:] = [None] * 3, [None] * 2
+    kv_heads, q = attrs["kv_num_heads"], values_of(inputs[0])
+    head = q.shape[2] // (attrs["num_heads"] + (2 * kv_heads if inputs[1] is None else 0))
+    bits, kind = choice(rng, [4, 8]), choice(rng, ["PER_TENSOR", "PER_CHANNEL"])
+    attrs |= {"k_quant_type": kind, "v_quant_type": kind, "kv_cache_bit_width": bits}
+    for at in (3, 4):
+        inputs[at + 9] = rng.uniform(0.5, 1, [1] if kind == "PER_TENSOR" else [1, kv_heads, 1, head]).astype(np.float32) * np.float32(4 / (1 << bits))
+        if inputs[at] is not None:
+            inputs[at] = stored(quantized_rows(values_of(inputs[at]), inputs[at + 9], bits), bits)
+    case.update(inputs=trimmed(inputs), outputs=choice(rng, [3, 3, 4]), constant_inputs=[6])
+    if case["outputs"] == 4:
+        attrs["qk_output"] = 1
+    return case
+
+
+@contrib("GroupQueryAttention", quantized_cache_cases, name="GroupQueryAttention, quantized cache")
+def quantized_group_query_attention(inputs, attrs, outputs, **_):
+    given, bits = (list(inputs) + [None] * 9)[:16], attrs["kv_cache_bit_width"]
+    scales = given[12:14]
+    for at in (3, 4):
+        if given[at] is not None:
+            given[at] = numbers_of(given[at], scales[at - 3], bits)
+    answers = group_query_attention(given, attrs, outputs, cached=lambda new, number: quantized_rows(
+        new, scales[number], bits) * scales[number].reshape(scales[number].shape[1:] if scales[number].ndim == 4 else [1]).astype(np.float64))
+    batch, before = len(answers[0]), given[5].astype(int) + 1
+    for number in (0, 1):
+        rows = stored(np.rint(answers[1 + number] / scales[number]).astype(np.int8), bits)
+        for b in range(batch):  # behind what is cached, bytes are 0
+            new = answers[0].shape[1]
+            first = 0 if new == int(given[6]) or given[3] is None else before[b] - new
+            rows[b, :, first + new:] = 0
+        answers[1 + number] = rows
+    return answers
 
 
 F = np.float32

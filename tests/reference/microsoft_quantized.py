@@ -2,7 +2,7 @@
 import numpy as np
 
 from harness import broadcastable, choice, random_shape, reference, rejects
-from quantized import (F32, RANGES, as_bfloat16, axis_attrs, byte_types, dequantize, dynamic_parameters, granularity, matmul_shapes,
+from quantized import (F32, RANGES, as_bfloat16, axis_attrs, brain_bits, byte_types, dequantize, dynamic_parameters, granularity, matmul_shapes,
                        product, quantize, random_float, random_quantized, random_scale, requantize, scales, spread, value, wrap32)
 
 MICROSOFT = dict(domain="com.microsoft", opset=1)
@@ -171,6 +171,37 @@ def expect_nbits(inputs, weights, zero_values, block, type_name, **_):
     b = (weights - zero_values[:, at]) * scale[:, at]
     y = value(a).astype(np.float64) @ b.T + (0 if bias is None else value(bias))
     return [y.astype(np.float16) if type_name == "float16" else as_bfloat16(y) if type_name == "bfloat16" else y.astype(F32)]
+
+
+FLOAT4 = np.array([0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4])
+NORMAL4 = np.array([-1, -0.6961928, -0.52507305, -0.39491749, -0.28444138, -0.18477343, -0.09105004, 0, 0.0795803, 0.1609302,
+                    0.2461123, 0.33791524, 0.44070983, 0.562617, 0.72295684, 1])
+
+
+def bnb4_cases(rng):
+    name, block = choice(rng, ["float", "float", "float16", "bfloat16"]), choice(rng, [16, 32, 64])
+    k, n = int(rng.integers(1, 90)), int(rng.integers(1, 80))
+    codes = rng.integers(0, 16, n * k).astype(np.uint8)
+    pairs = np.pad(codes, (0, len(codes) % 2)).reshape(-1, 2)
+    factors = rng.uniform(0.1, 1, -(-n * k // block)).astype(F32)
+    x = rng.normal(0, 1, [*random_shape(rng, most=3, least=0, largest=4), k]).astype(F32)
+    attrs = {"K": k, "N": n, "block_size": block, "quant_type": int(rng.integers(0, 2))}
+    if name == "float" and rng.random() < 0.3:
+        attrs["transB"] = 0
+        x = rng.normal(0, 1, [*x.shape[:-1], n]).astype(F32)
+    def typed(t):
+        return (brain_bits(t), name) if name == "bfloat16" else t.astype(np.float16) if name == "float16" else t
+    return dict(inputs=[typed(x), pairs[:, 0] << 4 | pairs[:, 1], typed(factors)], attrs=attrs, codes=codes, name=name,
+                **{"float": dict(rtol=1e-4, atol=1e-4), "float16": dict(rtol=5e-3, atol=1e-2), "bfloat16": dict(rtol=2e-2, atol=5e-2)}[name])
+
+
+@microsoft("MatMulBnb4", bnb4_cases)
+def expect_bnb4(inputs, attrs, codes, name, **_):
+    x, factors = value(inputs[0]).astype(np.float64), value(inputs[2]).astype(np.float64)
+    numbers = NORMAL4[codes] if attrs["quant_type"] else np.concatenate([FLOAT4, -FLOAT4])[codes]
+    b = (numbers * np.repeat(factors, attrs["block_size"])[:len(codes)]).reshape(attrs["N"], attrs["K"])
+    y = x @ (b.T if attrs.get("transB", 1) else b)
+    return [y.astype(np.float16) if name == "float16" else as_bfloat16(y) if name == "bfloat16" else y.astype(F32)]
 
 
 def gather_cases(rng):
@@ -463,10 +494,23 @@ def attention_cases(rng):
               rng.normal(0, 1, [3 * hidden]).astype(F32), np.array(rng.uniform(0.001, 0.01), F32), random_scale(rng, "float", columns),
               None if masks[mask] is None else masks[mask].astype(np.int32), random_quantized(rng, tx, []), random_quantized(rng, tw, columns),
               None if past is None else rng.normal(0, 1, [2, batch, heads, past, head]).astype(F32)]
+    # Queries and keys of a few units: a score of thousands would have its rounding in the exponent.
+    largest = np.abs(product(inputs[0], inputs[6], inputs[1], inputs[7]) * np.float64(inputs[4])).max(initial=0)
+    inputs[3] = np.array(rng.uniform(1, 4) / max(largest, 1e-3), F32)
     attrs = {"num_heads": heads}
     if rng.random() < 0.4:
         attrs["unidirectional"] = 1
+    if head % 2 == 0 and rng.random() < 0.3:
+        attrs["do_rotary"] = 1
     return dict(inputs=inputs, attrs=attrs, outputs=2, rtol=1e-4, atol=1e-4)
+
+
+def turned(x, first):
+    """Each element with the one half a head further on, by its position over 10000 to the power of 2 * pair / size."""
+    half = x.shape[3] // 2
+    angles = (first + np.arange(x.shape[2]))[:, None] * 10000.0 ** (-np.arange(half) / half)
+    low, high = x[..., :half], x[..., half:]
+    return np.concatenate([low * np.cos(angles) - high * np.sin(angles), low * np.sin(angles) + high * np.cos(angles)], 3)
 
 
 @microsoft("QAttention", attention_cases)
@@ -476,6 +520,8 @@ def expect_attention(inputs, attrs, **_):
     heads, hidden = attrs["num_heads"], w.shape[1] // 3
     projected = product(x, x_zero, w, w_zero) * (np.float64(x_scale) * w_scale) + bias
     q, k, v = (part.reshape(batch, queries, heads, -1).transpose(0, 2, 1, 3) for part in np.split(projected, 3, 2))
+    if "do_rotary" in attrs:
+        q, k = (turned(part, 0 if past is None else past.shape[3]) for part in (q, k))
     if past is not None:
         k, v = np.concatenate([past[0], k], 2), np.concatenate([past[1], v], 2)
     keys = k.shape[2]
@@ -544,7 +590,12 @@ refuses("GatherBlockQuantized", [TABLE, np.array([0]), np.ones([4, 2], F32)], {"
 refuses("GatherBlockQuantized", [TABLE, np.array([0]), np.ones([4, 1], F32)], {"block_size": 15}, says="power of two")
 refuses("GatherBlockQuantized", [TABLE, np.array([0]), np.ones([4, 1], F32)], {"block_size": 16, "gather_axis": 2}, says="axis 2")
 ATTENTION = [np.zeros([1, 2, 3], np.uint8), np.zeros([3, 12], np.int8), np.zeros([12], F32), S, S]
+BNB4 = {"K": 4, "N": 3, "block_size": 16, "quant_type": 1}
+refuses("MatMulBnb4", [A[:, :4], np.zeros([6], np.uint8), np.ones([1], F32)], dict(BNB4, quant_type=2), says="0 (FP4) or 1 (NF4)")
+refuses("MatMulBnb4", [A[:, :4], np.zeros([5], np.uint8), np.ones([1], F32)], BNB4, says="expected 6 elements")
+refuses("MatMulBnb4", [A[:, :5], np.zeros([6], np.uint8), np.ones([1], F32)], BNB4, says="expected 4 columns")
 refuses("QAttention", ATTENTION, {"num_heads": 3}, says="do not divide")
 refuses("QAttention", ATTENTION, {"num_heads": 0}, says="num_heads")
+refuses("QAttention", ATTENTION, {"num_heads": 4, "do_rotary": 1}, says="two halves")
 refuses("QAttention", [*ATTENTION, np.zeros([3], np.int32)], {"num_heads": 2}, says="twice as many")
 refuses("QAttention", [*ATTENTION[:2], np.zeros([9], F32), S, S], {"num_heads": 2}, says="expected shape")
