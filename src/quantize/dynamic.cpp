@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph/bodies.h"
 #include "graph/op_def.h"
 #include "quantize/quantize_model.h"
 #include "tensor/dim.h"
@@ -37,6 +38,7 @@ class DynamicRewriter : public Rewriter {
     for (Edge*& input : node.inputs) {
       if (input != nullptr && input->data == nullptr) dequantize(input);
     }
+    for (Edge* used : captured_edges(node)) dequantize(used);
     keep(node);
   }
 
@@ -97,9 +99,8 @@ class DynamicRewriter : public Rewriter {
     const QuantizedValue qa = quantize_activation(*a);
     QuantizedValue qb;
     if (b->data != nullptr) {
-      // Rows of vectors have no columns.
-      const auto rank = static_cast<int64_t>(b->data->dims.size());
-      qb = quantize_weight(*b, rules(true), options_.per_channel && rank >= 2 ? rank - 1 : -1);
+      // Vectors have no columns, and stacks of matrices several of each.
+      qb = quantize_weight(*b, rules(true), options_.per_channel && b->data->dims.size() == 2 ? 1 : -1);
     } else {
       qb = quantize_activation(*b);
     }
@@ -152,7 +153,9 @@ class DynamicRewriter : public Rewriter {
 
   bool quantize_gather(Node& node) {
     if (!is_weight(node.inputs[0])) return false;
-    pass_on(node, quantize_weight(*node.inputs[0], as_activation(), -1));
+    const QuantizedValue table = quantize_weight(*node.inputs[0], as_activation(), -1);
+    if (table.axis >= 0) return left(node, "its table is a weight with scales per channel");
+    pass_on(node, table);
     note(node, "Gather of uint8");
     return true;
   }

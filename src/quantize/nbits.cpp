@@ -87,12 +87,12 @@ class NBitsRewriter : public Rewriter {
     if (!options_.hqq && !options_.symmetric)
       m.zeros = room(name + "_zero_points", ElementType::kUint8, zero_dims);
     check_finite(b);
-    if (context_.reader.plans() && options_.gptq) {
-      const Charge sums(graph_.arena().budget(), Account::kSession,
-                        checked_mul(k, k) * 8 + together_bytes(k, std::min(kColumnsAtOnce, n)));
-    }
     const std::span<const double> factor =
         options_.factor ? options_.factor(input.name) : std::span<const double>();
+    if (context_.reader.plans() && options_.gptq) {
+      const Charge together(graph_.arena().budget(), Account::kSession,
+                            together_bytes(k, std::min(kColumnsAtOnce, n)));
+    }
     for (int64_t first = 0; first < (context_.reader.plans() ? 0 : n); first += kColumnsAtOnce) {
       const int64_t width = std::min(kColumnsAtOnce, n - first);
       if (factor.empty()) {

@@ -166,8 +166,6 @@ class QdqRewriter : public StaticRewriter {
     if (!is_weight(node.input(2))) return;
     const Attribute* beta = node.attribute("beta");
     mark_bias(node, node.inputs[2], node.inputs[0], node.inputs[1], beta == nullptr ? 1.0f : beta->f);
-    if (beta != nullptr && options_.quantize_bias)
-      node.attributes = graph_.arena().copy(AttributeList(graph_.arena(), node).set("beta", 1.0f).list());
   }
 
   // Whoever makes the input makes the output instead: what the activation cuts off has no numbers.
@@ -314,7 +312,12 @@ class QdqRewriter : public StaticRewriter {
     const std::vector<Node*>& all = users(&value);
     values_[&value] = q;
     if (options_.dedicated_pairs && all.size() > 1 && !is_output(&value)) {
-      for (size_t i = 0; i < all.size(); ++i) write_dedicated(value, *all[i], q, fmt::format("_{}", i + 1));
+      int number = 0;
+      for (Node* user : all) {
+        const bool is_input =
+            std::find(user->inputs.begin(), user->inputs.end(), &value) != user->inputs.end();
+        if (is_input) write_dedicated(value, *user, q, fmt::format("_{}", ++number));
+      }
       return;
     }
     Edge *from = &value, *to = nullptr;
@@ -366,6 +369,9 @@ class QdqRewriter : public StaticRewriter {
       emit("DequantizeLinear", name + "_DequantizeLinear", {q.q, q.scale, q.zero_point}, {floats},
            axis_attribute(q.axis), domain());
       std::replace(b.node->inputs.begin(), b.node->inputs.end(), b.bias, floats);
+      if (b.node->attribute("beta") == nullptr) continue;
+      b.node->attributes =
+          graph_.arena().copy(AttributeList(graph_.arena(), *b.node).set("beta", 1.0f).list());
     }
   }
 

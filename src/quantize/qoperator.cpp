@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "graph/bodies.h"
 #include "graph/op_def.h"
 #include "quantize/static.h"
 
@@ -48,9 +49,16 @@ class QOperatorRewriter : public StaticRewriter {
     return found == values_.end() ? nullptr : &found->second;
   }
 
+  // Whether the integers that stand for a value are like those of an activation: weights of products may have
+  // another type, and scales per channel.
+  bool is_activation(const Edge* value, const QuantizedValue& q) const {
+    if (q.axis >= 0) return false;
+    return value->data == nullptr || q.q->data->type == options_.activation_type;
+  }
+
   // The integers of an activation, or of a constant that is no weight; null if no range is known.
   const QuantizedValue* quantize_input(Edge* value) {
-    if (const QuantizedValue* found = known(value)) return found;
+    if (const QuantizedValue* found = known(value)) return is_activation(value, *found) ? found : nullptr;
     if (value->data != nullptr) {
       if (!is_weight(value)) return nullptr;
       WeightRules rules = weight_rules(false, false);
@@ -69,7 +77,8 @@ class QOperatorRewriter : public StaticRewriter {
   // Whether everything is at hand, before the first node is written.
   bool can_quantize(const Edge* value) const {
     if (value == nullptr) return false;
-    if (known(value) != nullptr || is_weight(value)) return true;
+    if (const QuantizedValue* q = known(value)) return is_activation(value, *q);
+    if (is_weight(value)) return true;
     return value->data == nullptr && is_float(value) && statistics_of(value) != nullptr;
   }
 
@@ -101,15 +110,13 @@ class QOperatorRewriter : public StaticRewriter {
     return values;
   }
 
-  // A bias in 32 bits; the weights become coarser if it would not fit.
-  Edge* bias_of(const Edge& bias, const Edge& x_scale, Edge& weight, float beta) {
-    const std::string name(bias.name);
-    if (const QuantizedValue* found = known(&bias)) return found->q;
-    const float input_scale = scales_of(x_scale)[0];
-    const QuantizedValue w = *known(&weight);
-    std::vector<float> scales = scales_of(*w.scale);
-    const QuantizedValue made = quantize_bias(bias, name, input_scale, scales, beta);
-    return (values_[&bias] = made).q;
+  // A bias times beta in 32 bits, of alpha times the scales of the product. Each user has its own: they
+  // differ in their scales.
+  Edge* bias_of(const Edge& bias, const Edge& x_scale, Edge& weight, float alpha = 1, float beta = 1) {
+    const int copies = bias_copies_[&bias]++;
+    const std::string name = std::string(bias.name) + (copies == 0 ? "" : std::to_string(copies));
+    const float input_scale = scales_of(x_scale)[0] * alpha;
+    return quantize_bias(bias, name, input_scale, scales_of(*known(&weight)->scale), beta).q;
   }
 
   bool quantize_conv(Node& node) {
@@ -123,14 +130,15 @@ class QOperatorRewriter : public StaticRewriter {
     const ScaleEdges y = *activation_scale(node.outputs[0]);
     std::vector<Edge*> inputs = {qx.q,     qx.scale,      qx.zero_point, qw.q,
                                  qw.scale, qw.zero_point, y.scale,       y.zero_point};
-    if (bias != nullptr) inputs.push_back(bias_of(*bias, *qx.scale, *w, 1));
+    if (bias != nullptr) inputs.push_back(bias_of(*bias, *qx.scale, *w));
     finish(node, "QLinearConv", inputs, y, node.attributes, "");
     return true;
   }
 
   bool quantize_matmul(Node& node) {
     Edge *a = node.inputs[0], *b = node.inputs[1];
-    if (!can_quantize(a) || !can_quantize(b) || statistics_of(node.outputs[0]) == nullptr) return left(node);
+    if (!can_quantize(a) || !(is_weight(b) || can_quantize(b))) return left(node);
+    if (statistics_of(node.outputs[0]) == nullptr) return left(node);
     if (b->data == nullptr && options_.constant_weights_only) return left(node);
     const QuantizedValue qa = *quantize_input(a);
     const bool per_channel = options_.per_channel && b->data != nullptr && b->data->dims.size() == 2;
@@ -145,13 +153,17 @@ class QOperatorRewriter : public StaticRewriter {
     Edge *a = node.inputs[0], *b = node.inputs[1], *bias = node.input(2);
     if (!can_quantize(a) || !is_weight(b) || statistics_of(node.outputs[0]) == nullptr) return left(node);
     if (bias != nullptr && !is_weight(bias)) return left(node);
-    const Attribute *turned = node.attribute("transB"), *beta = node.attribute("beta");
+    const Attribute* turned = node.attribute("transB");
+    const auto factor = [&](std::string_view name) {
+      const Attribute* given = node.attribute(name);
+      return given == nullptr ? 1.0f : given->f;
+    };
+    if (bias != nullptr && factor("alpha") == 0) return left(node);
     const QuantizedValue qa = *quantize_input(a);
     const int64_t axis = turned != nullptr && turned->i > 0 ? 0 : 1;
     const QuantizedValue qb = *quantize_product_weight(b, options_.per_channel, axis, options_.weight_type);
     const ScaleEdges y = *activation_scale(node.outputs[0]);
-    Edge* q_bias =
-        bias == nullptr ? nullptr : bias_of(*bias, *qa.scale, *b, beta == nullptr ? 1.0f : beta->f);
+    Edge* q_bias = bias == nullptr ? nullptr : bias_of(*bias, *qa.scale, *b, factor("alpha"), factor("beta"));
     finish(node, "QGemm",
            {qa.q, qa.scale, qa.zero_point, qb.q, qb.scale, qb.zero_point, q_bias, y.scale, y.zero_point}, y,
            AttributeList(graph_.arena(), node).erase("beta").list(), kMicrosoftDomain);
@@ -271,7 +283,7 @@ class QOperatorRewriter : public StaticRewriter {
 
   // The node itself moves integers.
   bool pass_on(Node& node, const QuantizedValue* x) {
-    if (x == nullptr || x->axis >= 0) return false;
+    if (x == nullptr || !is_activation(node.inputs[0], *x)) return false;
     const QuantizedValue q = *x;
     Edge* y = node.outputs[0];
     Edge* made = edge(std::string(y->name) + "_quantized", options_.activation_type);
@@ -294,6 +306,7 @@ class QOperatorRewriter : public StaticRewriter {
     for (Edge* input : node.inputs) {
       if (input != nullptr && input->data == nullptr) dequantize(input);
     }
+    for (Edge* used : captured_edges(node)) dequantize(used);
     keep(node);
   }
 
@@ -303,6 +316,8 @@ class QOperatorRewriter : public StaticRewriter {
     emit("DequantizeLinear", std::string(value->name) + "_DequantizeLinear", {q->q, q->scale, q->zero_point},
          {value});
   }
+
+  std::unordered_map<const Edge*, int> bias_copies_;
 };
 
 }  // namespace

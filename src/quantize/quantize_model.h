@@ -38,8 +38,8 @@ struct NBitsOptions {
   bool hqq = false;         // zero points that are floats and fit the weights better
   int64_t gather_axis = 1;  // along which embeddings have blocks
   bool gptq = false;
-  // With GPTQ, unless it is a plan: for the input of a product, what gptq_round wants; empty if nothing is
-  // known of it.
+  // With GPTQ: for the input of a product, what gptq_round wants; empty if nothing is known of it, and in a
+  // plan.
   std::function<std::span<const double>(std::string_view input)> factor;
 };
 // The inputs of the products that would be quantized, in order, and the sizes of their last axes.

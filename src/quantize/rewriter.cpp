@@ -153,6 +153,24 @@ bool Rewriter::is_float(const Edge* edge) {
   return type == ElementType::kFloat || type == ElementType::kFloat16;
 }
 
+void adopt_constants(Graph& graph) {
+  size_t kept = 0;
+  for (Node* node : graph.nodes) {
+    const bool is_constant = node->op_type == "Constant" && node->domain.empty();
+    const Attribute* value = is_constant ? node->attribute("value") : nullptr;
+    const TensorData* tensor = value == nullptr ? nullptr : value->tensor;
+    if (tensor == nullptr || !is_float_data(*tensor) || tensor->view().elements() < 2) {
+      graph.nodes[kept++] = node;
+      continue;
+    }
+    Edge* edge = node->outputs[0];
+    edge->producer = nullptr;
+    edge->set_data(graph.arena(), *tensor);
+    graph.initializers.push_back(edge);
+  }
+  graph.nodes.resize_down(kept);
+}
+
 void drop_unused_initializers(Graph& graph) {
   const std::vector<int> uses = count_uses(graph);
   const auto filter = [&](ArenaVector<Edge*>& edges) {

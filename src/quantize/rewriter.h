@@ -120,6 +120,9 @@ class Rewriter {
   std::unordered_map<const Edge*, QuantizedValue> values_;
 };
 
+// Lists of floats that Constant nodes make become initializers, under their names: weights like any other.
+// Nodes need not be resolved.
+void adopt_constants(Graph& graph);
 // Initializers that nothing uses any more leave the graph, and the inputs that stood for them.
 void drop_unused_initializers(Graph& graph);
 // Who made the model, as ONNX Runtime's tool says it.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/fail.h"
+#include "graph/bodies.h"
 #include "graph/op_def.h"
 
 namespace plimsoll {
@@ -108,6 +109,7 @@ StaticRewriter::StaticRewriter(QuantizeContext& context, const StaticOptions& op
     for (const Edge* input : node->inputs) {
       if (input != nullptr) users_[input].push_back(node);
     }
+    for (const Edge* used : captured_edges(*node)) users_[used].push_back(node);
   }
   inputs_ = {graph_.inputs.begin(), graph_.inputs.end()};
   outputs_ = {graph_.outputs.begin(), graph_.outputs.end()};
@@ -178,14 +180,15 @@ WeightRules StaticRewriter::weight_rules(bool is_weight, bool per_channel) const
 QuantizedValue StaticRewriter::quantize_bias(const Edge& bias, const std::string& name, float input_scale,
                                              std::span<const float> weight_scales, float beta) {
   std::vector<float> scales;
-  for (float scale : weight_scales) scales.push_back(input_scale * scale * beta);
+  for (float scale : weight_scales) scales.push_back(input_scale * scale);
   const bool per_channel = scales.size() > 1;
   const int64_t count = bias.data->view().elements();
   std::vector<int32_t> numbers(static_cast<size_t>(count));
   context_.reader.each(*bias.data, [&](std::span<const float> x, int64_t first) {
     for (size_t i = 0; i < x.size(); ++i) {
       const size_t at = static_cast<size_t>(first) + i;
-      const double scaled = std::nearbyint(double{x[i]} / scales[per_channel ? at % scales.size() : 0]);
+      const double scaled =
+          std::nearbyint(double{x[i]} * beta / scales[per_channel ? at % scales.size() : 0]);
       const double held = std::clamp(scaled, double{std::numeric_limits<int32_t>::min()},
                                      double{std::numeric_limits<int32_t>::max()});
       numbers[at] = std::isnan(held) ? 0 : static_cast<int32_t>(held);

@@ -63,14 +63,14 @@ class StaticRewriter : public Rewriter {
   const ScaleEdges* activation_scale(const Edge* value);
   WeightRules weight_rules(bool is_weight, bool per_channel) const;
 
-  // NAME_quantized, NAME_quantized_scale and NAME_quantized_zero_point of a bias, in 32 bits: its scale is
-  // that of the input times that of the weight.
+  // NAME_quantized, NAME_quantized_scale and NAME_quantized_zero_point of a bias times beta, in 32 bits: its
+  // scale is that of the input times that of the weight.
   QuantizedValue quantize_bias(const Edge& bias, const std::string& name, float input_scale,
                                std::span<const float> weight_scales, float beta);
   // Scales that are large enough for the bias to fit into 32 bits. True if one had to grow.
   bool adjust_for_bias(const Edge& bias, float input_scale, std::span<LinearParameters> weights);
 
-  // A node that uses a value, once per use, as the model was.
+  // A node that uses a value, once per use, as the model was; once for all that its bodies do with it.
   const std::vector<Node*>& users(const Edge* value) const;
   bool is_output(const Edge* value) const { return outputs_.count(value) > 0; }
   bool is_input(const Edge* value) const { return inputs_.count(value) > 0; }

@@ -153,7 +153,7 @@ Calibrated calibrate(const Env& env, const std::string& model, const std::vector
 
 int64_t smallest_calibration_bytes(const Env& env, const std::string& model,
                                    const std::vector<std::string>& names, const QuantizeOptions& options) {
-  return SamplePass(env, model, range_options(names, options)).smallest_limit_bytes();
+  return SamplePass(env, model, range_options(names, options)).needs().smallest_limit_bytes;
 }
 
 }  // namespace plimsoll

@@ -9,7 +9,6 @@
 namespace plimsoll {
 namespace {
 
-constexpr int64_t kRoomWithoutLimit = int64_t{256} << 20;
 constexpr int64_t kSumBytes = 8, kRunBytes = 4;  // of an element: here, and of what a run makes
 
 int64_t square(const Hessians::Input& input) {
@@ -18,9 +17,38 @@ int64_t square(const Hessians::Input& input) {
 
 }  // namespace
 
+bool FirstSampleKept::Next(std::map<std::string, Value>& inputs) {
+  if (again_) {
+    again_ = false;
+    inputs = first_;
+    return has_first_;
+  }
+  const bool found = reader_.Next(inputs);
+  first_.clear();
+  if (taken_++ > 0) return found;
+  has_first_ = found;
+  if (found) first_ = inputs;
+  return found;
+}
+
+bool FirstSampleKept::Rewind() {
+  if (taken_ <= 1) {
+    again_ = taken_ == 1;
+    return true;
+  }
+  taken_ = 0;
+  return reader_.Rewind();
+}
+
 Hessians::Hessians(const Env& env, const std::string& model, const QuantizeOptions& options,
-                   std::vector<Input> inputs, Budget& budget)
-    : env_(env), model_(model), options_(options), inputs_(std::move(inputs)), budget_(budget) {
+                   std::vector<Input> inputs, Budget& budget, int64_t room, bool plans)
+    : env_(env),
+      model_(model),
+      options_(options),
+      inputs_(std::move(inputs)),
+      budget_(budget),
+      room_(room),
+      plans_(plans) {
   if (options.calibration == nullptr) fail(ErrorCode::kInvalidArgument, "GPTQ: expected samples, found none");
   if (!(options.gptq_damping > 0) || !std::isfinite(options.gptq_damping))
     fail(ErrorCode::kInvalidArgument, "GPTQ: expected a damping above 0, found {}", options.gptq_damping);
@@ -33,9 +61,10 @@ std::span<const double> Hessians::factor(std::string_view name) {
     const auto wanted =
         std::find_if(inputs_.begin(), inputs_.end(), [&](const Input& input) { return input.name == name; });
     if (wanted == inputs_.end()) return {};
-    collect(static_cast<size_t>(wanted - inputs_.begin()), kRoomWithoutLimit);
+    collect(static_cast<size_t>(wanted - inputs_.begin()));
     found = sums_.begin();
   }
+  if (plans_) return {};
   if (!found->is_factored) {
     invert_and_factor(found->h, found->input->k, options_.gptq_damping);
     found->is_factored = true;
@@ -49,10 +78,11 @@ int64_t Hessians::held_bytes() const {
 
 // The wanted one, and those after it that there is room for: half of what the limit leaves is for them, the
 // other half for the model; where that is too little for the model, one alone.
-void Hessians::collect(size_t first, int64_t room) {
+void Hessians::collect(size_t first) {
   sums_.clear();
   charge_.reset();
   const int64_t limit = options_.memory_limit_bytes;
+  int64_t room = room_;
   if (limit > 0) room = std::min(room, std::max<int64_t>(0, limit - held_bytes()) / 2);
   const auto take = [&](int64_t space) {
     sums_.clear();
@@ -67,23 +97,16 @@ void Hessians::collect(size_t first, int64_t room) {
     int64_t own = 0;
     for (const Sum& sum : sums_) own += square(*sum.input) * kSumBytes;
     charge_ = Charge(budget_, Account::kSession, own);
+    const int64_t rest = limit > 0 ? std::max<int64_t>(1, limit - held_bytes()) : 0;
+    if (plans_) return plan_pass(rest);
     for (Sum& sum : sums_) sum.h.assign(static_cast<size_t>(square(*sum.input)), 0.0);
-    run_pass(limit > 0 ? std::max<int64_t>(1, limit - held_bytes()) : 0);
+    run_pass(rest);
   };
   try {
-    try {
-      take(room);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kBudgetExceeded || sums_.size() < 2) throw;
-      take(0);
-    }
+    take(room);
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::kBudgetExceeded || limit == 0) throw;
-    sums_.clear();
-    charge_.reset();
-    fail(ErrorCode::kBudgetExceeded,
-         "GPTQ: a limit of {} bytes is too small; the smallest that would do is {}", limit,
-         smallest_limit_bytes());
+    if (error.code() != ErrorCode::kBudgetExceeded || sums_.size() < 2) throw;
+    take(0);
   }
 }
 
@@ -105,17 +128,17 @@ void Hessians::begin() {
   has_begun_ = true;
 }
 
-// The sums of one alone, beside a run that makes their parts. One input of each size stands for the others.
-int64_t Hessians::smallest_limit_bytes() {
-  std::map<int64_t, const Input*> sizes;
-  for (const Input& input : inputs_) sizes.emplace(input.k, &input);
-  int64_t most = 0;
-  for (const auto& [k, input] : sizes) {
-    begin();
-    const SamplePass pass(env_, model_, pass_options(0, {{input->name, k}}));
-    most = std::max(most, square(*input) * kSumBytes + pass.smallest_limit_bytes());
-  }
-  return held_bytes() + most;
+// What run_pass would take. One alone that does not fit is not refused but charged: the plan shows it.
+void Hessians::plan_pass(int64_t limit) {
+  std::vector<ObservedProduct> products;
+  for (const Sum& sum : sums_) products.push_back({sum.input->name, sum.input->k});
+  begin();
+  const SamplePass::Needs pass = SamplePass(env_, model_, pass_options(0, std::move(products))).needs();
+  if (limit > 0 && pass.smallest_limit_bytes > limit && sums_.size() > 1)
+    fail(ErrorCode::kBudgetExceeded, "GPTQ: the sums of {} products do not fit", sums_.size());
+  const int64_t most = std::max(limit, pass.smallest_limit_bytes);
+  const Charge beside(budget_, Account::kSession,
+                      limit > 0 ? std::min(pass.peak_bytes, most) : pass.peak_bytes);
 }
 
 void Hessians::run_pass(int64_t limit) {

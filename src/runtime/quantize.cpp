@@ -99,6 +99,7 @@ class OpenedModel {
     Graph& graph = model_.graph();
     drop_defaulted_inputs(graph);
     inline_functions(graph);
+    adopt_constants(graph);
     for (const Edge* edge : graph.outputs) declared_.push_back(edge->facts.type);
     resolve(graph);
     infer_graph(graph);
@@ -130,25 +131,30 @@ std::vector<std::string> values_to_calibrate(const Graph& graph, const QuantizeO
   return values_to_calibrate(graph, complete);
 }
 
+constexpr int64_t kSumsRoom = int64_t{256} << 20;  // of GPTQ, where no limit says less
+
 class Quantizing {
  public:
   Quantizing(const Env& env, const std::string& input, const std::string& output,
-             const QuantizeOptions& options, Budget& budget)
+             const QuantizeOptions& options, Budget& budget, int64_t sums_room = kSumsRoom)
       : env_(env),
         input_(input),
         options_(options),
         budget_(budget),
+        sums_room_(sums_room),
         output_(output),
         model_(input, budget),
         spill_(std::in_place, output),
         reading_(budget, Account::kSession, WeightReader::kPiece * 4),
         reader_([this](std::span<const std::byte> range) { model_.drop(range); }) {}
   // A plan: takes of the budget what the work takes, reads no weight and writes nothing.
-  Quantizing(const Env& env, const std::string& input, const QuantizeOptions& options, Budget& budget)
+  Quantizing(const Env& env, const std::string& input, const QuantizeOptions& options, Budget& budget,
+             int64_t sums_room)
       : env_(env),
         input_(input),
         options_(options),
         budget_(budget),
+        sums_room_(sums_room),
         model_(input, budget),
         spill_(std::in_place),
         reading_(budget, Account::kSession, WeightReader::kPiece * 4),
@@ -195,11 +201,11 @@ class Quantizing {
  private:
   void rewrite_nbits(QuantizeContext& context) {
     NBitsOptions options = nbits_options(options_);
-    if (options_.gptq && !reader_.plans()) {
+    if (options_.gptq) {
       refuse_quantized(model_.graph());
       std::vector<Hessians::Input> inputs;
       for (const auto& [name, k] : nbits_inputs(model_.graph(), options)) inputs.push_back({name, k});
-      hessians_.emplace(env_, input_, options_, std::move(inputs), budget_);
+      hessians_.emplace(env_, input_, options_, std::move(inputs), budget_, sums_room_, reader_.plans());
       options.factor = [this](std::string_view name) { return hessians_->factor(name); };
     }
     quantize_nbits(context, options);
@@ -216,6 +222,7 @@ class Quantizing {
   std::string input_;
   const QuantizeOptions& options_;
   Budget& budget_;
+  int64_t sums_room_;  // see Hessians
   std::optional<Hessians> hessians_;
   std::string output_;
   OpenedModel model_;
@@ -225,14 +232,14 @@ class Quantizing {
   QuantizeOutcome outcome_;
 };
 
-// What rewriting takes; GPTQ's sums tell their part themselves. Statistics of what calibration will see have
-// numbers that no operator is without: where they are does not change what is written.
+// What rewriting takes. Statistics of what calibration will see have numbers that no operator is without:
+// where they are does not change what is written.
 int64_t planned_bytes(const Env& env, const std::string& input, const QuantizeOptions& options,
-                      const std::vector<std::string>& names = {}) {
+                      const std::vector<std::string>& names = {}, int64_t sums_room = kSumsRoom) {
   Statistics statistics;
   for (const std::string& name : names) statistics[name].range = {0, 1};
   Budget budget("planning", 0, &env.impl()->budget);
-  Quantizing(env, input, options, budget).rewrite(std::move(statistics));
+  Quantizing(env, input, options, budget, sums_room).rewrite(std::move(statistics));
   return budget.report().peak_bytes;
 }
 
@@ -290,19 +297,45 @@ QuantizeReport quantize_statically(const Env& env, const std::string& input, con
   return report;
 }
 
+QuantizeReport quantize_planned(const Env& env, const std::string& input, const std::string& output,
+                                const QuantizeOptions& options, int64_t told, int64_t sums_room = kSumsRoom) {
+  if (is_crossed(options, told)) refuse_limit(input, options.memory_limit_bytes, told);
+  Budget budget("quantizing", options.memory_limit_bytes, &env.impl()->budget);
+  Quantizing work(env, input, output, options, budget, sums_room);
+  work.rewrite();
+  QuantizeReport report;
+  work.write(report);
+  report.told_bytes = told;
+  return report;
+}
+
+// As many sums at a time as the limit has room for; where that is not held to the end, one at a time.
+QuantizeReport quantize_by_gptq(const Env& env, const std::string& input, const std::string& output,
+                                QuantizeOptions options) {
+  if (options.calibration == nullptr) fail(ErrorCode::kInvalidArgument, "GPTQ: expected samples, found none");
+  FirstSampleKept samples(*options.calibration);
+  options.calibration = &samples;
+  const auto planned = [&](int64_t limit, int64_t sums_room) {
+    QuantizeOptions limited = options;
+    limited.memory_limit_bytes = limit;
+    const int64_t bytes = planned_bytes(env, input, limited, {}, sums_room);
+    samples.Rewind();
+    return bytes;
+  };
+  const int64_t limit = options.memory_limit_bytes;
+  int64_t sums_room = kSumsRoom, told = planned(limit, sums_room);
+  if (is_crossed(options, told)) told = planned(limit, sums_room = 0);
+  if (is_crossed(options, told)) told = planned(1, 0);  // the smallest
+  return quantize_planned(env, input, output, options, told, sums_room);
+}
+
 QuantizeReport quantize_once(const Env& env, const std::string& input, const std::string& output,
                              const QuantizeOptions& options) {
   expect_onnx_file(input);
   if (options.mode == QuantizeMode::kStatic) return quantize_statically(env, input, output, options);
-  const int64_t told = planned_bytes(env, input, options);
-  if (is_crossed(options, told)) refuse_limit(input, options.memory_limit_bytes, told);
-  Budget budget("quantizing", options.memory_limit_bytes, &env.impl()->budget);
-  Quantizing work(env, input, output, options, budget);
-  work.rewrite();
-  QuantizeReport report;
-  work.write(report);
-  report.told_bytes = std::max(told, report.calibration_told_bytes);
-  return report;
+  if (options.mode == QuantizeMode::kNBits && options.gptq)
+    return quantize_by_gptq(env, input, output, options);
+  return quantize_planned(env, input, output, options, planned_bytes(env, input, options));
 }
 
 }  // namespace

@@ -67,9 +67,9 @@ void SamplePass::open(const std::map<std::string, Value>& sample) {
   session_ = std::make_unique<Session::Impl>(env_, location(), session_options(), shapes, inferred);
 }
 
-int64_t SamplePass::smallest_limit_bytes() const {
+SamplePass::Needs SamplePass::needs() const {
   std::map<std::string, Value> sample;
-  if (!next(sample, 0)) return 0;
+  if (!next(sample, 0)) return {};
   Budget planning("planning", 0, &env_.impl()->budget);
   PrepareOptions preparation = prepare_options(session_options());
   preparation.rewrite = options_.rewrite_inferred;
@@ -77,7 +77,8 @@ int64_t SamplePass::smallest_limit_bytes() const {
   const std::unique_ptr<PreparedModel> model = location().read(preparation, planning);
   model->prepare();
   const Shapes shapes = shapes_of(sample, describe_inputs(model->graph()));
-  return make_plan(*model, shapes, planning, 0, true).minimum_limit_bytes;
+  const Plan plan = make_plan(*model, shapes, planning, 0, true);
+  return {plan.peak_bytes, plan.minimum_limit_bytes};
 }
 
 bool SamplePass::next(std::map<std::string, Value>& sample, int64_t number) const {

@@ -29,8 +29,12 @@ class SamplePass {
   // Calls f(outputs, number of the sample) for each sample; returns how many there were. Throws
   // kInvalidArgument of a sample that does not fit the model, kBudgetExceeded before anything runs.
   int64_t each(const std::function<void(const std::vector<Value>&, int64_t)>& f);
-  // The smallest limit that would do for the next sample; takes it from the reader, and runs nothing.
-  int64_t smallest_limit_bytes() const;
+  // What the next sample would take, and the smallest limit that would do for it; takes it from the reader,
+  // and runs nothing. Nothing if there is no sample.
+  struct Needs {
+    int64_t peak_bytes = 0, smallest_limit_bytes = 0;
+  };
+  Needs needs() const;
   // For the first sample, before it ran; and what was taken.
   int64_t told_bytes() const { return told_; }
   int64_t peak_bytes() const { return session_ ? session_->budget.report().peak_bytes : 0; }

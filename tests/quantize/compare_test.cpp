@@ -8,38 +8,13 @@
 #include "plimsoll/model.h"
 #include "plimsoll/quantize.h"
 #include "plimsoll/session.h"
+#include "quantize/fixtures.h"
 #include "support/model_builder.h"
 
 namespace plimsoll {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / fmt::format("plimsoll-compare-{}", ::getpid())) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(*this / name, std::ios::binary) << bytes;
-    return *this / name;
-  }
-  size_t files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(path_), {})); }
-
- private:
-  fs::path path_;
-};
-
-std::vector<float> normal(size_t count, unsigned seed, float size = 1) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> next(0, size);
-  std::vector<float> values(count);
-  for (float& value : values) value = next(random);
-  return values;
-}
 
 constexpr int64_t kWidth = 64;
 
@@ -371,6 +346,47 @@ TEST(Gptq, StaysInsideALimit) {
   std::ifstream first(b, std::ios::binary), second(c, std::ios::binary);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(first), {}),
             std::string(std::istreambuf_iterator<char>(second), {}));
+}
+
+// Its runs over the samples count: the limit that is named is enough, one byte less is refused before a
+// sample runs, and what is told is taken.
+TEST(Gptq, TooSmallALimitNamesTheSmallest) {
+  const Folder folder;
+  const std::string a = folder.write("a.onnx", layers(4)), b = folder / "b.onnx";
+  NarrowSamples samples(3);
+  QuantizeOptions options = four_bits(samples, true);
+  const QuantizeReport free = Quantize(Env(), a, b, options);
+  EXPECT_EQ(free.told_bytes, free.peak_bytes);
+  fs::remove(b);
+  const auto refused = [&](int64_t limit) {
+    samples.Rewind();
+    options.memory_limit_bytes = limit;
+    const std::string message =
+        message_of([&] { Quantize(Env(), a, b, options); }, ErrorCode::kBudgetExceeded);
+    EXPECT_EQ(folder.files(), 1u);
+    return std::stoll(message.substr(message.rfind("would do is ") + 12));
+  };
+  const int64_t least = refused(1000);
+  EXPECT_LT(least, free.peak_bytes);
+  EXPECT_EQ(refused(least / 2), least);
+  EXPECT_EQ(refused(least - 1), least);
+  for (const int64_t limit : {least, least + 1000, (least + free.peak_bytes) / 2}) {
+    samples.Rewind();
+    options.memory_limit_bytes = limit;
+    const QuantizeReport report = Quantize(Env(), a, b, options);
+    EXPECT_LE(report.told_bytes, limit);
+    EXPECT_LE(report.peak_bytes, report.told_bytes);
+    EXPECT_EQ(report.samples, 3);
+    fs::remove(b);
+  }
+}
+
+// A plan looks at the first sample and gives it back: one pass needs no reader that can begin anew.
+TEST(Gptq, OnePassTakesEverySampleOnce) {
+  const Folder folder;
+  const std::string a = folder.write("a.onnx", layers(3)), b = folder / "b.onnx";
+  Samples samples(4, false);
+  EXPECT_EQ(Quantize(Env(), a, b, four_bits(samples, true)).samples, 4);
 }
 
 // Calibration and rewriting share one limit: the one that is named is enough for both, whichever needs more,

@@ -11,38 +11,13 @@
 #include <random>
 
 #include "plimsoll/session.h"
+#include "quantize/fixtures.h"
 #include "support/model_builder.h"
 
 namespace plimsoll {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / fmt::format("plimsoll-quantize-{}", ::getpid())) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(*this / name, std::ios::binary) << bytes;
-    return *this / name;
-  }
-  size_t files() const { return static_cast<size_t>(std::distance(fs::directory_iterator(path_), {})); }
-
- private:
-  fs::path path_;
-};
-
-std::vector<float> normal(size_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> next;
-  std::vector<float> values(count);
-  for (float& value : values) value = next(random);
-  return values;
-}
 
 // relu(x W1) W2, as MatMul and as Gemm with a bias.
 std::string two_layers(const std::vector<float>& first, int opset = 17) {
