@@ -65,27 +65,6 @@ void arrange_floats(const NBitsMatrix& m, const float* a, std::byte* to) {
     sums[block] = sum_of(a + block * m.block, std::min(m.block, m.k - block * m.block));
 }
 
-HWY_INLINE float largest_size(const float* x, int64_t count) {
-  const RealTag d;
-  Real most = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + kNBitsLanes <= count; i += kNBitsLanes) most = hn::Max(most, hn::Abs(hn::LoadU(d, x + i)));
-  float largest = hn::GetLane(hn::MaxOfLanes(d, most));
-  for (; i < count; ++i) largest = std::max(largest, std::fabs(x[i]));
-  return largest;
-}
-
-// Rounded to whole numbers, half to even.
-HWY_INLINE void round_to_bytes(const float* x, int64_t count, float by, int8_t* to) {
-  const RealTag d;
-  const hn::Rebind<int8_t, RealTag> d8;
-  const Real factor = hn::Set(d, by);
-  int64_t i = 0;
-  for (; i + kNBitsLanes <= count; i += kNBitsLanes)
-    hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(hn::Mul(hn::LoadU(d, x + i), factor))), d8, to + i);
-  for (; i < count; ++i) to[i] = static_cast<int8_t>(std::nearbyint(x[i] * by));
-}
-
 // Blocks of A have scales of their own, so that the largest of a block is 127.
 template <typename Field>
 void arrange_bytes(const NBitsMatrix& m, const float* a, std::byte* to) {

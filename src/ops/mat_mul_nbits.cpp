@@ -1,12 +1,13 @@
 // Y = A * B: B stays in its 2, 4 or 8 bits. A few rows of A meet the bits in registers; of many, a panel of
 // columns of B at a time becomes floats in scratch, and goes into the f32 product, or, where A may be
-// rounded, into one of bfloat16.
+// rounded, into one of bfloat16 or of bytes.
 #include <algorithm>
 
 #include "kernels/block_dequantize.h"
 #include "kernels/convert.h"
 #include "kernels/gemm.h"
 #include "kernels/nbits_dot.h"
+#include "kernels/nbits_panels.h"
 #include "kernels/nbits_tiles.h"
 #include "kernels/parallel.h"
 #include "ops/linear_quantization.h"
@@ -16,7 +17,7 @@ namespace {
 
 constexpr size_t kA = 0, kB = 1, kScales = 2, kZeros = 3, kGroups = 4, kBias = 5;
 // So few that making floats of a panel for them would take longer than they do.
-constexpr int64_t kFewRows = 16, kFewRowsInBytes = 4096;
+constexpr int64_t kFewRows = 16, kFewRowsInBytes = 32;
 constexpr int64_t kBfloat16Level = 3, kBytesLevel = 4;  // the accuracy at which A may be rounded to them
 constexpr TypeSet kTypes = types(ElementType::kFloat, ElementType::kFloat16, ElementType::kBFloat16);
 
@@ -33,6 +34,7 @@ struct NBitsChoice {
   int64_t tasks_at = 0, task_bytes = 0;     // one task's after the other's
   int64_t packed_in = 0, working_in = 0;    // offsets in a task's piece
   bool tiles = false;                       // many rows are multiplied as bfloat16
+  bool panels = false;                      // or as bytes
   int64_t rounded_at = 0;                   // A as such
   int64_t few_rows = 0;                     // up to so many, A is arranged where the tasks' pieces are
   kernels::NBitsForm form = kernels::NBitsForm::kFloat;
@@ -102,6 +104,13 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(kA), dims);
 }
 
+// A as bytes; a bound while its rows are not known.
+Dim quantized_bytes(const SelectContext& c, const NBitsAttrs& a) {
+  const int64_t row = kernels::NBitsPanelsScratch::row_bytes(matrix_of(a));
+  if (!c.is_concrete()) return product(c.dims(kA)) * Dim(ceil_div(row, a.k));
+  return checked_mul(row, product(c.dims(kA)).value() / a.k);
+}
+
 // A as bfloat16, in whole tiles of rows; a bound while its rows are not known.
 Dim rounded_bytes(const SelectContext& c, const NBitsAttrs& a) {
   const int64_t row = kernels::NBitsTilesScratch::row_bytes(a.k);
@@ -128,15 +137,22 @@ const void* select(SelectContext& c) {
     choice->panel = kernels::NBitsTilesScratch::kRowsTogether;
     choice->task_bytes = aligned(checked_mul(kernels::NBitsTilesScratch::task_bytes(1), a.k + 31));
   }
+  choice->panels = !choice->tiles && choice->form == kernels::NBitsForm::kBytes &&
+                   kernels::nbits_has_panels() && !c.has_input(kGroups) && c.ranked(kA);
+  if (choice->panels) {
+    choice->panel = kernels::NBitsPanelsScratch::kColumns;
+    choice->task_bytes = aligned(kernels::NBitsPanelsScratch::task_bytes(matrix_of(a)));
+  }
   if (!c.has_input(kGroups))
     choice->few_rows = choice->form == kernels::NBitsForm::kBytes ? kFewRowsInBytes : kFewRows;
   int64_t most_rows = choice->few_rows, tasks_bytes = checked_mul(choice->task_bytes, int64_t{c.threads});
   if (c.is_concrete()) {
     const int64_t rows = product(c.dims(kA)).value() / a.k;
     most_rows = std::min(most_rows, rows);
-    if (rows <= choice->few_rows) tasks_bytes = 0, choice->tiles = false;
+    if (rows <= choice->few_rows) tasks_bytes = 0, choice->tiles = choice->panels = false;
   }
   if (choice->tiles) choice->rounded_at = c.scratch(rounded_bytes(c, a));
+  if (choice->panels) choice->rounded_at = c.scratch(quantized_bytes(c, a));
   const int64_t arranged = checked_mul(kernels::nbits_row_bytes(matrix_of(a), choice->form), most_rows);
   choice->tasks_at = c.scratch(std::max(tasks_bytes, arranged));
   if (c.type(kScales) != ElementType::kFloat) choice->scales_at = c.scratch(a.n * a.blocks() * 4);
@@ -166,6 +182,8 @@ class NBitsRun {
       multiply_few(left, rows, bias, to);
     } else if (choice_.tiles) {
       multiply_tiles(left, rows, bias, to);
+    } else if (choice_.panels) {
+      multiply_panels(left, rows, bias, to);
     } else {
       multiply_many(left, rows, bias, to);
     }
@@ -219,6 +237,20 @@ class NBitsRun {
       const auto column = [&](int64_t t) { return std::min(panels * t / tasks * choice_.panel, a_.n); };
       kernels::nbits_multiply_tiles(matrix, rounded, rows, bias, to, a_.n, column(task), column(task + 1),
                                     c_.scratch + choice_.tasks_at + task * choice_.task_bytes);
+    });
+  }
+
+  void multiply_panels(const float* left, int64_t rows, const float* bias, float* to) const {
+    const int64_t panels = ceil_div(a_.n, choice_.panel), tasks = c_.threads;
+    const kernels::NBitsMatrix matrix = raw_matrix();
+    std::byte* quantized = c_.scratch + choice_.rounded_at;
+    kernels::parallel_for(c_.threads, tasks, [&](int64_t task) {
+      kernels::nbits_quantize_rows(matrix, left, rows * task / tasks, rows * (task + 1) / tasks, quantized);
+    });
+    kernels::parallel_for(c_.threads, tasks, [&](int64_t task) {
+      const auto column = [&](int64_t t) { return std::min(panels * t / tasks * choice_.panel, a_.n); };
+      kernels::nbits_multiply_panels(matrix, quantized, rows, bias, to, a_.n, column(task), column(task + 1),
+                                     c_.scratch + choice_.tasks_at + task * choice_.task_bytes);
     });
   }
 
