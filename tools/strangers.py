@@ -3,7 +3,7 @@
 
 FILE is a model, a folder that is searched for *.onnx, or a text file with a path on each line. Prints a line for every model that does
 not agree: refused here though ONNX Runtime runs it, other answers, or ended by a signal. Random operators differ, of course, and models
-whose answer hangs on one rounding. Run on 36 models of npm packages, 867 of ONNX Runtime's tests and 1,225 of OpenCV's: docs/conformance.md.
+whose answer hangs on one rounding. Run on 36 models of npm packages, 859 of ONNX Runtime's tests and 1,225 of OpenCV's: docs/conformance.md.
 """
 import json
 import pathlib
