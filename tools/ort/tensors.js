@@ -17,6 +17,7 @@ function readTensor({ type, dims, file }) {
 }
 
 exports.ort = ort;
+exports.arrays = arrays;
 
 exports.readFeeds = (inputs) =>
   Object.fromEntries(inputs.map((input) => [input.name, readTensor(input)]));
