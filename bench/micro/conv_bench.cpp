@@ -36,7 +36,7 @@ struct Ours {
               : kernels::conv_pack(s, weights, packed.get());
   }
   void operator()() const {
-    const kernels::ConvEpilogue epilogue{bias.get(), nullptr, {}};
+    const kernels::ConvEpilogue<> epilogue{bias.get(), nullptr, {}};
     if (depthwise) return kernels::depthwise(s, x.get(), packed.get(), y.get(), epilogue, 1);
     kernels::conv(s, x.get(), packed.get(), y.get(), epilogue, scratch.get(), 1);
   }

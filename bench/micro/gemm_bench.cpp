@@ -39,7 +39,7 @@ void dynamic(benchmark::State& state, GemmShape s, bool transposed_b) {
   const Buffer scratch(kernels::gemm_dynamic_scratch_bytes(s, s.k, 1, 1));
   const kernels::GemmRight right{b.get(), transposed_b ? 1 : s.n, transposed_b ? s.k : 1};
   measure(state, s, [&] {
-    kernels::gemm(s, {a.get(), s.k, 1}, right, {c.get(), s.n}, GemmEpilogue(), scratch.get(), 1);
+    kernels::gemm(s, {a.get(), s.k, 1}, right, {c.get(), s.n}, GemmEpilogue<>(), scratch.get(), 1);
   });
 }
 

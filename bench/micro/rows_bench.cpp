@@ -132,7 +132,7 @@ std::vector<Kernel> all() {
        [](const Operands& o) {
          kernels::average_pool(kernels::whole_image(1, o.count / 64, 64), false, o.a.get(), o.y.get(), 1);
        }},
-      {"copy/transpose_64x768", 2, [](const Operands& o) { transpose(o, 64, kCols); }},
+      {"copy/transpose_32x768", 2, [](const Operands& o) { transpose(o, 32, kCols); }},
       {"copy/transpose_3_inner", 2, [](const Operands& o) { transpose(o, 3, o.count / 3); }},
       {"convert/f32_f16", 1.5,
        [](const Operands& o) {

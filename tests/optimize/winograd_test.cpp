@@ -11,7 +11,7 @@ struct Kind {
 // The form that one convolution gets: 0, 2 or 4.
 int64_t form_of(const Kind& k, const OptimizeOptions& options = {}) {
   GraphCase c;
-  const int64_t pads[] = {1, 1, 1, 1}, strides[] = {k.stride, k.stride},
+  const int64_t pads[] = {k.dilation, k.dilation, k.dilation, k.dilation}, strides[] = {k.stride, k.stride},
                 dilations[] = {k.dilation, k.dilation};
   c.output(c.node("Conv",
                   {c.input({1, k.channels, k.size, k.size}),
