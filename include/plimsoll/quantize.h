@@ -87,6 +87,7 @@ struct QuantizeOptions {
   bool keep_removable_activations = false;  // Relu and Clip that the range of what follows stands for
   bool microsoft_qdq = false;               // the operators of com.microsoft
   bool adjust_weights_for_bias = true;  // a bias that would not fit into 32 bits makes the weights coarser
+  int64_t weight_block_size = 0;        // not 0: so many elements of a matrix share a scale (QDQ, opset 21)
   std::vector<std::string> output_excluded_op_types;
   std::map<std::string, int64_t> per_channel_axes;  // by operator
 

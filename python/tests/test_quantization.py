@@ -247,6 +247,59 @@ def test_bad_options(model, tmp_path):
         q.quantize_dynamic(out, tmp_path / "again.onnx")
 
 
+def test_keys_of_extra_options(model, tmp_path):
+    """Those that mean something only in one format, and those that are refused by name."""
+    out = tmp_path / "out.onnx"
+    for refused in (lambda: q.quantize_dynamic(model, out, extra_options={"EnableSubgraph": True}),
+                    lambda: q.quantize_static(model, out, Reader(2), q.QuantFormat.QOperator, activation_type=q.QuantType.QUInt8,
+                                              extra_options={"EnableSubgraph": True})):
+        with pytest.raises(NotImplementedError, match="EnableSubgraph"):
+            refused()
+    with pytest.raises(ValueError, match="opset 21"):
+        q.quantize_static(model, out, Reader(2), extra_options={"BlockSize": 16})
+    assert not out.exists()
+    q.quantize_static(model, out, Reader(2), extra_options={"EnableSubgraph": True, "CalibMaxIntermediateOutputs": 3})
+    q.quantize_dynamic(model, out, extra_options={"EnableSubgraph": False, "SmoothQuant": False})
+
+
+def test_blocks_of_weights(model, tmp_path):
+    """A scale for every 40 rows of a column; the last block has fewer."""
+    made, out = onnx.load(str(model)), tmp_path / "out.onnx"
+    made.opset_import[0].version = 21
+    made.ir_version = 10
+    q.quantize_static(made, out, Reader(2), extra_options={"BlockSize": 40})
+    found = {tensor.name: tensor for tensor in onnx.load(str(out)).graph.initializer}
+    weight = next(numpy_helper.to_array(tensor) for tensor in made.graph.initializer if tensor.name == "w")
+    scales = np.stack([np.abs(block).max(0).astype(np.float64) * 2 / 254 for block in (weight[:40], weight[40:])]).astype(np.float32)
+    np.testing.assert_array_equal(numpy_helper.to_array(found["w_scale"]), scales)
+    numbers = np.clip(np.rint(weight / np.repeat(scales, 40, 0)[:64]), -128, 127)
+    np.testing.assert_array_equal(numpy_helper.to_array(found["w_quantized"]), numbers)
+    assert list(found["w_zero_point"].dims) == [2, 96] and not numpy_helper.to_array(found["w_zero_point"]).any()
+    with pytest.raises(ValueError, match="found operators on integers"):
+        q.quantize_static(made, out, Reader(2), q.QuantFormat.QOperator, activation_type=q.QuantType.QUInt8,
+                          extra_options={"BlockSize": 40})
+
+
+def test_strides(model, tmp_path):
+    """A reader that gives ranges of its samples: all of them are seen, as often as they are gone through."""
+    class Ranges(Reader):
+        def __len__(self):
+            return self.count
+
+        def set_range(self, start_index, end_index):
+            self.at, self.end = start_index, end_index
+
+        def get_next(self):
+            return None if self.at == self.end else super().get_next()
+
+    for method in (q.CalibrationMethod.MinMax, q.CalibrationMethod.Percentile):
+        whole, parts = (q.quantize_static(model, tmp_path / "out.onnx", reader, calibrate_method=method, extra_options=extra)
+                        for reader, extra in ((Reader(6), {}), (Ranges(6), {"CalibStridedMinMax": 2})))
+        assert whole.samples == parts.samples == 6 and whole.ranges == parts.ranges
+    with pytest.raises(ValueError, match="divisor of 6"):
+        q.quantize_static(model, tmp_path / "out.onnx", Ranges(6), extra_options={"CalibStridedMinMax": 4})
+
+
 def test_overrides_of_activations(model, tmp_path):
     out = tmp_path / "out.onnx"
 

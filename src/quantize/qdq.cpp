@@ -34,7 +34,7 @@ class QdqRewriter : public StaticRewriter {
  private:
   struct Mark {
     bool is_weight = false;
-    int64_t axis = -1;
+    int64_t axis = -1, block = 0;
     const Edge* provider = nullptr;  // whose scale it takes
     bool is_done = false;
   };
@@ -67,12 +67,12 @@ class QdqRewriter : public StaticRewriter {
       if (given != options_.channel_axes.end()) axis = given->second;
       const auto rank = static_cast<int64_t>(edge->data->dims.size());
       if (axis < 0) axis += rank;
-      if (axis >= 0 && axis < rank) return put(edge, {true, axis, nullptr});
+      if (axis >= 0 && axis < rank) return put(edge, {true, axis, 0, nullptr});
     }
-    if (!is_marked(edge)) put(edge, {true, -1, nullptr});
+    if (!is_marked(edge)) put(edge, {true, -1, 0, nullptr});
   }
   void mark_like(Edge* output, const Edge* input) {
-    if (can_be_quantized(output)) put(output, {false, -1, input});
+    if (can_be_quantized(output)) put(output, {false, -1, 0, input});
   }
   void mark_bias(Node& node, Edge* bias, Edge* input, Edge* weight, float beta = 1) {
     if (!is_weight(bias) || bias->data->type == ElementType::kBFloat16) return;
@@ -213,9 +213,13 @@ class QdqRewriter : public StaticRewriter {
   void find_weight_parameters() {
     for (Edge* edge : order_) {
       if (!is_marked(edge) || edge->data == nullptr) continue;
-      const Mark& mark = marks_[edge];
-      const WeightRules rules = weight_rules(mark.is_weight, mark.axis >= 0);
-      weight_parameters_[edge] = weight_parameters(*edge, rules, mark.axis);
+      Mark& mark = marks_[edge];
+      WeightRules rules = weight_rules(mark.is_weight, mark.axis >= 0);
+      if (mark.is_weight && options_.block_size > 0) {
+        cut_into_blocks(*edge, mark);
+        rules.reduced = false;
+      }
+      weight_parameters_[edge] = weight_parameters(*edge, rules, mark.axis, mark.block);
     }
     if (!options_.adjust_weights_for_bias || !options_.quantize_bias) return;
     for (const Bias& bias : biases_) {
@@ -223,10 +227,20 @@ class QdqRewriter : public StaticRewriter {
       const bool is_signed =
           options_.weight_type == ElementType::kInt8 || options_.weight_type == ElementType::kInt16;
       if (weight == weight_parameters_.end() || !is_signed || !is_marked(bias.input)) continue;
+      if (marks_[bias.weight].block > 0) continue;
       const auto has_zero = [](const LinearParameters& p) { return p.zero_point == 0; };
       if (!std::all_of(weight->second.begin(), weight->second.end(), has_zero)) continue;
       if (const auto scale = input_scale(bias)) adjust_for_bias(*bias.bias, *scale, weight->second);
     }
+  }
+
+  void cut_into_blocks(const Edge& weight, Mark& mark) const {
+    if (weight.data->dims.size() != 2)
+      fail(ErrorCode::kInvalidArgument,
+           "weights in blocks: expected matrices, found '{}' of rank {}; leave its nodes out", weight.name,
+           weight.data->dims.size());
+    mark.block = options_.block_size;
+    mark.axis = std::max<int64_t>(mark.axis, 0);
   }
 
   std::optional<float> input_scale(const Bias& bias) {
@@ -244,9 +258,11 @@ class QdqRewriter : public StaticRewriter {
   std::string_view domain() const {
     return options_.microsoft_domain ? kMicrosoftDomain : std::string_view();
   }
-  std::span<const Attribute> axis_attribute(int64_t axis) {
+  std::span<const Attribute> axis_attribute(int64_t axis, int64_t block = 0) {
     if (axis < 0) return {};
-    return graph_.arena().copy(attributes().set("axis", axis).list());
+    AttributeList list = attributes().set("axis", axis);
+    if (block > 0) list.set("block_size", block);
+    return graph_.arena().copy(list.list());
   }
 
   void write_normal(int64_t done, int64_t more) {
@@ -294,16 +310,17 @@ class QdqRewriter : public StaticRewriter {
     const std::string name(weight.name);
     Edge* floats = edge(name + "_DequantizeLinear_Output", weight.data->type);
     const WeightRules rules = weight_rules(mark.is_weight, mark.axis >= 0);
-    const QuantizedValue q = store_weight(weight, rules.type, weight_parameters_[&weight], mark.axis);
+    const QuantizedValue q =
+        store_weight(weight, rules.type, weight_parameters_[&weight], mark.axis, mark.block);
     use_instead(&weight, floats);
     Edge* integers = q.q;
     if (options_.pair_for_weights) {
       integers = edge(name + "_QuantizeLinear_Output", rules.type);
       emit("QuantizeLinear", name + "_QuantizeLinear", {&weight, q.scale, q.zero_point}, {integers},
-           axis_attribute(mark.axis), domain());
+           axis_attribute(mark.axis, mark.block), domain());
     }
     emit("DequantizeLinear", name + "_DequantizeLinear", {integers, q.scale, q.zero_point}, {floats},
-         axis_attribute(mark.axis), domain());
+         axis_attribute(mark.axis, mark.block), domain());
   }
 
   void write_pair(Edge& value, const QuantizedValue& q) {
@@ -357,6 +374,7 @@ class QdqRewriter : public StaticRewriter {
       const auto scale = input_scale(b);
       const auto weight = weight_parameters_.find(b.weight);
       if (!scale || weight == weight_parameters_.end() || is_marked(b.bias)) continue;
+      if (marks_[b.weight].block > 0) continue;  // a sum of blocks has no one scale
       std::vector<float> scales;
       for (const LinearParameters& p : weight->second) scales.push_back(p.scale);
       if (scales.size() > 1 && b.bias->data->view().elements() != static_cast<int64_t>(scales.size()))

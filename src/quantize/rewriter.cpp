@@ -98,8 +98,8 @@ Edge* Rewriter::whole_numbers(const std::string& name, ElementType type, std::sp
 }
 
 std::vector<LinearParameters> Rewriter::weight_parameters(const Edge& weight, const WeightRules& rules,
-                                                          int64_t axis) {
-  const ChannelShape shape(weight.data->dims, axis);
+                                                          int64_t axis, int64_t block) {
+  const ChannelShape shape(weight.data->dims, axis, block);
   std::vector<LinearParameters> result;
   const std::vector<RealRange> ranges = channel_ranges(context_.reader, *weight.data, shape, weight.name);
   if (rules.type == ElementType::kFloat8E4M3FN) {
@@ -115,7 +115,8 @@ std::vector<LinearParameters> Rewriter::weight_parameters(const Edge& weight, co
 }
 
 const QuantizedValue& Rewriter::store_weight(Edge& weight, ElementType type,
-                                             std::span<const LinearParameters> parameters, int64_t axis) {
+                                             std::span<const LinearParameters> parameters, int64_t axis,
+                                             int64_t block) {
   const std::string name(weight.name);
   std::vector<float> scales;
   std::vector<int32_t> zeros;
@@ -124,14 +125,21 @@ const QuantizedValue& Rewriter::store_weight(Edge& weight, ElementType type,
     zeros.push_back(p.zero_point);
   }
   std::vector<int64_t> dims;
-  if (axis >= 0) dims.push_back(static_cast<int64_t>(parameters.size()));
+  if (block > 0) {
+    dims = {weight.data->dims.begin(), weight.data->dims.end()};
+    int64_t& size = dims[static_cast<size_t>(axis)];
+    size = (size + block - 1) / block;
+  } else if (axis >= 0) {
+    dims.push_back(static_cast<int64_t>(parameters.size()));
+  }
   QuantizedValue value;
   value.axis = axis;
+  value.block = block;
   value.scale = reals(name + "_scale", weight.data->type, dims, scales);
   value.zero_point = whole_numbers(name + "_zero_point", type, dims, zeros);
   const Room place = room(name + "_quantized", type, weight.data->dims);
-  quantize_channels(context_.reader, *weight.data, ChannelShape(weight.data->dims, axis), parameters, type,
-                    place.bytes.data());
+  quantize_channels(context_.reader, *weight.data, ChannelShape(weight.data->dims, axis, block), parameters,
+                    type, place.bytes.data());
   settle(place);
   value.q = place.edge;
   return values_[&weight] = value;

@@ -46,7 +46,7 @@ struct QuantizeContext {
 // A value in integers: what stands for it, and how to come back.
 struct QuantizedValue {
   Edge *q = nullptr, *scale = nullptr, *zero_point = nullptr;
-  int64_t axis = -1;
+  int64_t axis = -1, block = 0;
 };
 
 // How a weight is quantized.
@@ -99,10 +99,13 @@ class Rewriter {
   // NAME_quantized, NAME_scale, NAME_zero_point of a constant, made once; per channel along `axis` if it is
   // not negative. Scales take the weight's own type.
   const QuantizedValue& quantize_weight(Edge& weight, const WeightRules& rules, int64_t axis);
-  std::vector<LinearParameters> weight_parameters(const Edge& weight, const WeightRules& rules, int64_t axis);
+  // Of a matrix with a block also for every so many elements along the axis.
+  std::vector<LinearParameters> weight_parameters(const Edge& weight, const WeightRules& rules, int64_t axis,
+                                                  int64_t block = 0);
   // The same with parameters from elsewhere.
   const QuantizedValue& store_weight(Edge& weight, ElementType type,
-                                     std::span<const LinearParameters> parameters, int64_t axis);
+                                     std::span<const LinearParameters> parameters, int64_t axis,
+                                     int64_t block = 0);
 
   static bool is_weight(const Edge* edge);  // a constant of floats
   static bool is_float(const Edge* edge);   // what is known to be floats of 16 or 32 bits

@@ -78,6 +78,18 @@ void settle_static_options(const Graph& graph, bool qdq, StaticOptions& options)
   if (!qdq && (has_16_bits(a) || has_16_bits(w) || has_4_bits(w) || is_float8))
     reject("expected the format of QuantizeLinear and DequantizeLinear for other than 8 bits");
   const int opset = graph.opset("");
+  if (options.block_size < 0)
+    fail(ErrorCode::kInvalidArgument, "weights in blocks: expected a size above 0, found {}",
+         options.block_size);
+  if (options.block_size > 0 && (!qdq || opset < 21 || is_float8))
+    fail(ErrorCode::kInvalidArgument,
+         "weights in blocks: expected integers with QuantizeLinear and DequantizeLinear in a model of opset "
+         "21 or "
+         "newer, found {} of opset {}",
+         is_float8 ? "float8"
+         : qdq     ? "integers"
+                   : "operators on integers",
+         opset);
   // What ai.onnx has not in this version, com.microsoft has.
   if ((opset < 21 && (has_16_bits(a) || has_16_bits(w) || has_4_bits(w))) || opset < 10 ||
       (opset < 13 && options.per_channel) || (opset < 19 && is_float8))

@@ -26,6 +26,7 @@ struct StaticOptions {
   // Of QDQ.
   bool quantize_bias = true, pair_for_weights = false, dedicated_pairs = false, keep_activations = false;
   bool microsoft_domain = false, adjust_weights_for_bias = true;
+  int64_t block_size = 0;  // not 0: so many elements of a weight share a scale, along its axis or the first
   std::set<std::string, std::less<>> output_excluded;        // operators whose outputs stay floats
   std::map<std::string, int64_t, std::less<>> channel_axes;  // by operator
 };

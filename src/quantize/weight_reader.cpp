@@ -35,13 +35,34 @@ void WeightReader::drop(const TensorData& data, int64_t first, int64_t count) co
   drop_(data.bytes.subspan(static_cast<size_t>(first * size), static_cast<size_t>(count * size)));
 }
 
-ChannelShape::ChannelShape(std::span<const int64_t> dims, int64_t axis) {
+ChannelShape::ChannelShape(std::span<const int64_t> dims, int64_t axis, int64_t block) : block_(block) {
+  if (block > 0) {
+    columns_ = dims[1];
+    along_rows_ = axis == 0;
+    const auto blocks = [&](int64_t size) { return (size + block - 1) / block; };
+    channels = along_rows_ ? blocks(dims[0]) * dims[1] : dims[0] * blocks(dims[1]);
+    inner = block;
+    return;
+  }
   if (axis < 0) {
     for (int64_t dim : dims) inner *= dim;
     return;
   }
   for (size_t i = 0; i < dims.size(); ++i)
     (static_cast<int64_t>(i) < axis ? outer : static_cast<int64_t>(i) > axis ? inner : channels) *= dims[i];
+}
+
+int64_t ChannelShape::channel_of(int64_t element) const {
+  if (block_ == 0) return element / inner % channels;
+  const int64_t row = element / columns_, column = element % columns_;
+  if (along_rows_) return row / block_ * columns_ + column;
+  return row * ((columns_ + block_ - 1) / block_) + column / block_;
+}
+
+int64_t ChannelShape::run_at(int64_t element) const {
+  if (block_ == 0) return inner - element % inner;
+  const int64_t column = element % columns_;
+  return along_rows_ ? 1 : std::min(block_ - column % block_, columns_ - column);
 }
 
 namespace {
@@ -52,9 +73,9 @@ void each_run(WeightReader& reader, const TensorData& data, const ChannelShape& 
   reader.each(data, [&](std::span<const float> x, int64_t first) {
     for (int64_t at = 0; at < static_cast<int64_t>(x.size());) {
       const int64_t element = first + at;
-      const int64_t run = std::min(shape.inner - element % shape.inner, static_cast<int64_t>(x.size()) - at);
+      const int64_t run = std::min(shape.run_at(element), static_cast<int64_t>(x.size()) - at);
       f(x.subspan(static_cast<size_t>(at), static_cast<size_t>(run)),
-        static_cast<size_t>(element / shape.inner % shape.channels), element);
+        static_cast<size_t>(shape.channel_of(element)), element);
       at += run;
     }
   });

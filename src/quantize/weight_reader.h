@@ -49,10 +49,17 @@ class WeightReader {
 };
 
 // A tensor as [outer, channels, inner]: what per-channel quantization along `axis` sees. One channel without
-// an axis.
+// an axis. With a block: a matrix, of which so many elements along the axis are a channel, in the order of
+// the matrix of their scales.
 struct ChannelShape {
   int64_t outer = 1, channels = 1, inner = 1;
-  ChannelShape(std::span<const int64_t> dims, int64_t axis);
+  ChannelShape(std::span<const int64_t> dims, int64_t axis, int64_t block = 0);
+  int64_t channel_of(int64_t element) const;
+  int64_t run_at(int64_t element) const;  // so many from here on are of one channel
+
+ private:
+  int64_t block_ = 0, columns_ = 0;
+  bool along_rows_ = false;  // blocks of rows have as many columns as the matrix
 };
 
 // The least and the largest element of every channel; what is not finite is an Error (kInvalidModel) that

@@ -81,6 +81,7 @@ StaticOptions static_options(const QuantizeOptions& options, const Graph& graph)
   s.keep_activations = options.keep_removable_activations;
   s.microsoft_domain = options.microsoft_qdq;
   s.adjust_weights_for_bias = options.adjust_weights_for_bias;
+  s.block_size = options.weight_block_size;
   s.output_excluded = {options.output_excluded_op_types.begin(), options.output_excluded_op_types.end()};
   s.channel_axes = {options.per_channel_axes.begin(), options.per_channel_axes.end()};
   settle_static_options(graph, options.format == QuantizeFormat::kQDQ, s);

@@ -77,6 +77,7 @@ const std::map<std::string, Setter>& setters() {
       {"keep_removable_activations", set<&O::keep_removable_activations>},
       {"microsoft_qdq", set<&O::microsoft_qdq>},
       {"adjust_weights_for_bias", set<&O::adjust_weights_for_bias>},
+      {"weight_block_size", set<&O::weight_block_size>},
       {"output_excluded_op_types", set<&O::output_excluded_op_types>},
       {"per_channel_axes", set<&O::per_channel_axes>},
       {"bits", set<&O::bits>},

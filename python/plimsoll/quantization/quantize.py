@@ -65,12 +65,13 @@ _PLAIN = {"ActivationSymmetric": "activation_symmetric", "WeightSymmetric": "wei
           "MatMulConstBOnly": "constant_weights_only", "AddQDQPairToWeight": "qdq_pair_for_weights",
           "OpTypesToExcludeOutputQuantization": "output_excluded_op_types", "DedicatedQDQPair": "dedicated_qdq_pairs",
           "QDQOpTypePerChannelSupportToAxis": "per_channel_axes", "QuantizeBias": "quantize_bias",
-          "UseQDQContribOps": "microsoft_qdq", "QDQKeepRemovableActivations": "keep_removable_activations"}
-_REFUSED = {"EnableSubgraph": "bodies of If, Loop and Scan stay floats", "SmoothQuant": "not implemented",
-            "extra.Sigmoid.nnapi": "not implemented",
-            "BlockSize": "not implemented: MatMulNBitsQuantizer makes blocks"}
+          "UseQDQContribOps": "microsoft_qdq", "QDQKeepRemovableActivations": "keep_removable_activations",
+          "BlockSize": "weight_block_size"}
+_REFUSED = {"SmoothQuant": "ONNX Runtime leaves it to the package neural-compressor, and it is not here; 16-bit activations, or "
+                           "mixed=MixedPrecision(...), help where activations have outliers",
+            "extra.Sigmoid.nnapi": "made for NNAPI alone"}
 # Without effect: memory is bounded anyway, and types are known.
-_IDLE = {"CalibMaxIntermediateOutputs", "CalibStridedMinMax", "DefaultTensorType", "SmoothQuantAlpha", "SmoothQuantFolding"}
+_IDLE = {"CalibMaxIntermediateOutputs", "DefaultTensorType", "SmoothQuantAlpha", "SmoothQuantFolding"}
 _CALIBRATION = {"CalibTensorRangeSymmetric": "symmetric", "CalibMovingAverage": "moving_average",
                 "CalibMovingAverageConstant": "averaging_constant", "CalibPercentile": "percentile"}
 
@@ -84,6 +85,8 @@ def _extra(extra_options: Optional[Mapping[str, Any]]) -> Tuple[Dict[str, Any], 
             options[_PLAIN[key]] = value
         elif key in _CALIBRATION:
             calibration[_CALIBRATION[key]] = value
+        elif key in ("EnableSubgraph", "CalibStridedMinMax"):
+            options[key] = value
         elif key == "TensorQuantOverrides":
             options["overrides"] = dict(value or {})
         elif key == "MinimumRealRange":
@@ -96,6 +99,36 @@ def _extra(extra_options: Optional[Mapping[str, Any]]) -> Tuple[Dict[str, Any], 
         elif key not in _IDLE:
             raise ValueError(f"extra_options: nobody knows {key!r}")
     return options, calibration
+
+
+def _refuse_bodies(options: Dict[str, Any]) -> None:
+    if options.pop("EnableSubgraph", False):
+        raise NotImplementedError("extra_options['EnableSubgraph']: bodies of If, Loop and Scan stay floats")
+
+
+class _Strides:
+    """A reader that gives its samples in ranges, as CalibStridedMinMax has it: all of them, one range after the other."""
+
+    def __init__(self, reader: Any, stride: int) -> None:
+        self._reader, self._stride, self._all = reader, stride, len(reader)
+        if stride < 1 or self._all % stride != 0:
+            raise ValueError(f"CalibStridedMinMax: expected a divisor of {self._all} samples, found {stride}")
+        self.rewind()
+
+    def rewind(self) -> None:
+        self._next = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._reader.set_range(start_index=self._next, end_index=self._next + self._stride)
+        self._next += self._stride
+
+    def get_next(self) -> Any:
+        sample = self._reader.get_next()
+        while sample is None and self._next < self._all:
+            self._begin()
+            sample = self._reader.get_next()
+        return sample
 
 
 def _override_range(name: str, entries: Sequence[Mapping[str, Any]], activation_type: QuantType) -> Tuple[float, float]:
@@ -136,6 +169,8 @@ def quantize_dynamic(model_input: Model, model_output: Path, op_types_to_quantiz
     `use_external_data_format` says.
     """
     options, _ = _extra(extra_options)
+    _refuse_bodies(options)
+    options.pop("CalibStridedMinMax", None)
     if options.pop("overrides", None):
         raise ValueError("TensorQuantOverrides: expected static quantization")
     options.update(_selection(op_types_to_quantize, nodes_to_quantize, nodes_to_exclude, per_channel, reduce_range),
@@ -163,6 +198,12 @@ def quantize_static(model_input: Model, model_output: Path, calibration_data_rea
     if QuantType.QFLOAT8E4M3FN in (activation_type, weight_type) and calibrate_method is not CalibrationMethod.Distribution:
         raise ValueError("float8: expected CalibrationMethod.Distribution")
     options, calibration = _extra(extra_options)
+    if quant_format is QuantFormat.QOperator:
+        _refuse_bodies(options)
+    options.pop("EnableSubgraph", None)  # QDQ leaves bodies alone there too
+    stride = options.pop("CalibStridedMinMax", None)
+    if stride and calibration_data_reader is not None:
+        calibration_data_reader = _Strides(calibration_data_reader, int(stride))
     options.update(calibration_options(calibrate_method, calibration, None))
     options.update(_selection(op_types_to_quantize, nodes_to_quantize, nodes_to_exclude, per_channel, reduce_range),
                    weight_type=weight_type.tensor_type, activation_type=activation_type.tensor_type,
