@@ -71,7 +71,7 @@ inline Blocking choose_blocking(GemmShape shape, bool copies, bool whole_k, int 
   Blocking cut;
   const int64_t tiles = (shape.m + kMaxRows - 1) / kMaxRows;
   const int64_t panels = panel_count<T>(shape.n);
-  if (threads > 1 && shape.m * shape.n * std::max<int64_t>(shape.k, 1) > kSerialWork) {
+  if (threads > 1 && shape.m * shape.n * std::max<int64_t>(shape.k, 1) >= kSerialWork) {
     int64_t best = std::numeric_limits<int64_t>::max();
     for (int n_tasks = threads; n_tasks >= 1; --n_tasks) {
       const int m_tasks = threads / n_tasks;

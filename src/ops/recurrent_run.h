@@ -135,7 +135,7 @@ class RecurrentRun {
                               d * recurrent_packed_bytes<Number>(gates, joint, hidden_, k) +
                               (first == 0 ? 0 : kernels::packed_b_bytes<Number>(k, joint * hidden_));
     kernels::gemm_packed_as<Number>({m, k, columns}, {left, k, 1}, matrix, {out, out_stride}, epilogue,
-                                    c_.scratch + choice_.rows_at, weight == kRecurrentW ? c_.threads : 1);
+                                    c_.scratch + choice_.rows_at, c_.threads);
   }
 
   int64_t state_index(int64_t d, int64_t b) const {

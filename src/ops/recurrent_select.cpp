@@ -55,7 +55,7 @@ Dim rows_bytes(const SelectContext& c) {
     using Number = typename decltype(tag)::type;
     const size_t first = kernels::gemm_scratch_bytes<Number>({x[0].value() * x[1].value(), input, columns},
                                                              input, 1, c.threads);
-    const size_t second = kernels::gemm_scratch_bytes<Number>({batch, hidden, columns}, hidden, 1, 1);
+    const size_t second = kernels::gemm_scratch_bytes<Number>({batch, hidden, columns}, hidden, 1, c.threads);
     return Dim(static_cast<int64_t>(std::max(first, second)));
   });
 }
