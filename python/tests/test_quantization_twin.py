@@ -9,6 +9,8 @@ import pytest
 
 onnx = pytest.importorskip("onnx", reason="no python3-onnx")
 
+from onnx import numpy_helper  # noqa: E402
+
 from plimsoll import quantization as q  # noqa: E402
 
 MODELS = pathlib.Path(os.environ.get("PLIMSOLL_CACHE", pathlib.Path.home() / ".cache" / "plimsoll")) / "models"
@@ -30,7 +32,7 @@ def test_the_published_twin_of_minilm(tmp_path):
     for tensor in theirs.graph.initializer:
         own = made[tensor.name]
         assert own.data_type == tensor.data_type and list(own.dims) == list(tensor.dims), tensor.name
-        assert onnx.numpy_helper.to_array(own).tobytes() == onnx.numpy_helper.to_array(tensor).tobytes(), tensor.name
+        assert numpy_helper.to_array(own).tobytes() == numpy_helper.to_array(tensor).tobytes(), tensor.name
     nodes = {node.name: described(node) for node in ours.graph.node}
     assert len(theirs.graph.node) == 772 and len(nodes) == 772
     for node in theirs.graph.node:
