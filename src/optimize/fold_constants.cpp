@@ -153,10 +153,13 @@ bool adopt_constant(Node& node, Editor& editor) {
   return true;
 }
 
-bool is_scalar_constant(const Node& node) {
-  if (!is_op(&node, "Constant")) return false;
-  const Edge* made = node.outputs[0];
-  return made != nullptr && made->facts.is_concrete() && product(made->facts.type.dims) == Dim(1);
+// Integers, and what has one element.
+bool is_no_parameter(const Edge* edge) {
+  if (edge == nullptr) return true;
+  const TypeInfo& type = edge->facts.type;
+  if (type.kind != ValueKind::kTensor) return false;
+  if (is_integer(type.type) || type.type == ElementType::kBool) return true;
+  return edge->facts.is_concrete() && product(type.dims) == Dim(1);
 }
 
 bool is_dequantization(const Node& node) {
@@ -181,12 +184,19 @@ bool fold_graph(Graph& root, const OptimizeOptions& options, bool dequantizes) {
 
 }  // namespace
 
-bool adopt_scalars(Graph& root, const OptimizeOptions& options) {
+bool fold_sizes(Graph& root, const OptimizeOptions& options) {
   Editor editor(root);
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
-      if (is_scalar_constant(*node) && !adopt_constant(*node, editor))
-        fold(*node, editor, options.fold_bytes_cap);
+      if (!editor.alive(*node) || node->op->control_flow) continue;
+      if (!std::all_of(node->outputs.begin(), node->outputs.end(), is_no_parameter)) continue;
+      if (adopt_constant(*node, editor)) continue;
+      const std::vector<Edge*> outputs(node->outputs.begin(), node->outputs.end());
+      for (Edge* edge : outputs) {
+        if (edge != nullptr) write_known_values(*edge, editor);
+      }
+      const bool reads_parameters = !std::all_of(node->inputs.begin(), node->inputs.end(), is_no_parameter);
+      if (editor.alive(*node) && !reads_parameters) fold(*node, editor, options.fold_bytes_cap);
     }
   }
   return editor.finish();

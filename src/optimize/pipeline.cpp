@@ -75,12 +75,11 @@ std::span<const Pass> passes() {
   return kPasses;
 }
 
-void recognize_functions(Graph& root, int level) {
-  constexpr int kLevel = 2;
-  if (level < kLevel) return;
+void prepare_differentiation(Graph& root, int level) {
   OptimizeOptions options;
   options.trains = true;
-  adopt_scalars(root, options);
+  if (level >= 1 && fold_sizes(root, options)) infer_graph(root);
+  if (level < 2) return;
   recognize_activations(root, options);
   recognize_gelu(root, options);
   recognize_layer_normalization(root, options);

@@ -46,9 +46,10 @@ struct Pass {
 
 std::span<const Pass> passes();
 
-// Before a model is differentiated: what is one function of ONNX, written out in several nodes, becomes one
-// node (Gelu, HardSwish, Silu, LayerNormalization), whose gradient is one node too and keeps less.
-void recognize_functions(Graph& root, int level);
+// Before a model is differentiated: shape arithmetic is computed, so that gradients know what was broadcast
+// (from level 1 on); what is one function of ONNX, written out in several nodes, becomes one node (Gelu,
+// HardSwish, Silu, LayerNormalization), whose gradient is one node too and keeps less (from level 2 on).
+void prepare_differentiation(Graph& root, int level);
 
 // Runs the passes of the level in order. The model must be resolved and inferred (infer_graph).
 void optimize(Graph& root, const OptimizeOptions& options);

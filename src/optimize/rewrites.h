@@ -13,8 +13,8 @@ bool remove_identities(Graph& root, const OptimizeOptions& options);
 bool fold_constants(Graph& root, const OptimizeOptions& options);
 // Likewise, but for DequantizeLinear: integers stay integers for the rewrites of quantized models.
 bool fold_all_but_dequantized(Graph& root, const OptimizeOptions& options);
-// Constant nodes of one element become initializers.
-bool adopt_scalars(Graph& root, const OptimizeOptions& options);
+// Of constants only what nobody trains: integers, and what has one element.
+bool fold_sizes(Graph& root, const OptimizeOptions& options);
 // If with a constant condition: the branch takes the node's place.
 bool inline_constant_branches(Graph& root, const OptimizeOptions& options);
 // Reshape with a constant in place of shape arithmetic, where inference knows what it comes to.

@@ -71,7 +71,7 @@ std::vector<std::string> select_known(std::vector<ClusterPlan>& plans, const Mem
 }
 
 DifferentiatedModel differentiated(Graph& graph, const GradientOptions& options) {
-  recognize_functions(graph, static_cast<int>(options.session.optimization_level));
+  prepare_differentiation(graph, static_cast<int>(options.session.optimization_level));
   return differentiate_model(graph, options.inputs);
 }
 

@@ -92,7 +92,7 @@ Session::Impl::Rewrite training_rewrite(const TrainingOptions& options, Training
   rewrite.memory_config = named_clusters(options.recompute, options.session);
   rewrite.recompute = options.recompute == "auto" && !rewrite.memory_config.names_any();
   rewrite.graph = [&](Graph& graph) {
-    recognize_functions(graph, static_cast<int>(options.session.optimization_level));
+    prepare_differentiation(graph, static_cast<int>(options.session.optimization_level));
     built = build_training_graph(graph, options);
   };
   if (options.precision == TrainingPrecision::kBFloat16)
