@@ -78,7 +78,9 @@ std::span<const Pass> passes() {
 void prepare_differentiation(Graph& root, int level) {
   OptimizeOptions options;
   options.trains = true;
-  if (level >= 1 && fold_sizes(root, options)) infer_graph(root);
+  // What becomes known of one Pad or Resize tells the sizes of the next.
+  constexpr int kRounds = 16;
+  for (int round = 0; level >= 1 && round < kRounds && fold_sizes(root, options); ++round) infer_graph(root);
   if (level < 2) return;
   recognize_activations(root, options);
   recognize_gelu(root, options);
