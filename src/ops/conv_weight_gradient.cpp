@@ -62,10 +62,11 @@ void infer(InferContext& c) {
     c.reject("expected {} images of dY, found {}", images.value(), gradients.value());
   const size_t channel = channel_axis(a.window, rank);
   const Dim in = c.dims(kX)[channel], out = c.dims(kGradient)[channel];
-  if (!in.is_constant() || !out.is_constant()) c.reject("expected known numbers of channels");
-  if (in.value() % a.groups != 0 || out.value() % a.groups != 0)
-    c.reject("{} and {} channels do not divide into {} groups", in.value(), out.value(), a.groups);
-  std::vector<Dim> w{out, in.value() / a.groups};
+  for (Dim channels : {in, out}) {
+    if (channels.is_constant() && channels.value() % a.groups != 0)
+      c.reject("{} channels do not divide into {} groups", channels.value(), a.groups);
+  }
+  std::vector<Dim> w{out, floor_div(in, Dim(a.groups))};
   for (size_t i = 0; i + 2 < rank; ++i) {
     const size_t axis = spatial_axis(a.window, i);
     const Dim expected = window_output(a.window, i, c.dims(kX)[axis], a.window.kernel[i], false);

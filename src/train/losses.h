@@ -19,7 +19,7 @@ class TrainBuilder : public GraphBuilder {
 // many numbers as there are predictions. Added to the graph's inputs.
 Edge* add_labels(Graph& graph, const TrainingOptions& options, const Edge& prediction);
 
-// The loss, a float without dimensions.
+// The loss, a number without dimensions, of the prediction's type.
 Edge* add_loss(Graph& graph, const TrainingOptions& options, Edge* prediction, Edge* labels);
 
 }  // namespace plimsoll

@@ -85,7 +85,15 @@ class Builder {
       fail(ErrorCode::kInvalidArgument, "the loss: expected one number, found {} of '{}'",
            to_string(loss_->facts.type), loss_->name);
     Edge* evaluation_loss = evaluated == prediction ? loss_ : add_loss(graph_, options_, evaluated, labels);
-    insert_outputs(updates, {loss_, evaluation_loss});
+    told_loss_ = as_float(loss_);
+    insert_outputs(updates, {told_loss_, evaluation_loss == loss_ ? told_loss_ : as_float(evaluation_loss)});
+  }
+
+  // What is told of a loss is a float, whatever it is computed in.
+  Edge* as_float(Edge* loss) {
+    if (loss->facts.type.type == ElementType::kFloat) return loss;
+    TrainBuilder build(graph_, "loss");
+    return build.op("Cast", {loss}, build.attributes().set("to", static_cast<int64_t>(ElementType::kFloat)));
   }
 
   // Before the next values of the states.
@@ -148,8 +156,8 @@ class Builder {
     if (options_.keep_gradients) {
       keep_gradients();
       numbers.scale = graph_.inputs[result_.scale];
-    } else if (loss_->facts.type.type == ElementType::kFloat) {
-      numbers.guard = loss_;
+    } else {
+      numbers.guard = told_loss_;
     }
     if (options_.optimizer.max_grad_norm > 0) numbers.scale = add_clipping(numbers.scale);
     first_update_ = graph_.outputs.size();
@@ -196,7 +204,7 @@ class Builder {
   Graph& graph_;
   const TrainingOptions& options_;
   TrainingGraph result_;
-  Edge* loss_ = nullptr;
+  Edge *loss_ = nullptr, *told_loss_ = nullptr;
   std::vector<Edge*> gradients_;  // by parameter
   size_t first_update_ = 0;       // output: those of the optimizer begin here
 };

@@ -195,6 +195,30 @@ TEST_F(Training, ALossThatIsNoNumberChangesNothing) {
   }
 }
 
+// The same weights and data in double: the loss that is told is a float.
+TEST_F(Training, ModelsOfDoublesAreTrained) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kDouble, {"batch", "4"});
+  std::vector<double> w;
+  for (int i = 0; i < 12; ++i) w.push_back(((i * 37) % 11 - 5) / 10.0);
+  model.output(model.node("MatMul", {x, model.constant<double>("w", {4, 3}, w)})[0], ElementType::kDouble);
+  std::ofstream(model_, std::ios::binary) << model.bytes();
+  TrainingSession session(Env(), model_, options());
+  const auto wide = [](const Value& value) {
+    Value copy = Value::CreateTensor(ElementType::kDouble, value.GetShape());
+    for (size_t i = 0; i < value.GetElementCount(); ++i)
+      copy.GetTensorMutableData<double>()[i] = double{value.GetTensorData<float>()[i]};
+    return copy;
+  };
+  const auto double_step = [&] {
+    const std::vector<Value> given = batch();
+    return *session.TrainStep({wide(given[0]), wide(given[1])})[0].GetTensorData<float>();
+  };
+  const float first = double_step();
+  for (int i = 0; i < 50; ++i) double_step();
+  EXPECT_LT(double_step(), first / 2);
+}
+
 TEST_F(Training, WrongThingsAreErrors) {
   TrainingSession session(Env(), model_, options());
   const auto wrong = ErrorCode::kInvalidArgument;

@@ -43,6 +43,14 @@ TEST(Gradients, Gemm) {
 }
 
 TEST(Gradients, Conv) {
+  // Channels that become known later only, as behind a Resize whose scales are computed.
+  GradientCase("Conv").input({1, 2, 5, 5}).symbol(1, "channels").input({3, 2, 3, 3}).check();
+  GradientCase("Conv")
+      .input({1, 4, 5, 5})
+      .symbol(1, "channels")
+      .input({6, 2, 3, 3})
+      .attr("group", int64_t{2})
+      .check();
   GradientCase("Conv").input({2, 3, 7, 6}).input({4, 3, 3, 2}).input({4}).check();
   GradientCase("Conv").input({2, 3, 5, 6}).input({4, 3, 1, 1}).check();
   GradientCase("Conv").input({2, 3, 5, 6}).input({4, 3, 1, 1}).attr("strides", Ints{2, 2}).check();
