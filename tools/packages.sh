@@ -26,7 +26,7 @@ CORPUS_PACKAGES=("${FEW_CORPUS_PACKAGES[@]}" redis-server memcached nginx-light 
   uwsgi-core uwsgi-plugin-python3 python3-tornado python3-django python3-matplotlib python3-pandas pypy3
   libjemalloc2 libtcmalloc-minimal4 ruby php-cli tcl guile-3.0 ocaml-nox ghc golang-go mono-mcs mono-runtime
   erlang-base sbcl swi-prolog-nox emacs-nox vim r-base-core octave openjdk-17-jdk-headless jq git tmux ffmpeg
-  imagemagick gcc make rsync xz-utils chromium)
+  imagemagick gcc make rsync xz-utils chromium python3-aiohttp ruby-webrick tinyproxy socat)
 GUEST_PACKAGES=(qemu-system-x86)
 DOCS_PACKAGES=(mkdocs)
 INSTALL_PACKAGES=(pkgconf)
