@@ -163,6 +163,7 @@ struct GrowthRivals {
   double order = 0;       // how far beyond chance later is higher, in standard deviations (Mann and Kendall)
   double nurseries = 0;  // the rise, of what its runtime fills before it collects; 0: it was seen to collect,
                          // or needs not
+  double turns = 0;      // collections, too few for a curve, after each of which more was left; 0: not used
 };
 
 // The process of a tree that grows most.

@@ -16,6 +16,8 @@ namespace {
 constexpr double kKiB = 1024;
 constexpr double kSureEnough = 0.8;  // below it a rise is not called a leak
 constexpr double kEnoughPieces = 8;  // of a rise: fewer may be stairs
+constexpr double kSeenCollected = 0.25;  // of a nursery, that fell: a collection
+constexpr double kWarmUp = 0.1;          // of x: what falls there was never needed again
 constexpr size_t kJumps = 4;
 constexpr double kJumpShare = 0.7;  // of a rise that came in so few jumps: allocated at once, not bit by bit
 
@@ -62,7 +64,8 @@ class Judging {
     const double before = last_level(series_.parts[is_count(part) ? part : kPrivatePart]) - one.rise;
     one.rivals.share = one.rise / std::max(1.0, before);
     const Runtime runtime = is_private(part) || part == kPrivatePart ? RuntimeOf() : Runtime{};
-    if (runtime.name != nullptr && one.cycle == 0) one.rivals.nurseries = one.rise / runtime.nursery_bytes;
+    if (runtime.name != nullptr && one.cycle == 0)
+      one.rivals.nurseries = one.rise / FilledBefore(part, one, runtime);
     one.confidence = leak_confidence(one.rivals);
     const bool is_evidence = part == kCachePart || part == kReclaimablePart || part == kNamesPart;
     if (is_evidence || one.confidence >= kSureEnough) return;
@@ -70,7 +73,22 @@ class Judging {
     const double span = series_.span, pieces = std::max(1.0, one.rivals.pieces);
     one.needed_x = std::clamp(span * (kEnoughPieces / pieces - 1), 0.5 * span, 4 * span);
     if (one.rivals.nurseries > 0 && one.rivals.nurseries < 1 && one.slope > 0)
-      one.needed_x = std::max(one.needed_x, (runtime.nursery_bytes - one.rise) / one.slope);
+      one.needed_x = std::max(one.needed_x, (FilledBefore(part, one, runtime) - one.rise) / one.slope);
+  }
+
+  // What the runtime fills before it collects: what it was seen to collect, if it was.
+  double FilledBefore(Part part, const Trend& grown, const Runtime& runtime) const {
+    const Points& points = series_.parts[part];
+    const double begin = points.front().x + kWarmUp * (points.back().x - points.front().x);
+    double high = 0, fall = 0;
+    for (const Point& point : points) {
+      if (point.x < begin) continue;
+      if (point.x > grown.since) break;
+      high = std::max(high, point.y);
+      fall = std::max(fall, high - point.y);
+    }
+    return fall > kSeenCollected * runtime.nursery_bytes ? std::min(fall, runtime.nursery_bytes)
+                                                         : runtime.nursery_bytes;
   }
 
   // Of the process that holds most.
@@ -351,7 +369,7 @@ class Judging {
     verdict_.seconds_needed = std::max(1.0, one.needed_x * seconds_per_x);
     verdict_.evidence.push_back(say_undecided(part, one, series_));
     Draw(part);
-    if (one.rivals.pieces == 0) return;
+    if (one.rivals.pieces == 0 && one.rivals.turns == 0) return;
     verdict_.rivals = one.rivals;
     verdict_.confidence = one.confidence;
     verdict_.evidence.push_back(say_rivals(one.rivals, RuntimeOf()));

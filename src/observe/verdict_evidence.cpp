@@ -162,6 +162,9 @@ std::string say_retention(const Trend& trend, double jump_share) {
 }
 
 std::string say_rivals(const GrowthRivals& rivals, const Runtime& runtime) {
+  if (rivals.turns > 0)
+    return fmt::format("it was collected {:.0f} times: after each more was left than before, and it reached higher",
+                       rivals.turns);
   std::string text = fmt::format(
       "a line explains the rise with {:.0f} %, a curve that levels off with {:.0f} %; it came in about "
       "{:.0f} "
