@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "observe/verdict_rivals.h"
+#include "observe/verdict_stairs.h"
 
 namespace plimsoll {
 
@@ -27,12 +28,12 @@ constexpr double kOutgrown = 3;            // a rise by so many times the deepes
 constexpr size_t kEnoughCycles = 6;        // to tell the usual one from the longest
 constexpr double kTailShare = 0.45;        // of a rise, that 60 % of the time have at least if it goes on
 constexpr double kLittleDoubt = 0.85;
-constexpr double kStartUp = 0.04;        // of x: programs are loaded then
+constexpr double kStartUp = 0.04;  // of x: programs are loaded then
 constexpr size_t kFewestLows = 3;
-constexpr double kOfEach = 0.3;    // of the mean rise from low to low, that each has at least
+constexpr double kOfEach = 0.3;           // of the mean rise from low to low, that each has at least
 constexpr double kOfDepth = 0.25;         // of what a collection takes, that the lows rose by in all
 constexpr double kOfDepthAtFirst = 0.75;  // the same, if the first of them is none of a collection
-constexpr double kKnownMargin = 0.5;  // of a slope: with a wider interval it is not known
+constexpr double kKnownMargin = 0.5;      // of a slope: with a wider interval it is not known
 
 double spread(const std::vector<double>& values) {  // a standard deviation, if they are normal
   const double middle = quantile(values, 0.5);
@@ -88,7 +89,8 @@ Points without_spikes(const Points& points) {
 // Programs are loaded in the first seconds: nothing that falls then was collected.
 Points after_start(const Points& points) {
   const double from = points.front().x + kStartUp * (points.back().x - points.front().x);
-  const auto first = std::find_if(points.begin(), points.end(), [from](const Point& point) { return point.x >= from; });
+  const auto first =
+      std::find_if(points.begin(), points.end(), [from](const Point& point) { return point.x >= from; });
   return Points(first, points.end());
 }
 
@@ -432,7 +434,43 @@ bool rises_as_a_whole(const Points& points, const Turns& turns, double material,
 
 }  // namespace
 
+namespace {
+
+bool rises_in_stairs(const Points& calm, double material, Trend& trend) {
+  const auto stairs = find_stairs(calm, material);
+  if (!stairs) return false;
+  Trend rising = trend;
+  rising.course = Course::kGrowing;
+  rising.cycle = 0;
+  rising.since = stairs->since;
+  rising.seen_x = calm.back().x - stairs->since;
+  rising.rise = stairs->rise;
+  rising.stretches = rising.rising_stretches = stairs->steps;
+  rising.slope = stairs->slope;
+  rising.low = (1 - kKnownMargin) * stairs->slope;
+  rising.high = (1 + kKnownMargin) * stairs->slope;
+  rising.rivals = {};
+  rising.rivals.stairs = stairs->steps;
+  rising.confidence = leak_confidence(rising.rivals);
+  if (trend.course == Course::kGrowing && trend.confidence >= rising.confidence) return false;
+  trend = rising;
+  return true;
+}
+
+Trend find_plain_trend(const Points& points, double material, double least_cycle);
+
+}  // namespace
+
 Trend find_trend(const Points& points, double material, double least_cycle) {
+  Trend trend = find_plain_trend(points, material, least_cycle);
+  if (points.size() >= kFewestPoints && least_cycle == 0)
+    rises_in_stairs(without_spikes(after_start(points)), material, trend);
+  return trend;
+}
+
+namespace {
+
+Trend find_plain_trend(const Points& points, double material, double least_cycle) {
   if (points.size() < kFewestPoints || !(points.back().x > points.front().x)) return {};
   const std::vector<double> rest = residuals(points, median_slope(points));
   const double range = quantile(rest, 0.98) - quantile(rest, 0.02);
@@ -446,8 +484,7 @@ Trend find_trend(const Points& points, double material, double least_cycle) {
   if (trend.course == Course::kGrowing || longest == 0 || least_cycle > 0) return trend;
   // Collections that come at random are seldom as far apart as the longest time between two of them. And what
   // rose by many times what it ever fell was not collected: as noise the falls do no harm.
-  const double rise =
-      quantile(ys(last_share(whole, 0.1)), 0.1) - quantile(ys(first_share(whole, 0.1)), 0.9);
+  const double rise = quantile(ys(last_share(whole, 0.1)), 0.1) - quantile(ys(first_share(whole, 0.1)), 0.9);
   const bool outgrown = rise > kOutgrown * deepest_fall(calm);
   if (outgrown || cycles.size() >= kEnoughCycles) {
     const Trend other = trend_with(whole, material, outgrown ? 0 : usual, range);
@@ -456,5 +493,7 @@ Trend find_trend(const Points& points, double material, double least_cycle) {
   if (trend.stretches == 0) rises_as_a_whole(started, find_turns(started, depth), material, trend);
   return trend;
 }
+
+}  // namespace
 
 }  // namespace plimsoll
