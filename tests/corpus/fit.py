@@ -5,8 +5,9 @@ that they were not fitted to.
   fit.py FOLDER... [--families FOLDER]
 
 Every rise that the Judge gave a confidence to, at seven moments of each recording, is one case; a program's cases are
-weighed so that each program counts the same. Programs are left out in turn, all their forms and seeds together. The same
-recordings give the same weights.
+weighed so that each program counts the same. Rises that came in stairs or with few collections have a confidence that was
+given, not fitted, and are left out. Programs are left out in turn, all their forms and seeds together; beside it stands what
+the Judge itself said. The same recordings give the same weights.
 """
 import argparse
 import csv
@@ -40,18 +41,19 @@ def judged(files, moment, judge):
     if not files:
         return []
     text = subprocess.run([judge, "--at", str(moment), *map(str, files)], stdout=subprocess.PIPE, check=True).stdout.decode()
-    return [verdict for verdict in map(json.loads, text.splitlines()) if verdict.get("rivals")]
+    found = [verdict for verdict in map(json.loads, text.splitlines()) if verdict.get("rivals")]
+    return [verdict for verdict in found if verdict["rivals"]["stairs"] == 0 and verdict["rivals"]["turns"] == 0]
 
 
 def cases(options):
-    """(program, features, offset, whether it leaks)"""
+    """(program, features, offset, whether it leaks, what the Judge said)"""
     found = []
     for folder in options.folders:
         files = sorted(folder.glob("*.jsonl"))
         for moment in MOMENTS:
             for verdict in judged(files, moment, options.judge):
                 program, form, _ = pathlib.Path(verdict["file"]).stem.rsplit("-", 2)
-                found.append((program, features(verdict["rivals"]), offset(verdict["rivals"]), form == "leaks"))
+                found.append((program, features(verdict["rivals"]), offset(verdict["rivals"]), form == "leaks", verdict["confidence"]))
     if options.families:
         with open(HERE.parent / "scenarios/families.csv") as file:
             kinds = {row["family"]: row["kinds"] for row in csv.DictReader(file)}
@@ -59,7 +61,7 @@ def cases(options):
         for moment in (4, 6, 8, 10, 12, 14):
             for verdict in judged(files, moment, options.judge):
                 family = pathlib.Path(verdict["file"]).stem.rsplit("-", 1)[0]
-                found.append((family, features(verdict["rivals"]), offset(verdict["rivals"]), kinds[family] == "leak"))
+                found.append((family, features(verdict["rivals"]), offset(verdict["rivals"]), "leak" in kinds[family], verdict["confidence"]))
     return found
 
 
@@ -118,6 +120,7 @@ def main():
         rest, own = [one for one in found if one[0] != program], [one for one in found if one[0] == program]
         apart += zip(confidences(own, fit(rest)), [one[3] for one in own])
     tell("left out in turn", apart)
+    tell("as the Judge has them", [(one[4], one[3]) for one in found])
 
 
 if __name__ == "__main__":
