@@ -19,7 +19,7 @@ MARIADB_LOCK = threading.Lock()  # its files are made once
 Program("winston", "", served("node", "@winston.js"), paced(http_load(0.04)), npm=("winston@3",))
 Program("dataloader", "", served("node", "@dataloader.js"), paced(http_load(0.04)), npm=("dataloader@2", "graphql@16"))
 Program("rxjs", "", script("node", "@rxjs.js"), npm=("rxjs@7",))
-Program("hot_reload", "", script("node", "@hot_reload.js"), npm=("typescript@5",))
+Program("hot_reload", "", script("node", "@hot_reload.js"), npm=("sucrase@3",))
 
 # Python's.
 Program("sqlalchemy", "python3-sqlalchemy", script(PYTHON, "@identity_map.py"))
@@ -106,13 +106,13 @@ VirtualHost "localhost"
 
 
 def prometheus(place):
-    return ["prometheus", f"--web.listen-address=127.0.0.1:{place.port}", f"--storage.tsdb.path={place.room}/data", "--config.file=" + write(
+    return (["prometheus", f"--web.listen-address=127.0.0.1:{place.port}", f"--storage.tsdb.path={place.room}/data", "--config.file=" + write(
         place, "prometheus.yml", f"""
 scrape_configs:
   - job_name: shop
     scrape_interval: 1s
     static_configs: [{{targets: ['127.0.0.1:{place.port + 1}']}}]
-""")]
+""")], {"GOGC": "20"})  # as is advised where memory is short
 
 
 def aria2(place):
@@ -183,8 +183,6 @@ def jar(*names):
 # Java's. The heap may be 256 MiB at most.
 JAVA = ("java", "-Xms24m", "-Xmx256m", "-XX:+UseSerialGC")
 Program("h2", "openjdk-17-jdk-headless libh2-java", script(*JAVA, "-cp", jar("h2"), "@Orders.java"))
-Program("lucene", "openjdk-17-jdk-headless liblucene8-java", script(
-    *JAVA, "-cp", jar("lucene-core-8.7.0", "lucene-analyzers-common-8.7.0"), "@Search.java"))
 Program("clojure", "openjdk-17-jre-headless clojure", script(
     *JAVA, "-cp", jar("clojure", "spec.alpha", "core.specs.alpha"), "clojure.main", "@lazy.clj"))
 Program("groovy", "openjdk-17-jre-headless groovy", script(*JAVA, "-cp", jar("groovy-all"), "groovy.ui.GroovyMain", "@rules.groovy"))

@@ -1,6 +1,7 @@
 # A collector of headers. Sixteen bytes cut from a packet keep the whole packet alive, unless they are copied.
 [form, seed] = System.argv()
 :rand.seed(:exsss, String.to_integer(seed))
+Process.flag(:fullsweep_after, 10)
 pause = 60 + :rand.uniform(50)
 
 collect = fn collect, headers ->

@@ -2,7 +2,7 @@
 // a child of the one that required it, unless it is taken out there too.
 const fs = require("fs");
 const path = require("path");
-const ts = require("typescript");
+const { transform } = require("sucrase");
 const [form, seed] = process.argv.slice(2);
 let state = Number(seed);
 const random = () => (state = (state * 48271) % 2147483647) / 2147483647;
@@ -13,7 +13,7 @@ function reload() {
 export const rows: Row[] = [${rows}];
 export const index = new Map<string, Row[]>(rows.map((r): [string, Row[]] => ["key " + r.price, rows.map((x) => ({ ...x }))]));
 export function total(): number { return rows.reduce((sum, r) => sum + r.price, 0); }`;
-  fs.writeFileSync(file, ts.transpileModule(source, { compilerOptions: { module: ts.ModuleKind.CommonJS, target: ts.ScriptTarget.ES2020 } }).outputText);
+  fs.writeFileSync(file, transform(source, { transforms: ["typescript", "imports"] }).code);
   const old = require.cache[file];
   delete require.cache[file];
   if (form === "steady") module.children = module.children.filter((child) => child !== old);
