@@ -3,6 +3,7 @@ import base64
 import http.client
 import http.server
 import json
+import os
 import random
 import smtplib
 import socket
@@ -95,7 +96,8 @@ def mariadb_load(place, stop):
             client = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         count += 1
         rows = place.random.choice((60, 100, 140, 200))
-        text = f"create temporary table t{count} engine=memory select seq, repeat('x', 400) as text from seq_1_to_{rows}; select count(*) from t{count};"
+        text = f"create temporary table t{count} engine=memory select seq, repeat('x', 400) as text from seq_1_to_{rows}; " \
+               f"select count(*) from t{count};"
         try:
             client.stdin.write((text + ("" if place.leaks else f" drop temporary table t{count};") + "\n").encode())
             client.stdin.flush()
@@ -192,7 +194,8 @@ def metrics_target(place, stop):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             r = place.random
-            lines = [f'requests_total{{session="{r.randrange(10**12) if place.leaks else i}",path="/page/{i}"}} {r.randrange(10**6)}' for i in range(count)]
+            sessions = [r.randrange(10**12) if place.leaks else i for i in range(count)]
+            lines = [f'requests_total{{session="{one}",path="/page/{i}"}} {r.randrange(10**6)}' for i, one in enumerate(sessions)]
             self.send_response(200)
             self.send_header("Content-Type", "text/plain; version=0.0.4")
             self.end_headers()
@@ -270,10 +273,14 @@ def pixmap_load(place, stop):
 def weechat_load(place, stop):
     """Lines for its core buffer by its named pipe."""
     def turn():
-        with open(place.room / "fifo", "wb", buffering=0) as fifo:
+        fifo = os.open(place.room / "fifo", os.O_WRONLY | os.O_NONBLOCK)  # which fails where nobody reads
+        try:
             while not stop.is_set():
-                fifo.write(b"".join(b"*/print <nick%d> %s\n" % (place.random.randrange(50), b"words " * place.random.randrange(5, 50)) for _ in range(6)))
+                lines = (b"*/print <nick%d> %s\n" % (place.random.randrange(50), b"words " * place.random.randrange(5, 50)) for _ in range(6))
+                os.write(fifo, b"".join(lines))
                 pause(place, 0.04)
+        finally:
+            os.close(fifo)
 
     while not stop.is_set():
         try:

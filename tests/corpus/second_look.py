@@ -154,8 +154,9 @@ def weechat(place):
 
 def gstreamer(place):
     limits = "max-size-buffers=0 max-size-bytes=0 max-size-time=0" if place.leaks else "max-size-buffers=50 leaky=downstream"
-    return ["gst-launch-1.0", "-q", "videotestsrc", "is-live=true", "!", f"video/x-raw,format=I420,width={48 + 16 * place.seed},height=64,framerate=40/1",
-            "!", "queue", *limits.split(), "!", "identity", "sleep-time=100000", "!", "fakesink"]
+    video = f"video/x-raw,format=I420,width={48 + 16 * place.seed},height=64,framerate=40/1"
+    return ["gst-launch-1.0", "-q", "videotestsrc", "is-live=true", "!", video, "!", "queue", *limits.split(), "!",
+            "identity", "sleep-time=100000", "!", "fakesink"]
 
 
 Program("mariadb", "mariadb-server", mariadb, paced(mariadb_load))

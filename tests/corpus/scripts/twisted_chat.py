@@ -1,4 +1,5 @@
 """A chat server of Twisted's. Its factory has a list of the clients, which they leave when the connection is lost, or not."""
+import gc
 import sys
 
 from twisted.internet import protocol, reactor
@@ -24,4 +25,6 @@ class Chat(LineReceiver):
 factory = protocol.Factory.forProtocol(Chat)
 factory.clients = []
 reactor.listenTCP(port, factory, interface="127.0.0.1")
+gc.freeze()  # what is here stays: a collection has only the clients to look at
+gc.collect()
 reactor.run()
