@@ -30,7 +30,7 @@ def line_sessions(mean, lines):
             with socket.create_connection(("127.0.0.1", place.port), timeout=5) as connection:
                 file = connection.makefile("rwb")
                 for _ in range(lines):
-                    file.write(b"w" * place.random.randrange(200, 1500) + b"\r\n")
+                    file.write(b"w" * place.random.randrange(100, 450) + b"\r\n")
                     file.flush()
                     file.readline()
         repeat(place, stop, mean, turn)
@@ -237,7 +237,7 @@ def carbon_load(place, stop):
         if not connection:
             connection.append(socket.create_connection(("127.0.0.1", place.port), timeout=5))
         now = int(time.time())
-        lines = [f"{name} {place.random.random()} {now}\n" for name in place.random.sample(names, 80)]
+        lines = [f"{name} {place.random.random()} {now}\n" for name in place.random.sample(names, 160)]
         try:
             connection[0].sendall("".join(lines).encode())
         except OSError:
@@ -276,7 +276,7 @@ def weechat_load(place, stop):
         fifo = os.open(place.room / "fifo", os.O_WRONLY | os.O_NONBLOCK)  # which fails where nobody reads
         try:
             while not stop.is_set():
-                lines = (b"*/print <nick%d> %s\n" % (place.random.randrange(50), b"words " * place.random.randrange(5, 50)) for _ in range(6))
+                lines = (b"*/print <nick%d> %s\n" % (place.random.randrange(50), b"words " * place.random.randrange(5, 50)) for _ in range(12))
                 os.write(fifo, b"".join(lines))
                 pause(place, 0.04)
         finally:

@@ -24,7 +24,7 @@ Program("hot_reload", "", script("node", "@hot_reload.js"), npm=("sucrase@3",))
 # Python's.
 Program("sqlalchemy", "python3-sqlalchemy", script(PYTHON, "@identity_map.py"))
 Program("twisted", "python3-twisted", lambda place: [PYTHON, str(SCRIPTS / "twisted_chat.py"), place.form, str(place.port)],
-        paced(line_sessions(0.05, 4)))
+        paced(line_sessions(0.05, 10)))
 Program("cherrypy", "python3-cherrypy3", lambda place: [PYTHON, str(SCRIPTS / "cherrypy_app.py"), place.form, str(place.port)],
         paced(http_load(0.06)))
 Program("aiosmtpd", "python3-aiosmtpd", lambda place: [PYTHON, str(SCRIPTS / "mail_sink.py"), place.form, str(place.port)],
@@ -198,7 +198,7 @@ Program("neovim", "neovim", lambda place: (["nvim", "--headless", "-u", "NONE", 
 
 # Tools that read their input.
 Program("m4", "m4", lambda place: ["m4"], paced(line_load(m4_text, 0.02)))
-Program("gdb", "gdb", lambda place: ["gdb", "-q", "-nx", "-ex", "set print elements 4", "-ex", "set confirm off"], paced(line_load(gdb_text, 0.04)))
+Program("gdb", "gdb", lambda place: ["gdb", "-q", "-nx", "-ex", "set print elements 4", "-ex", "set confirm off"], paced(line_load(gdb_text, 0.07)))
 Program("gnuplot", "gnuplot-nox", lambda place: ["gnuplot", "-"], paced(line_load(gnuplot_text, 0.1)))
 
 SECOND_LOOK = set(PROGRAMS) - SECOND_LOOK
