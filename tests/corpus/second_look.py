@@ -184,9 +184,9 @@ def jar(*names):
 # Java's. The heap may be 256 MiB at most.
 JAVA = ("java", "-Xms24m", "-Xmx256m", "-XX:+UseSerialGC")
 Program("h2", "openjdk-17-jdk-headless libh2-java", script(*JAVA, "-cp", jar("h2"), "@Orders.java"))
-Program("clojure", "openjdk-17-jre-headless clojure", script(
+Program("clojure", "openjdk-17-jdk-headless clojure", script(
     *JAVA, "-cp", jar("clojure", "spec.alpha", "core.specs.alpha"), "clojure.main", "@lazy.clj"))
-Program("groovy", "openjdk-17-jre-headless groovy", script(*JAVA, "-cp", jar("groovy-all"), "groovy.ui.GroovyMain", "@rules.groovy"))
+Program("groovy", "openjdk-17-jdk-headless groovy", script(*JAVA, "-cp", jar("groovy-all"), "groovy.ui.GroovyMain", "@rules.groovy"))
 
 # Other runtimes and interpreters.
 Program("rust", "rustc", compiled("cycles.rs", "rustc", "-O", "@in", "-o", "@out"))

@@ -8,10 +8,10 @@ from bs4 import BeautifulSoup
 form, seed = sys.argv[1], int(sys.argv[2])
 chance = random.Random(seed)
 titles = []
-pause = 0.35 * chance.uniform(0.7, 1.4)
+pause = 0.12 * chance.uniform(0.7, 1.4)
 while True:
     number = chance.randrange(10**9)
-    items = "".join(f"<li class='c{i}'><a href='/p/{number + i}'>page {i}</a></li>" for i in range(chance.randrange(20, 60)))
+    items = "".join(f"<li class='c{i}'><a href='/p/{number + i}'>page {i}</a></li>" for i in range(chance.randrange(7, 20)))
     soup = BeautifulSoup(f"<html><head><title>Page {number}</title></head><body><ul>{items}</ul></body></html>", "lxml")
     titles.append(soup.title.string if form == "leaks" else str(soup.title.string))
     if form == "steady":
