@@ -208,7 +208,7 @@ def metrics_target(place, stop):
         def handle_error(self, *_):
             pass  # a scrape that was given up
 
-    count = round(60 / place.pace)
+    count = round(30 / place.pace)
     with Server(("127.0.0.1", place.port + 1), Handler) as server:
         server.timeout = 0.5
         while not stop.is_set():

@@ -17,7 +17,7 @@ MARIADB_LOCK = threading.Lock()  # its files are made once
 
 # Node's.
 Program("winston", "", served("node", "@winston.js"), paced(http_load(0.04)), npm=("winston@3",))
-Program("dataloader", "", served("node", "@dataloader.js"), paced(http_load(0.04)), npm=("dataloader@2", "graphql@16"))
+Program("dataloader", "", served("node", "--max-semi-space-size=2", "@dataloader.js"), paced(http_load(0.04)), npm=("dataloader@2", "graphql@16"))
 Program("rxjs", "", script("node", "@rxjs.js"), npm=("rxjs@7",))
 Program("hot_reload", "", script("node", "@hot_reload.js"), npm=("sucrase@3",))
 
@@ -110,7 +110,8 @@ def prometheus(place):
         place, "prometheus.yml", f"""
 scrape_configs:
   - job_name: shop
-    scrape_interval: 1s
+    scrape_interval: 400ms
+    scrape_timeout: 400ms
     static_configs: [{{targets: ['127.0.0.1:{place.port + 1}']}}]
 """)], {"GOGC": "20"})  # as is advised where memory is short
 
