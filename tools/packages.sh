@@ -26,7 +26,11 @@ CORPUS_PACKAGES=("${FEW_CORPUS_PACKAGES[@]}" redis-server memcached nginx-light 
   uwsgi-core uwsgi-plugin-python3 python3-tornado python3-django python3-matplotlib python3-pandas pypy3
   libjemalloc2 libtcmalloc-minimal4 ruby php-cli tcl guile-3.0 ocaml-nox ghc golang-go mono-mcs mono-runtime
   erlang-base sbcl swi-prolog-nox emacs-nox vim r-base-core octave openjdk-17-jdk-headless jq git tmux ffmpeg
-  imagemagick gcc make rsync xz-utils chromium)
+  imagemagick gcc make rsync xz-utils chromium ruby-webrick python3-aiohttp tinyproxy socat
+  mariadb-server unbound bind9 prosody nats-server prometheus aria2 graphite-carbon xvfb python3-xlib weechat-headless
+  weechat-plugins gstreamer1.0-tools gstreamer1.0-plugins-base puma ruby-sinatra python3-sqlalchemy python3-twisted
+  python3-cherrypy3 python3-aiosmtpd python3-bs4 python3-lxml python3-zmq libh2-java clojure groovy rustc elixir
+  libmojolicious-perl neovim m4 gdb gnuplot-nox)
 GUEST_PACKAGES=(qemu-system-x86)
 DOCS_PACKAGES=(mkdocs)
 INSTALL_PACKAGES=(pkgconf)

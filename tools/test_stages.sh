@@ -248,7 +248,7 @@ corpus_few() {
   tests/corpus/corpus.py check
 }
 
-# All 56 real programs, two minutes and three seeds each, ten at a time: more than an hour.
+# All 101 real programs, two minutes and three seeds each, ten at a time: more than two hours.
 corpus() {
   need "${CORPUS_PACKAGES[@]}" || skip "not all programs of the corpus can be installed"
   need_node || skip "no node"

@@ -77,6 +77,10 @@ struct TreeMember {
   int pid = 0;
   std::string command;  // the beginning of its command line, or the kernel's name for it
   int64_t bytes = 0;
+  // What its runtime says was left at its last collection, and how many there were; -1: it does not tell.
+  // A JVM does.
+  int64_t live_bytes = -1;
+  int64_t collections = 0;
 };
 
 // What was read at one moment. `exact` is false for the cheap samples between two full ones: their parts of
@@ -163,6 +167,8 @@ struct GrowthRivals {
   double order = 0;       // how far beyond chance later is higher, in standard deviations (Mann and Kendall)
   double nurseries = 0;  // the rise, of what its runtime fills before it collects; 0: it was seen to collect,
                          // or needs not
+  double stairs = 0;     // that are filled one after the other at a steady rate; 0: it did not come in stairs
+  double turns = 0;      // collections, too few for a curve, after each of which more was left; 0: not used
 };
 
 // The process of a tree that grows most.

@@ -421,7 +421,8 @@ void Job::Impl::settle() {
   receipt.thrashing = thrashing_;
   for (std::string& change : group.changes()) receipt.noticed.push_back(std::move(change));
   report_doubts();
-  receipt.leftovers = remains.end(cleans_leftovers);
+  receipt.leftovers =
+      remains.end(cleans_leftovers, PageCharges(cleans_leftovers ? group.memory_directory() : std::string()));
   group.reclaim();
   if (group.limits_memory()) {
     receipt.residue_bytes = group.memory_bytes();

@@ -129,7 +129,7 @@ void RemainsWatch::begin() {
   }
 }
 
-void RemainsWatch::find_system_v(std::vector<Leftover>& found, bool clean) const {
+void RemainsWatch::find_system_v(std::vector<Leftover>& found, bool clean, const PageCharges& charges) const {
   for (size_t kind = 0; kind < std::size(kKinds); ++kind) {
     if (count(kKinds[kind]) == 0) continue;
     for (const SystemVEntry& entry : list(kind)) {
@@ -138,14 +138,16 @@ void RemainsWatch::find_system_v(std::vector<Leftover>& found, bool clean) const
       const std::string key = entry.key != 0 ? fmt::format("key {:#x}", static_cast<uint32_t>(entry.key))
                                              : std::string("private");
       Leftover left{kNames[kind], fmt::format("{} ({})", entry.id, key), entry.owner, entry.bytes};
-      if (clean && entry.attached == 0 && is_mine(entry.owner))
+      const bool is_known =
+          kKinds[kind] != SystemVKind::kMemory || charges.has_segment(static_cast<int>(entry.id));
+      if (clean && entry.attached == 0 && is_mine(entry.owner) && is_known)
         left.removed = remove(kKinds[kind], static_cast<int>(entry.id));
       found.push_back(std::move(left));
     }
   }
 }
 
-void RemainsWatch::find_files(std::vector<Leftover>& found, bool clean) const {
+void RemainsWatch::find_files(std::vector<Leftover>& found, bool clean, const PageCharges& charges) const {
   std::optional<FileUsers> users;
   for (const auto& [point, before] : rooms_before_) {
     const Room now = room_of(point);
@@ -170,7 +172,7 @@ void RemainsWatch::find_files(std::vector<Leftover>& found, bool clean) const {
       if (!users) users.emplace();
       if (users->has(file.st_dev, file.st_ino)) continue;  // somebody lives who uses it: no leftover
       Leftover left{"file", path, static_cast<int64_t>(file.st_uid), int64_t{file.st_blocks} * 512};
-      if (clean && is_mine(left.owner)) left.removed = ::unlink(path.c_str()) == 0;
+      if (clean && is_mine(left.owner) && charges.has_file(path)) left.removed = ::unlink(path.c_str()) == 0;
       found.push_back(std::move(left));
     }
   }
@@ -192,12 +194,12 @@ void RemainsWatch::find_mounts(std::vector<Leftover>& found, bool clean) const {
   }
 }
 
-std::vector<Leftover> RemainsWatch::end(bool clean) {
+std::vector<Leftover> RemainsWatch::end(bool clean, const PageCharges& charges) {
   std::vector<Leftover> found;
   if (!mounts_before_) return found;
   find_mounts(found, clean);
-  find_system_v(found, clean);
-  find_files(found, clean);
+  find_system_v(found, clean, charges);
+  find_files(found, clean, charges);
   return found;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "isolate/mount_table.h"
+#include "isolate/page_charges.h"
 #include "plimsoll/isolate.h"
 
 namespace plimsoll {
@@ -20,16 +21,18 @@ namespace plimsoll {
 class RemainsWatch {
  public:
   void begin();
-  // `clean`: removes them, except what a living process has open or mapped, or belongs to another user.
-  std::vector<Leftover> end(bool clean);
+  // `clean`: removes them, except what a living process has open or mapped, or belongs to another user; files
+  // and segments only if `charges`, those of the job's cgroup, have them: others may have made some
+  // meanwhile.
+  std::vector<Leftover> end(bool clean, const PageCharges& charges);
 
  private:
   struct Room {
     uint64_t blocks = 0, files = 0;
   };
   static Room room_of(const std::string& mount_point);
-  void find_system_v(std::vector<Leftover>& found, bool clean) const;
-  void find_files(std::vector<Leftover>& found, bool clean) const;
+  void find_system_v(std::vector<Leftover>& found, bool clean, const PageCharges& charges) const;
+  void find_files(std::vector<Leftover>& found, bool clean, const PageCharges& charges) const;
   void find_mounts(std::vector<Leftover>& found, bool clean) const;
 
   std::set<int64_t> ids_before_[3];  // segments, semaphores, queues

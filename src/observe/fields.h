@@ -59,6 +59,8 @@ void for_each_rival(Rivals& rivals, Visit visit) {
   visit("recent", rivals.recent);
   visit("order", rivals.order);
   visit("nurseries", rivals.nurseries);
+  visit("stairs", rivals.stairs);
+  visit("turns", rivals.turns);
 }
 
 }  // namespace plimsoll

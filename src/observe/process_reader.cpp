@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "observe/jvm_counters.h"
 #include "observe/thread_stacks.h"
 
 namespace plimsoll {
@@ -14,7 +15,7 @@ namespace {
 constexpr int kReadingsPerContext = 60;  // file systems are mounted rarely
 constexpr size_t kMostNames = 100'000;   // then the table starts anew
 constexpr size_t kMostMembers = 8;       // of a tree, that a sample tells apart
-constexpr size_t kLongestCommand = 40;
+constexpr size_t kLongestCommand = 80;
 constexpr double kShareOfShares = 0.1;  // of what all readings may cost
 constexpr int64_t kLeastShared = 256 << 10,
                   kLeastChange = 1 << 20;  // bytes that are worth asking for a share
@@ -164,10 +165,24 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
   view.threads = status.threads;
   view.descriptors = std::max<int64_t>(descriptors, 0);
   add_view(result.view, view);
-  result.members.push_back({stat.pid, memory.command, std::max<int64_t>(status.rss_anonymous_bytes, 0)});
+  TreeMember& told = result.members.emplace_back();
+  told.pid = stat.pid;
+  told.command = memory.command;
+  told.bytes = std::max<int64_t>(status.rss_anonymous_bytes, 0);
+  if (is_jvm(stat.name)) ask_jvm(directory, memory, told);
   result.gaps.lazily_freed_bytes += memory.full.lazily_freed_bytes;
   result.gaps.huge_tlb_bytes += status.huge_tlb_bytes;
   return true;
+}
+
+void ProcessReader::ask_jvm(const ProcessDirectory& directory, Memory& memory, TreeMember& told) {
+  if (memory.counters.empty()) memory.counters = find_jvm_counters(directory.descriptor(), reader_);
+  if (memory.counters.empty()) return;
+  const auto bytes = reader_.read_at(directory.descriptor(), memory.counters.c_str());
+  const auto counters = parse_jvm_counters(bytes.value_or(""));
+  if (!counters) return;
+  told.live_bytes = counters->live_bytes;
+  told.collections = counters->collections;
 }
 
 std::string ProcessReader::command_of(const ProcessDirectory& directory, const std::string& prefix,

@@ -46,6 +46,7 @@ class ProcessReader {
     uint64_t start_ticks = 0;
     uint64_t program = 0;
     std::string command;
+    std::string counters;  // where a JVM's are, beneath its directory; empty: not known
     bool has_full = false;
     FullReading full, before;  // the last two
     // Newer than the last full reading; with what members there were.
@@ -65,6 +66,8 @@ class ProcessReader {
                     Memory& memory, ProcessView& view);
   // What a process whose mappings were never read holds of its own, as far as cheap figures tell.
   ProcessStatus own_part(const ProcessStat& stat, const ProcessStatus& status) const;
+  // What lives after a collection, by the JVM's own counters.
+  void ask_jvm(const ProcessDirectory& directory, Memory& memory, TreeMember& told);
   // The beginning of the command line, for people.
   std::string command_of(const ProcessDirectory& directory, const std::string& prefix,
                          const ProcessStat& stat);

@@ -97,6 +97,8 @@ void read_tree(const Json& array, std::vector<TreeMember>& members) {
     values.read("pid", member.pid, 0, 1 << 30);
     values.read("command", member.command);
     values.read("bytes", member.bytes);
+    values.read("live_bytes", member.live_bytes, -1);
+    values.read("collections", member.collections);
   }
 }
 

@@ -31,8 +31,13 @@ Json to_object(const Sample& sample) {
   }
   if (!sample.members.empty()) {
     Json members = Json::array();
-    for (const TreeMember& member : sample.members)
-      members.push_back({{"pid", member.pid}, {"command", member.command}, {"bytes", member.bytes}});
+    for (const TreeMember& member : sample.members) {
+      Json& one = members.emplace_back(
+          Json{{"pid", member.pid}, {"command", member.command}, {"bytes", member.bytes}});
+      if (member.live_bytes < 0) continue;
+      one["live_bytes"] = member.live_bytes;
+      one["collections"] = member.collections;
+    }
     object["members"] = std::move(members);
   }
   return object;

@@ -14,13 +14,17 @@ namespace plimsoll {
 namespace {
 
 constexpr double kKiB = 1024;
-constexpr double kSureEnough = 0.8;  // below it a rise is not called a leak
-constexpr double kEnoughPieces = 8;  // of a rise: fewer may be stairs
+constexpr double kSureEnough = 0.8;     // below it a rise is not called a leak
+constexpr double kNobodyCanTell = 0.7;  // of what a collector has not looked at, at most
+constexpr double kFewestCollections = 3;
+constexpr double kEnoughPieces = 8;      // of a rise: fewer may be stairs
+constexpr double kSeenCollected = 0.25;  // of a nursery, that fell: a collection
+constexpr double kWarmUp = 0.1;          // of x: what falls there was never needed again
 constexpr size_t kJumps = 4;
 constexpr double kJumpShare = 0.7;  // of a rise that came in so few jumps: allocated at once, not bit by bit
 
 constexpr Part kLeakParts[] = {kHeapPart,   kMapsPart,   kStacksPart, kWrittenPart,
-                               kMappedPart, kSharedPart, kSlabPart};
+                               kMappedPart, kSharedPart, kSlabPart,   kLivePart};
 
 // The share of a part's rise that came in a few jumps from one sample to the next.
 double jump_share(const Points& points) {
@@ -36,7 +40,9 @@ double jump_share(const Points& points) {
 class Judging {
  public:
   Judging(const Series& series, const JudgeOptions& options) : series_(series), options_(options) {
-    for (size_t part = 0; part < kPartCount; ++part) {
+    // What a collector left is asked first: the rest is weighed by it.
+    for (size_t i = 0; i < kPartCount; ++i) {
+      const size_t part = (i + kLivePart) % kPartCount;
       const auto which = static_cast<Part>(part);
       const bool turns = is_private(which) || which == kPrivatePart || which == kMappedPart;
       trends_[part] =
@@ -61,16 +67,44 @@ class Judging {
     if (one.course != Course::kGrowing) return;
     const double before = last_level(series_.parts[is_count(part) ? part : kPrivatePart]) - one.rise;
     one.rivals.share = one.rise / std::max(1.0, before);
-    const Runtime runtime = is_private(part) || part == kPrivatePart ? RuntimeOf() : Runtime{};
-    if (runtime.name != nullptr && one.cycle == 0) one.rivals.nurseries = one.rise / runtime.nursery_bytes;
+    const bool is_own = is_private(part) || part == kPrivatePart;
+    const Runtime runtime = is_own && !TellsLive() ? RuntimeOf() : Runtime{};
+    if (runtime.name != nullptr && one.cycle == 0) one.rivals.nurseries = Nurseries(part, one, runtime);
     one.confidence = leak_confidence(one.rivals);
+    const bool is_garbage = is_own && TellsLive() && !growing(kLivePart);
+    const bool is_guess = part == kLivePart && Collections(one.since) < kFewestCollections;
+    if (is_garbage || is_guess) one.confidence = std::min(one.confidence, kNobodyCanTell);
     const bool is_evidence = part == kCachePart || part == kReclaimablePart || part == kNamesPart;
     if (is_evidence || one.confidence >= kSureEnough) return;
     one.course = Course::kUnclear;
     const double span = series_.span, pieces = std::max(1.0, one.rivals.pieces);
     one.needed_x = std::clamp(span * (kEnoughPieces / pieces - 1), 0.5 * span, 4 * span);
     if (one.rivals.nurseries > 0 && one.rivals.nurseries < 1 && one.slope > 0)
-      one.needed_x = std::max(one.needed_x, (runtime.nursery_bytes - one.rise) / one.slope);
+      one.needed_x = std::max(one.needed_x, one.rise * (1 / one.rivals.nurseries - 1) / one.slope);
+  }
+
+  bool TellsLive() const { return !series_.collections.empty(); }
+  double Collections(double since) const {
+    if (!TellsLive()) return 0;
+    const auto then = std::find_if(series_.collections.begin(), series_.collections.end(),
+                                   [since](const Point& point) { return point.x >= since; });
+    return then == series_.collections.end() ? 0 : series_.collections.back().y - then->y;
+  }
+
+  // The rise in nurseries, which the runtime fills before it collects: what it was seen to collect before, if
+  // that is less than usual.
+  double Nurseries(Part part, const Trend& grown, const Runtime& runtime) const {
+    const Points& points = series_.parts[part];
+    const double begin = points.front().x + kWarmUp * (points.back().x - points.front().x);
+    double high = 0, fall = 0;
+    for (const Point& point : points) {
+      if (point.x < begin) continue;
+      if (point.x > grown.since) break;
+      high = std::max(high, point.y);
+      fall = std::max(fall, high - point.y);
+    }
+    const bool collected = fall > kSeenCollected * runtime.nursery_bytes;
+    return grown.rise / (collected ? std::min(fall, runtime.nursery_bytes) : runtime.nursery_bytes);
   }
 
   // Of the process that holds most.
@@ -241,7 +275,7 @@ class Judging {
       if (growing(count)) verdict_.evidence.push_back(say_count(count, trend(count), series_));
     }
     verdict_.evidence.push_back(say_rivals(*verdict_.rivals, RuntimeOf()));
-    if (worst == kPartCount || is_private(worst)) NameGrower();
+    if (worst == kPartCount || worst == kLivePart || is_private(worst)) NameGrower();
     Draw(worst == kPartCount ? blamed : measured);
     say_what_it_means(verdict_.cause, series_, verdict_.evidence);
     return true;
@@ -288,7 +322,7 @@ class Judging {
   void Settled() {
     Part most = kPrivatePart;
     Part slowing = kPartCount, unclear = kPartCount;
-    for (const Part part : {kPrivatePart, kMappedPart, kSharedPart, kSlabPart}) {
+    for (const Part part : {kPrivatePart, kMappedPart, kSharedPart, kSlabPart, kLivePart}) {
       const Trend& one = trend(part);
       if (one.total_rise > trend(most).total_rise) most = part;
       if (one.course == Course::kSlowing && (slowing == kPartCount || one.rise > trend(slowing).rise))
@@ -350,8 +384,10 @@ class Judging {
     const double seconds_per_x = series_.span > 0 ? series_.seconds / series_.span : 1;
     verdict_.seconds_needed = std::max(1.0, one.needed_x * seconds_per_x);
     verdict_.evidence.push_back(say_undecided(part, one, series_));
+    if (TellsLive() && part == kPrivatePart)
+      verdict_.evidence.push_back(say_live(trend(kLivePart), Collections(0), series_));
     Draw(part);
-    if (one.rivals.pieces == 0) return;
+    if (one.rivals.pieces == 0 && one.rivals.turns == 0 && one.rivals.stairs == 0) return;
     verdict_.rivals = one.rivals;
     verdict_.confidence = one.confidence;
     verdict_.evidence.push_back(say_rivals(one.rivals, RuntimeOf()));

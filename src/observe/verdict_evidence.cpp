@@ -30,6 +30,8 @@ const char* name_of(Part part) {
       return "the container's page cache";
     case kReclaimablePart:
       return "the container's reclaimable slab";
+    case kLivePart:
+      return "what the JVM's collector leaves";
     case kDescriptorsPart:
       return "open descriptors";
     case kThreadsPart:
@@ -162,6 +164,14 @@ std::string say_retention(const Trend& trend, double jump_share) {
 }
 
 std::string say_rivals(const GrowthRivals& rivals, const Runtime& runtime) {
+  if (rivals.stairs > 0)
+    return fmt::format(
+        "it came in {:.0f} stairs, each left when it was full at the same rate, and the next is not overdue",
+        rivals.stairs);
+  if (rivals.turns > 0)
+    return fmt::format(
+        "it was collected {:.0f} times: after each more was left than before, and it reached higher",
+        rivals.turns);
   std::string text = fmt::format(
       "a line explains the rise with {:.0f} %, a curve that levels off with {:.0f} %; it came in about "
       "{:.0f} "
@@ -171,6 +181,13 @@ std::string say_rivals(const GrowthRivals& rivals, const Runtime& runtime) {
     text += fmt::format("; {} lets its heap grow before it collects, and no collection was seen in it",
                         runtime.name);
   return text;
+}
+
+std::string say_live(const Trend& live, double collections, const Series& series) {
+  return fmt::format(
+      "the JVM says that {} were left at its last collection, a change of {} over {:.1f} s and {:.0f} "
+      "collections: what rises is, so far, room for garbage",
+      bytes_text(live.level), bytes_text(live.total_rise), series.seconds, collections);
 }
 
 std::string say_grower(const GrowingProcess& grower, const Series& series) {

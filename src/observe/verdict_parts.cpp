@@ -17,6 +17,7 @@ bool is_private(Part part) {
 Cause cause_of(Part part) {
   switch (part) {
     case kHeapPart:
+    case kLivePart:
       return Cause::kLiveHeap;
     case kWrittenPart:
       return Cause::kCopyOnWrite;
@@ -67,6 +68,7 @@ double material_rise(Part part, const Series& series) {
     case kCachePart:
       return std::max(2 * kMiB, 0.02 * level);
     case kMappedPart:
+    case kLivePart:
       return std::max(1 * kMiB, 0.01 * level);
     default:
       return std::max(640 * kKiB, 0.004 * level);
@@ -99,6 +101,8 @@ const char* part_name(Part part) {
       return "page cache";
     case kReclaimablePart:
       return "reclaimable slab";
+    case kLivePart:
+      return "live";
     case kDescriptorsPart:
       return "descriptors";
     case kThreadsPart:

@@ -10,7 +10,9 @@ namespace {
 
 constexpr size_t kBins = 40;
 constexpr double kStartUp = 0.04;  // of x, left out: programs are loaded then
-constexpr double kFinest = 0.01;   // of the rise: better than that no model is known to be
+constexpr double kOfTwoTurns = 0.81, kOfFourStairs = 0.82, kOfAnother = 0.04,
+                 kMostOfTurns = 0.93;  // given: there are too few of them to fit it
+constexpr double kFinest = 0.01;       // of the rise: better than that no model is known to be
 
 // Medians of equal stretches; their x from 0 to 1.
 Points bins_of(const Points& points, double from) {
@@ -174,6 +176,8 @@ GrowthRivals find_rivals(const Points& points, const Points& lows, const Trend& 
 // A logistic regression over the tuned half of the corpus and the families, each judged at seven moments of
 // its recording; only the weight of stairs was given: there are too few of them to fit it.
 double leak_confidence(const GrowthRivals& rivals) {
+  if (rivals.turns > 0) return std::min(kMostOfTurns, kOfTwoTurns + kOfAnother * (rivals.turns - 2));
+  if (rivals.stairs > 0) return std::min(kMostOfTurns, kOfFourStairs + kOfAnother * (rivals.stairs - 4));
   const double line = std::clamp(rivals.line, 0.02, 0.99);
   double sum = 0.75 + 0.28 * std::log(line / (1 - line)) - 5.34 * std::min(rivals.margin, 0.6) +
                1.37 * std::clamp(rivals.recent, 0.0, 1.0) +

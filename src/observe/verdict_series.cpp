@@ -32,6 +32,7 @@ std::array<double, kPartCount> figures_of(const Sample& sample) {
   figures[kThreadsPart] = number(process.threads - process.processes);
   figures[kMappingsPart] = number(process.mappings);
   figures[kProcessesPart] = number(process.processes);
+  for (const TreeMember& member : sample.members) figures[kLivePart] += number(member.live_bytes);
   if (sample.container) {
     const ContainerView& container = *sample.container;
     figures[kSharedPart] = std::max(figures[kSharedPart], number(container.shared_memory_bytes));
@@ -160,6 +161,20 @@ void add_members(const std::vector<Row>& rows, const std::function<double(const 
   if (came < 2 || ended < 2) series.turnover = 0;
 }
 
+void add_collections(const std::vector<Row>& rows, const std::function<double(const Row&)>& x_of,
+                     Series& series) {
+  bool told = false;
+  for (const Row& row : rows) {
+    double count = 0;
+    for (const TreeMember& member : *row.members) {
+      told |= member.live_bytes >= 0;
+      count += static_cast<double>(member.collections);
+    }
+    series.collections.push_back({x_of(row), count});
+  }
+  if (!told) series.collections.clear();
+}
+
 }  // namespace
 
 Series make_series(std::span<const Sample> samples) {
@@ -173,6 +188,7 @@ Series make_series(std::span<const Sample> samples) {
   const auto x_of = [&](const Row& row) { return series.by_iteration ? row.iteration : row.seconds; };
   series.span = x_of(rows.back()) - x_of(rows.front());
   add_members(rows, x_of, series);
+  add_collections(rows, x_of, series);
   for (const Row& row : rows) series.clock.push_back({x_of(row), row.seconds});
   const size_t joined = (rows.size() + kMostPoints - 1) / kMostPoints;
   std::vector<double> values;

@@ -25,6 +25,7 @@ enum Part : size_t {
   kReclaimablePart,  // slab that the kernel says it can reclaim
   kNamesPart,        // of files that nobody uses, which the kernel can forget; of the whole machine
   kForkSharedPart,   // private pages that several processes still share after a fork
+  kLivePart,         // what runtimes say was left at their last collection
   kDescriptorsPart,  // the rest are counts
   kThreadsPart,      // beyond the first of each process
   kMappingsPart,
@@ -47,6 +48,7 @@ struct Series {
     Points bytes;  // its own private memory
   };
   std::vector<Member> members;  // that were seen again and again; more than one: a tree
+  Points collections;           // so far, by runtimes that tell what was left; empty: none does
   Points clock;                 // seconds at each x
 };
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "observe/verdict_rivals.h"
+#include "observe/verdict_stairs.h"
 
 namespace plimsoll {
 
@@ -27,7 +28,12 @@ constexpr double kOutgrown = 3;            // a rise by so many times the deepes
 constexpr size_t kEnoughCycles = 6;        // to tell the usual one from the longest
 constexpr double kTailShare = 0.45;        // of a rise, that 60 % of the time have at least if it goes on
 constexpr double kLittleDoubt = 0.85;
-constexpr double kKnownMargin = 0.5;  // of a slope: with a wider interval it is not known
+constexpr double kStartUp = 0.04;  // of x: programs are loaded then
+constexpr size_t kFewestLows = 3;
+constexpr double kOfEach = 0.3;           // of the mean rise from low to low, that each has at least
+constexpr double kOfDepth = 0.25;         // of what a collection takes, that the lows rose by in all
+constexpr double kOfDepthAtFirst = 0.75;  // the same, if the first of them is none of a collection
+constexpr double kKnownMargin = 0.5;      // of a slope: with a wider interval it is not known
 
 double spread(const std::vector<double>& values) {  // a standard deviation, if they are normal
   const double middle = quantile(values, 0.5);
@@ -70,23 +76,49 @@ double usual_step(const Points& points) {
   return quantile(std::move(steps), 0.5);
 }
 
-// The distances between lows, where y falls by `depth` between two of them and rises by it again.
-std::vector<double> find_cycles(const Points& points, double depth) {
-  double low = points[0].y, high = points[0].y, low_x = points[0].x;
+// Without single points that stick out: a copying collector's second space, or a sample that met a request.
+Points without_spikes(const Points& points) {
+  Points calm = points;
+  for (size_t i = 1; i + 1 < points.size(); ++i) {
+    const double a = points[i - 1].y, b = points[i].y, c = points[i + 1].y;
+    calm[i].y = std::max(std::min(a, b), std::min(std::max(a, b), c));
+  }
+  return calm;
+}
+
+// Programs are loaded in the first seconds: nothing that falls then was collected.
+Points after_start(const Points& points) {
+  const double from = points.front().x + kStartUp * (points.back().x - points.front().x);
+  const auto first =
+      std::find_if(points.begin(), points.end(), [from](const Point& point) { return point.x >= from; });
+  return Points(first, points.end());
+}
+
+struct Turns {
+  Points highs, lows;  // each low with the high before it
+};
+
+// Where y falls by `depth` and rises by it again.
+Turns find_turns(const Points& points, double depth) {
+  Point low = points[0], high = points[0];
   bool falling = false;
-  std::vector<double> lows;
+  Turns turns;
   for (const Point& point : points) {
     if (falling) {
-      if (point.y < low) low = point.y, low_x = point.x;
-      if (point.y > low + depth) falling = false, high = point.y, lows.push_back(low_x);
+      if (point.y < low.y) low = point;
+      if (point.y > low.y + depth) falling = false, high = point, turns.lows.push_back(low);
     } else {
-      high = std::max(high, point.y);
-      if (point.y < high - depth) falling = true, low = point.y, low_x = point.x;
+      if (point.y > high.y) high = point;
+      if (point.y < high.y - depth) falling = true, low = point, turns.highs.push_back(high);
     }
   }
-  if (falling) lows.push_back(low_x);
+  if (falling) turns.lows.push_back(low);
+  return turns;
+}
+
+std::vector<double> distances(const Points& lows) {
   std::vector<double> cycles;
-  for (size_t i = 1; i < lows.size(); ++i) cycles.push_back(lows[i] - lows[i - 1]);
+  for (size_t i = 1; i < lows.size(); ++i) cycles.push_back(lows[i].x - lows[i - 1].x);
   return cycles;
 }
 
@@ -362,23 +394,106 @@ double median_slope(const Points& points) {
   return quantile(std::move(slopes), 0.5);
 }
 
+namespace {
+
+bool all_rise(const Points& points, double least) {
+  for (size_t i = 1; i < points.size(); ++i) {
+    if (points[i].y - points[i - 1].y < least) return false;
+  }
+  return true;
+}
+
+// A heap that is collected seldom: too few lows for a line through them, but what lives after each of its
+// collections, and what it reaches before the next, is more every time. What it held at first is a low too.
+bool rises_as_a_whole(const Points& points, const Turns& turns, double material, Trend& trend) {
+  const size_t count = turns.lows.size();
+  Points lows = turns.lows;
+  if (count > 0 && points.front().y < lows.front().y) lows.insert(lows.begin(), points.front());
+  if (lows.size() < kFewestLows) return false;
+  const double rise = lows.back().y - lows.front().y, each = rise / static_cast<double>(lows.size() - 1);
+  double depth = 0;
+  for (size_t i = 0; i < count; ++i)
+    depth += (turns.highs[i].y - turns.lows[i].y) / static_cast<double>(count);
+  const double higher = turns.highs.back().y - turns.highs.front().y;
+  const double of_depth = lows.size() > count ? kOfDepthAtFirst : kOfDepth;
+  if (rise < std::max(4 * material, of_depth * depth) || !all_rise(lows, kOfEach * each)) return false;
+  if (!all_rise(turns.highs, 0) || higher < kOfEach * each * static_cast<double>(count - 1)) return false;
+  trend.course = Course::kGrowing;
+  trend.since = turns.lows.front().x;
+  trend.seen_x = turns.lows.back().x - trend.since;
+  trend.rise = turns.lows.back().y - turns.lows.front().y;
+  trend.stretches = trend.rising_stretches = static_cast<int>(count) - 1;
+  trend.slope = median_slope(turns.lows);
+  trend.low = (1 - kKnownMargin) * trend.slope;
+  trend.high = (1 + kKnownMargin) * trend.slope;
+  trend.rivals = {};
+  trend.rivals.turns = static_cast<double>(count);
+  trend.confidence = leak_confidence(trend.rivals);
+  return true;
+}
+
+}  // namespace
+
+namespace {
+
+bool rises_in_stairs(const Points& calm, double material, Trend& trend) {
+  const auto stairs = find_stairs(calm, material);
+  if (!stairs) return false;
+  Trend rising = trend;
+  rising.course = Course::kGrowing;
+  rising.cycle = 0;
+  rising.since = stairs->since;
+  rising.seen_x = calm.back().x - stairs->since;
+  rising.rise = stairs->rise;
+  rising.stretches = rising.rising_stretches = stairs->steps;
+  rising.slope = stairs->slope;
+  rising.low = (1 - kKnownMargin) * stairs->slope;
+  rising.high = (1 + kKnownMargin) * stairs->slope;
+  rising.rivals = {};
+  rising.rivals.stairs = stairs->steps;
+  rising.confidence = leak_confidence(rising.rivals);
+  if (trend.course == Course::kGrowing && trend.confidence >= rising.confidence) return false;
+  trend = rising;
+  return true;
+}
+
+Trend find_plain_trend(const Points& points, double material, double least_cycle);
+
+}  // namespace
+
 Trend find_trend(const Points& points, double material, double least_cycle) {
+  Trend trend = find_plain_trend(points, material, least_cycle);
+  if (points.size() >= kFewestPoints && least_cycle == 0)
+    rises_in_stairs(without_spikes(after_start(points)), material, trend);
+  return trend;
+}
+
+namespace {
+
+Trend find_plain_trend(const Points& points, double material, double least_cycle) {
   if (points.size() < kFewestPoints || !(points.back().x > points.front().x)) return {};
   const std::vector<double> rest = residuals(points, median_slope(points));
   const double range = quantile(rest, 0.98) - quantile(rest, 0.02);
-  const std::vector<double> cycles =
-      find_cycles(points, std::max({0.2 * range, 4 * noise_of(points), 0.25 * material}));
+  const double depth = std::max({0.2 * range, 4 * noise_of(points), 0.25 * material});
+  const Points started = after_start(points), calm = without_spikes(started);
+  const Turns turns = find_turns(calm, depth);
+  const std::vector<double> cycles = distances(turns.lows);
   const double longest = std::max(least_cycle, quantile(cycles, 1)), usual = quantile(cycles, 0.5);
-  Trend trend = trend_with(points, material, longest, range);
+  const Points& whole = longest > 0 ? started : points;
+  Trend trend = trend_with(whole, material, longest, range);
   if (trend.course == Course::kGrowing || longest == 0 || least_cycle > 0) return trend;
   // Collections that come at random are seldom as far apart as the longest time between two of them. And what
   // rose by many times what it ever fell was not collected: as noise the falls do no harm.
-  const double rise =
-      quantile(ys(last_share(points, 0.1)), 0.1) - quantile(ys(first_share(points, 0.1)), 0.9);
-  const bool outgrown = rise > kOutgrown * deepest_fall(points);
-  if (!outgrown && cycles.size() < kEnoughCycles) return trend;
-  const Trend other = trend_with(points, material, outgrown ? 0 : usual, range);
-  return other.course == Course::kGrowing ? other : trend;
+  const double rise = quantile(ys(last_share(whole, 0.1)), 0.1) - quantile(ys(first_share(whole, 0.1)), 0.9);
+  const bool outgrown = rise > kOutgrown * deepest_fall(calm);
+  if (outgrown || cycles.size() >= kEnoughCycles) {
+    const Trend other = trend_with(whole, material, outgrown ? 0 : usual, range);
+    if (other.course == Course::kGrowing) return other;
+  }
+  if (trend.stretches == 0) rises_as_a_whole(started, find_turns(started, depth), material, trend);
+  return trend;
 }
+
+}  // namespace
 
 }  // namespace plimsoll

@@ -316,6 +316,25 @@ class Remains(Case):
         if answer["residue_bytes"] is not None:
             self.assertLess(answer["residue_bytes"], MIB)
 
+    def test_what_somebody_else_makes_meanwhile_stays(self):
+        if not os.access("/dev/shm", os.W_OK):
+            self.skipTest("no /dev/shm")
+        other = f"/dev/shm/{self.mark}-other"
+        job = subprocess.Popen([PLIMSOLL, "exec", "--json", "--limit", "64MiB", "--clean-leftovers", "--", "sh", "-c",
+                                f"echo text >/dev/shm/{self.mark}; echo ready >&2; read line"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: [os.unlink(path) for path in (other, f"/dev/shm/{self.mark}") if os.path.exists(path)])
+        while job.stderr.readline() not in ("ready\n", ""):
+            pass
+        with open(other, "w") as file:
+            file.write("somebody else's, who has closed it and will want it again")
+        answer = json.loads(job.communicate("go on\n")[0])
+        removed = {left["name"]: left["removed"] for left in answer["leftovers"] if self.mark in left["name"]}
+        self.assertTrue(os.path.exists(other), answer)
+        self.assertFalse(removed[other], answer)
+        if answer["mechanism"].startswith("cgroup") and os.geteuid() == 0:
+            self.assertEqual((removed[f"/dev/shm/{self.mark}"], os.path.exists(f"/dev/shm/{self.mark}")), (True, False), answer)
+
     def test_mounts(self):
         if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
             self.skipTest("nothing can be mounted here")

@@ -19,6 +19,7 @@ class Place:
         self.room, self.port, self.form, self.seed = room, port, form, seed
         self.random = random.Random(f"{form} {seed}")
         self.helper = None  # a process besides
+        self.pace = 1.0  # what its pauses are multiplied by
         self.process = process  # of the watch: what is written to its stdin the program reads
 
     @property
@@ -27,7 +28,7 @@ class Place:
 
 
 def pause(place, mean):
-    time.sleep(mean * (0.5 + place.random.random()))
+    time.sleep(place.pace * mean * (0.5 + place.random.random()))
 
 
 def repeat(place, stop, mean, turn):

@@ -180,6 +180,73 @@ TEST(VerdictRivals, InATreeTheProcessIsNamed) {
   EXPECT_THAT(verdict.evidence, testing::Contains(testing::HasSubstr("process 102 (worker)")));
 }
 
+// A line under the second space of a copying collector, which a sample meets now and then.
+TEST(VerdictRivals, SpikesAreNoCollections) {
+  Watched watched;
+  watched.bytes = [](double at) {
+    const int second = static_cast<int>(at);
+    if (second < 2) return (second == 0 ? 5 : 17) * kMiB;
+    return (10 + 0.07 * at) * kMiB + (second % 27 == 23 ? 3 * kMiB : 0) - (second % 27 > 23 ? 0.5 * kMiB : 0);
+  };
+  EXPECT_EQ(watched.verdict().kind, VerdictKind::kLeak);
+}
+
+// V8 with 1,200 sessions that are kept: three collections in two minutes.
+TEST(VerdictRivals, AFewCollectionsThatEachLeaveMoreAreALeak) {
+  const auto sawtooth = [](double kept_per_cycle) {
+    return [kept_per_cycle](double at) {
+      const double cycle = std::floor((at + 11) / 37), within = (at + 11) / 37 - cycle;
+      return (20 + kept_per_cycle * cycle + 33 * within) * kMiB;
+    };
+  };
+  Watched watched;
+  watched.command = "node server.js";
+  watched.bytes = sawtooth(6.5);
+  EXPECT_EQ(watched.verdict().kind, VerdictKind::kLeak);
+  watched.bytes = sawtooth(0);
+  EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak);
+}
+
+// A heap that is made larger by half whenever it is full: as long as the next step is not overdue.
+TEST(VerdictRivals, StairsThatAreFilledAtASteadyRate) {
+  const auto stairs = [](double rate, double until) {
+    return [rate, until](double at) {
+      double level = 8;
+      while (level < 6 + rate * std::min(at, until)) level *= 1.5;
+      return level * kMiB;
+    };
+  };
+  Watched watched;
+  watched.bytes = stairs(1.0, 1e9);
+  const Verdict verdict = watched.verdict();
+  EXPECT_EQ(verdict.kind, VerdictKind::kLeak);
+  EXPECT_THAT(verdict.evidence, testing::Contains(testing::HasSubstr("stairs")));
+  watched.bytes = stairs(2.0, 25);  // nothing more comes after 25 s
+  EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak);
+}
+
+// What lives in a JVM is its own word; the rest of its heap is room for garbage.
+TEST(VerdictRivals, AJvmTellsGarbageFromALeak) {
+  const auto judged = [](double live_per_second, double heap_per_second) {
+    Watched watched;
+    watched.bytes = [=](double at) { return 60 * kMiB + heap_per_second * at; };
+    watched.members = [=](double at) {
+      TreeMember member{7, "java -jar server.jar", static_cast<int64_t>(60 * kMiB + heap_per_second * at)};
+      member.collections = static_cast<int64_t>(at / 10);
+      member.live_bytes =
+          static_cast<int64_t>(20 * kMiB + live_per_second * 10 * static_cast<double>(member.collections));
+      return std::vector<TreeMember>{member};
+    };
+    return watched.verdict();
+  };
+  const Verdict garbage = judged(0, 1e6);
+  EXPECT_EQ(garbage.kind, VerdictKind::kUndecided);
+  EXPECT_THAT(garbage.evidence, testing::Contains(testing::HasSubstr("room for garbage")));
+  EXPECT_EQ(judged(3e5, 1e6).kind, VerdictKind::kLeak);
+  EXPECT_EQ(judged(3e5, 0).kind, VerdictKind::kLeak);  // within a heap that was touched before
+  EXPECT_EQ(judged(0, 0).kind, VerdictKind::kFlat);
+}
+
 TEST(VerdictRivals, EightSecondsWithFourHundredIterationsAreEnough) {
   Watched watched;
   watched.seconds = 8;
