@@ -62,7 +62,7 @@ def run_command(arguments, folder):
     files = [os.path.join(folder, name) for name in ("stdout", "stderr")]
     code = SERVERS[os.getpid()].run([command(), *arguments], *files)
     texts = []
-    if not all(map(os.path.exists, files)):  # seen twice on busy machines: somebody else had emptied /dev/shm, or the fork was ended
+    if not all(map(os.path.exists, files)):  # another program's --clean-leftovers once emptied /dev/shm
         raise AssertionError(f"ended with {code} before it began; its folder is {'there' if os.path.isdir(folder) else 'gone'}")
     for path in files:
         with open(path, encoding="utf-8") as file:
