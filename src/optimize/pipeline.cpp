@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "graph/infer.h"
+#include "memory/free_lists.h"
 #include "memory/transient_memory.h"
 #include "optimize/check_graph.h"
 #include "optimize/recognize_attention.h"
@@ -90,8 +91,7 @@ void prepare_differentiation(Graph& root, int level) {
 void optimize(Graph& root, const OptimizeOptions& given) {
   // Passes are many and their tables small: what one gives back the next takes.
   ChargedResource mappings(root.arena().budget(), Account::kSession);
-  std::pmr::unsynchronized_pool_resource tables(
-      {.max_blocks_per_chunk = 0, .largest_required_pool_block = 32 << 10}, &mappings);
+  FreeLists tables(mappings);
   OptimizeOptions options = given;
   options.tables = &tables;
   std::optional<PassChecker> checker;
