@@ -4,6 +4,7 @@
 #include <memory_resource>
 
 #include "memory/bump_arena.h"
+#include "memory/free_lists.h"
 
 namespace plimsoll {
 
@@ -30,18 +31,15 @@ class ChargedResource : public std::pmr::memory_resource {
 class TransientMemory {
  public:
   explicit TransientMemory(Budget& budget, Account account = Account::kSession)
-      : arena_(budget, account), mappings_(budget, account), pool_(kPools, &mappings_) {}
+      : arena_(budget, account), mappings_(budget, account), lists_(mappings_) {}
 
   BumpArena& arena() { return arena_; }
-  std::pmr::memory_resource* resource() { return &pool_; }
-
-  static constexpr std::pmr::pool_options kPools = {.max_blocks_per_chunk = 0,
-                                                    .largest_required_pool_block = 4096};
+  std::pmr::memory_resource* resource() { return &lists_; }
 
  private:
   BumpArena arena_;
   ChargedResource mappings_;
-  std::pmr::unsynchronized_pool_resource pool_;
+  FreeLists lists_;
 };
 
 }  // namespace plimsoll

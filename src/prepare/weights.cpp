@@ -56,7 +56,7 @@ Weights::Weights(Graph& root, int threads, bool pack)
       may_pack_(pack),
       own_("weights", 0, &root.arena().budget()),
       mappings_(own_, Account::kSession),
-      tables_(TransientMemory::kPools, &mappings_),
+      tables_(mappings_),
       packed_(&tables_),
       packed_at_(&tables_),
       formats_of_(&tables_),

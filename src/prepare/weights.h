@@ -84,7 +84,7 @@ class Weights : public PackPolicy {
   bool may_pack_;
   Budget own_;
   ChargedResource mappings_;
-  std::pmr::unsynchronized_pool_resource tables_;
+  FreeLists tables_;
   std::pmr::vector<Packed> packed_;
   std::pmr::unordered_map<uint64_t, size_t> packed_at_;        // by node and input: index into packed_
   std::pmr::unordered_multimap<uint32_t, size_t> formats_of_;  // by edge id: likewise
