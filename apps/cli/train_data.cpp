@@ -3,14 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <plimsoll/error.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "elements.h"
@@ -77,48 +76,60 @@ void widen(ElementType type, const std::byte* from, size_t count, int64_t* to) {
   }
 }
 
-}  // namespace
-
-MappedNpy::MappedNpy(const std::string& path) : path_(path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) cannot_read(path, errno);
-  struct stat info;
-  const bool is_file = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
-  size_ = is_file ? static_cast<size_t>(info.st_size) : 0;
-  void* mapped = size_ > 0 ? ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-  const int error = size_ > 0 ? errno : EINVAL;
-  ::close(fd);
-  if (mapped == MAP_FAILED) cannot_read(path, error);
-  data_ = static_cast<const std::byte*>(mapped);
-  try {
-    layout_ = read_npy_layout(path, {reinterpret_cast<const char*>(data_), size_}, size_);
-  } catch (...) {
-    ::munmap(mapped, size_);
-    throw;
+void widen_rows(const NpyFile& file, int64_t row, size_t count, int64_t* to) {
+  std::byte narrow[4096];
+  const auto width = static_cast<size_t>(*count_bytes(file.layout().type, {1}));
+  for (size_t done = 0; done < count;) {
+    const size_t part = std::min(count - done, sizeof narrow / width);
+    file.read(row, done * width, {narrow, part * width});
+    widen(file.layout().type, narrow, part, to + done);
+    done += part;
   }
-  row_bytes_ = rows() > 0 ? (size_ - layout_.data_offset) / static_cast<size_t>(rows()) : 0;
 }
 
-MappedNpy::MappedNpy(MappedNpy&& other) noexcept
+}  // namespace
+
+NpyFile::NpyFile(const std::string& path) : path_(path) {
+  constexpr size_t kHeader = 1 << 17;
+  const std::optional<size_t> size = regular_file_size(path);
+  std::string start(std::min(kHeader, size.value_or(0)), '\0');
+  start.resize(read_part(path, 0, start));
+  if (!size) cannot_read(path, EINVAL);
+  layout_ = read_npy_layout(path, start, *size);
+  row_bytes_ = rows() > 0 ? (*size - layout_.data_offset) / static_cast<size_t>(rows()) : 0;
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) cannot_read(path, errno);
+}
+
+NpyFile::NpyFile(NpyFile&& other) noexcept
     : path_(std::move(other.path_)),
-      data_(std::exchange(other.data_, nullptr)),
-      size_(other.size_),
+      descriptor_(std::exchange(other.descriptor_, -1)),
       row_bytes_(other.row_bytes_),
       layout_(std::move(other.layout_)) {}
 
-MappedNpy::~MappedNpy() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+NpyFile::~NpyFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-const std::byte* MappedNpy::row(int64_t index) const {
-  return data_ + layout_.data_offset + static_cast<size_t>(index) * row_bytes_;
+void NpyFile::read(int64_t row, size_t offset, std::span<std::byte> to) const {
+  size_t from = place(row) + offset;
+  while (!to.empty()) {
+    const ssize_t got = ::pread(descriptor_, to.data(), to.size(), static_cast<off_t>(from));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) cannot_read(path_, errno);
+    if (got == 0)
+      throw Error(ErrorCode::kIo,
+                  fmt::format("{}: expected {} examples, found a file that ends in example {}: it was cut "
+                              "after training began",
+                              path_, rows(), row));
+    from += static_cast<size_t>(got);
+    to = to.subspan(static_cast<size_t>(got));
+  }
 }
 
-void MappedNpy::expect_row(int64_t index) const {
-  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(row(index)) / page * page;
-  const auto end = reinterpret_cast<uintptr_t>(row(index)) + row_bytes_;
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_WILLNEED);
+void NpyFile::expect_row(int64_t index) const {
+  ::posix_fadvise(descriptor_, static_cast<off_t>(place(index)), static_cast<off_t>(row_bytes_),
+                  POSIX_FADV_WILLNEED);
 }
 
 std::vector<int64_t> shuffled(int64_t count, uint64_t seed, int64_t epoch) {
@@ -136,7 +147,7 @@ TrainData::TrainData(const std::string& folder, const std::vector<ValueInfo>& in
   files_.reserve(inputs.size());
   for (const ValueInfo& input : inputs) {
     files_.emplace_back(file_name(folder, input.name));
-    const MappedNpy& file = files_.back();
+    const NpyFile& file = files_.back();
     const auto& [type, shape, offset] = file.layout();
     const bool same_type = type == input.type || (input.type == ElementType::kInt64 && is_integer(type));
     bool same_shape = !input.ranked || shape.size() == input.dims.size();
@@ -175,22 +186,23 @@ std::vector<Value> TrainData::make_batch(int64_t batch) const {
 
 void TrainData::fill(std::vector<Value>& batch, const int64_t* rows) const {
   for (size_t i = 0; i < files_.size(); ++i) {
-    const MappedNpy& file = files_[i];
+    const NpyFile& file = files_[i];
     const auto count = static_cast<size_t>(batch[i].GetShape()[0]);
     const size_t bytes = batch[i].GetByteCount() / count;
     auto* to = static_cast<std::byte*>(batch[i].GetMutableData());
-    for (size_t r = 0; r < count; ++r, to += bytes) {
+    for (size_t r = 0, run = 0; r < count; r += run, to += run * bytes) {
+      for (run = 1; r + run < count && rows[r + run] == rows[r] + static_cast<int64_t>(run);) ++run;
       if (file.layout().type == inputs_[i].type) {
-        std::memcpy(to, file.row(rows[r]), bytes);
+        file.read(rows[r], 0, {to, run * bytes});
       } else {
-        widen(file.layout().type, file.row(rows[r]), bytes / 8, reinterpret_cast<int64_t*>(to));
+        widen_rows(file, rows[r], run * bytes / sizeof(int64_t), reinterpret_cast<int64_t*>(to));
       }
     }
   }
 }
 
 void TrainData::expect(const int64_t* rows, int64_t count) const {
-  for (const MappedNpy& file : files_) {
+  for (const NpyFile& file : files_) {
     for (int64_t r = 0; r < count; ++r) file.expect_row(rows[r]);
   }
 }

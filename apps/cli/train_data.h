@@ -1,9 +1,9 @@
-// Examples to train on: one .npy file per input, mapped, its first dimension the examples.
+// Examples to train on: one .npy file per input, its first dimension the examples.
 #pragma once
 
 #include <plimsoll/model.h>
 
-#include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,25 +11,29 @@
 
 namespace plimsoll::cli {
 
-// A .npy file in memory as the kernel pages it in.
-class MappedNpy {
+// A .npy file whose rows are read where they are wanted. Not mapped: pages of a mapping would count as memory
+// of the process, and a file that shrinks meanwhile would end it.
+class NpyFile {
  public:
-  explicit MappedNpy(const std::string& path);  // throws kIo, kInvalidArgument
-  MappedNpy(MappedNpy&& other) noexcept;
-  MappedNpy& operator=(MappedNpy&&) = delete;
-  ~MappedNpy();
+  explicit NpyFile(const std::string& path);  // throws kIo, kInvalidArgument
+  NpyFile(NpyFile&& other) noexcept;
+  NpyFile& operator=(NpyFile&&) = delete;
+  ~NpyFile();
   const std::string& path() const { return path_; }
   const NpyLayout& layout() const { return layout_; }
   int64_t rows() const { return layout_.shape.empty() ? 0 : layout_.shape[0]; }
-  const std::byte* row(int64_t index) const;
   size_t row_bytes() const { return row_bytes_; }
+  // Bytes [offset, offset + to.size()) of the rows from `row` on. Throws kIo.
+  void read(int64_t row, size_t offset, std::span<std::byte> to) const;
   // Asks the kernel to read a row before it is needed.
   void expect_row(int64_t index) const;
 
  private:
+  size_t place(int64_t row) const { return layout_.data_offset + static_cast<size_t>(row) * row_bytes_; }
+
   std::string path_;
-  const std::byte* data_ = nullptr;
-  size_t size_ = 0, row_bytes_ = 0;
+  int descriptor_ = -1;
+  size_t row_bytes_ = 0;
   NpyLayout layout_;
 };
 
@@ -53,7 +57,7 @@ class TrainData {
 
  private:
   std::vector<ValueInfo> inputs_;
-  std::vector<MappedNpy> files_;
+  std::vector<NpyFile> files_;
 };
 
 }  // namespace plimsoll::cli

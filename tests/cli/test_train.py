@@ -90,6 +90,25 @@ class Train(unittest.TestCase):
         self.assertRegex(refusal.stderr, f"{smallest}|a limit of {most} would do, and perhaps a smaller one")
         return weights[0]
 
+    def test_examples_are_not_held(self):
+        data = self.write_data("large", 200_000, 3)  # 51 MB
+        found = self.answer("--batch", "1000", data=data)
+        size = (pathlib.Path(data) / "image.npy").stat().st_size
+        self.assertLess(found["peak_rss_bytes"], found["measured_bytes"] + size // 2)
+
+    def test_a_file_that_is_cut_meanwhile(self):
+        log = self.folder / "log.csv"
+        with subprocess.Popen([PLIMSOLL, "train", DIGITS, "--data", self.data, "--batch", "8", "--epochs", "1000000", "--log", log],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
+            self.addCleanup(running.kill)
+            while not log.exists() or log.stat().st_size < 100:
+                self.assertIsNone(running.poll())
+                time.sleep(0.02)
+            os.truncate(pathlib.Path(self.data) / "image.npy", 1000)
+            words = running.communicate(timeout=60)[1]
+        self.assertEqual(running.returncode, IO, words)
+        self.assertIn("it was cut after training began", words)
+
     def test_the_largest_batch(self):
         table, nodes = (self.answer("--plan", *more)["memory_optimizer"] for more in ((), ("--devinfo",)))
         self.assertIn("bytes stashed", nodes)
