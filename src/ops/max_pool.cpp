@@ -1,3 +1,5 @@
+#include "ops/max_pool.h"
+
 #include <limits>
 
 #include "ops/layout.h"
@@ -92,25 +94,22 @@ struct LargestWithIndex : Largest<T> {
   }
 };
 
+template <typename F>
+void visit_pooled(ElementType type, F&& f) {
+  if (type == ElementType::kInt8) return f(TypeTag<int8_t>{});
+  if (type == ElementType::kUint8) return f(TypeTag<uint8_t>{});
+  visit_float(type, f);
+}
+
 void run(const RunContext& c) {
+  if (!c.has_output(1)) return run_max_pool(c);
   const Window w = pool_window(c);
-  const TensorView &x = c.inputs[0], &y = c.outputs[0];
-  int64_t* indices = c.has_output(1) ? c.outputs[1].as<int64_t>() : nullptr;
-  if (indices == nullptr && is_plane_pool(x, w))
-    return visit_float(x.type, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      kernels::max_pool(plane_shape(w), x.as<T>(), y.as<T>(), c.threads);
-    });
-  const auto any = [&](auto tag) {
+  visit_pooled(c.inputs[0].type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (indices == nullptr) return pool_lines(w, x.as<T>(), Largest<T>{y.as<T>(), {}}, c.threads);
     const SpatialStrides numbers = index_strides(w, c.attrs<PoolAttrs>().column_major);
-    const LargestWithIndex<T> pool{{y.as<T>(), {}}, indices, {}};
-    PoolLines<T, LargestWithIndex<T>>(w, numbers, x.as<T>(), pool).run(c.threads);
-  };
-  if (x.type == ElementType::kInt8) return any(TypeTag<int8_t>{});
-  if (x.type == ElementType::kUint8) return any(TypeTag<uint8_t>{});
-  visit_float(x.type, any);
+    const LargestWithIndex<T> pool{{c.outputs[0].as<T>(), {}}, c.outputs[1].as<int64_t>(), {}};
+    PoolLines<T, LargestWithIndex<T>>(w, numbers, c.inputs[0].as<T>(), pool).run(c.threads);
+  });
 }
 
 void gradient(GradientContext& c) {
@@ -118,6 +117,20 @@ void gradient(GradientContext& c) {
 }
 
 }  // namespace
+
+void run_max_pool(const RunContext& c) {
+  const Window w = pool_window(c);
+  const TensorView &x = c.inputs[0], &y = c.outputs[0];
+  if (is_plane_pool(x, w))
+    return visit_float(x.type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      kernels::max_pool(plane_shape(w), x.as<T>(), y.as<T>(), c.threads);
+    });
+  visit_pooled(x.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    pool_lines(w, x.as<T>(), Largest<T>{y.as<T>(), {}}, c.threads);
+  });
+}
 
 extern const OpDef op_max_pool = {
     .name = "MaxPool",

@@ -1,7 +1,7 @@
-// PoolGradient(dY, shape, X, Y): the gradient of a pooling of X, whose shape (N, C, spatial...) is given.
-// `kind` is "average", which needs neither X nor Y, "max", which needs X, or "lp", which needs both.
+// PoolGradient(dY, shape, X, Y, taps): the gradient of a pooling of X, whose shape (N, C, spatial...) is
+// given. `kind` is "average", which needs neither X nor Y, "max", which needs X or the taps that MaxPoolTaps
+// names, or "lp", which needs X and Y.
 #include <cmath>
-#include <limits>
 
 #include "kernels/parallel.h"
 #include "ops/channels_last.h"
@@ -9,6 +9,7 @@
 #include "ops/float_blocks.h"
 #include "ops/movement.h"
 #include "ops/pool_common.h"
+#include "ops/pool_windows.h"
 
 namespace plimsoll {
 namespace {
@@ -20,8 +21,7 @@ struct PoolGradientAttrs : PoolAttrs {
   float p = 2;
 };
 
-constexpr size_t kGradient = 0, kShape = 1, kX = 2, kY = 3;
-constexpr int64_t kChannels = 64;  // at a time
+constexpr size_t kGradient = 0, kShape = 1, kX = 2, kY = 3, kTaps = 4;
 
 const void* attrs(AttrContext& c) {
   auto* a = c.make<PoolGradientAttrs>();
@@ -57,7 +57,9 @@ void infer(InferContext& c) {
   const auto& a = c.attrs<PoolGradientAttrs>();
   c.expect_type(kGradient, kFloatTypes);
   c.expect_type(kShape, types(ElementType::kInt64));
-  if (a.kind != PoolKind::kAverage && !c.has_input(kX)) c.reject("input {} is missing", kX);
+  const bool named = a.kind == PoolKind::kMax && c.has_input(kTaps);
+  if (named) c.expect_type(kTaps, types(ElementType::kUint8));
+  if (a.kind != PoolKind::kAverage && !named && !c.has_input(kX)) c.reject("input {} is missing", kX);
   if (a.kind == PoolKind::kLp && !c.has_input(kY)) c.reject("input {} is missing", kY);
   for (size_t i : {kX, kY}) {
     if (c.has_input(i)) c.expect_same_type(kGradient, i);
@@ -78,6 +80,7 @@ void infer(InferContext& c) {
   }
   expect_dims(c, kGradient, y);
   expect_dims(c, kY, y);
+  expect_dims(c, kTaps, y);
   c.set_output(0, c.type(kGradient), x);
 }
 
@@ -93,134 +96,82 @@ class PoolScatter {
  public:
   using W = WideType<T>;
   PoolScatter(const RunContext& c, const Window& w, W* dx)
-      : c_(c),
-        a_(c.attrs<PoolGradientAttrs>()),
-        w_(w),
-        in_(strides_of(w.rank, w.channels, w.in, w.channels_last)),
-        out_(strides_of(w.rank, w.channels, w.out, w.channels_last)),
-        dx_(dx) {}
+      : c_(c), a_(c.attrs<PoolGradientAttrs>()), windows_(w), dx_(dx) {}
 
   void run() {
-    const int64_t width = w_.channels_last ? std::min(kChannels, w_.channels) : 1;
-    const int64_t blocks = ceil_div(w_.channels, width);
-    kernels::parallel_for(c_.threads, w_.batch * blocks, [&](int64_t task) {
-      const int64_t first = task % blocks * width;
-      scatter(task / blocks, first, std::min(width, w_.channels - first));
-    });
+    kernels::parallel_for(c_.threads, windows_.blocks(),
+                          [&](int64_t index) { scatter(windows_.block(index)); });
   }
 
  private:
-  struct Taps {
-    Spatial start{}, count{};
-    int64_t base = 0, inside = 1, padded = 1;
-  };
+  using Taps = PoolWindows::Taps;
+  using Block = PoolWindows::Block;
 
-  Taps taps_at(const Spatial& at) const {
-    Taps t;
-    for (size_t i = 0; i < w_.rank; ++i) {
-      const TapRange range = tap_range(w_, i, at[i]);
-      const int64_t start = at[i] * w_.stride[i] - w_.begin[i];
-      t.count[i] = range.last - range.first;
-      t.inside *= t.count[i];
-      t.padded *= std::min(w_.kernel[i], ceil_div(w_.in[i] + w_.end[i] - start, w_.dilation[i]));
-      t.base += (start + range.first * w_.dilation[i]) * in_.spatial[i];
-    }
-    return t;
-  }
-
-  // Calls f(offset in the image) for every tap inside it.
-  template <typename F>
-  void for_each_tap(const Taps& t, F&& f) const {
-    Spatial tap{};
-    do {
-      int64_t from = t.base;
-      for (size_t i = 0; i < w_.rank; ++i) from += tap[i] * w_.dilation[i] * in_.spatial[i];
-      f(from);
-    } while (next_position(w_.rank, t.count, tap));
-  }
-
-  void scatter(int64_t image, int64_t channel, int64_t width) const {
-    const int64_t from = image * in_.batch + channel * in_.channel;
-    clear(from, width);
-    if (volume(w_.rank, w_.out) == 0) return;
-    Spatial at{};
-    W dy[kChannels];
-    do {
-      int64_t to = image * out_.batch + channel * out_.channel;
-      for (size_t i = 0; i < w_.rank; ++i) to += at[i] * out_.spatial[i];
-      const Taps t = taps_at(at);
-      if (t.inside <= 0) continue;
-      widen(c_.inputs[kGradient].as<T>() + to, dy, width);
+  void scatter(const Block& block) const {
+    clear(block);
+    W dy[kPoolChannels];
+    windows_.for_each_window([&](const Taps& t, int64_t place) {
+      if (t.inside <= 0) return;
+      const int64_t to = block.to + place;
+      widen(c_.inputs[kGradient].as<T>() + to, dy, block.width);
       if (a_.kind == PoolKind::kMax) {
-        give_to_largest(t, from, dy, width);
+        give_to_largest(t, block, to, dy);
       } else if (a_.kind == PoolKind::kAverage) {
         const W share = W{1} / static_cast<W>(a_.count_padding ? t.padded : t.inside);
-        for (int64_t i = 0; i < width; ++i) dy[i] *= share;
-        for_each_tap(t, [&](int64_t offset) {
-          for (int64_t i = 0; i < width; ++i) dx_[from + offset + i] += dy[i];
+        for (int64_t i = 0; i < block.width; ++i) dy[i] *= share;
+        windows_.for_each_tap(t, [&](int64_t offset) {
+          for (int64_t i = 0; i < block.width; ++i) dx_[block.from + offset + i] += dy[i];
         });
       } else {
-        give_by_norm(t, from, to, dy, width);
+        give_by_norm(t, block, to, dy);
       }
-    } while (next_position(w_.rank, w_.out, at));
-  }
-
-  void clear(int64_t from, int64_t width) const {
-    Spatial at{};
-    if (volume(w_.rank, w_.in) == 0) return;
-    do {
-      int64_t offset = from;
-      for (size_t i = 0; i < w_.rank; ++i) offset += at[i] * in_.spatial[i];
-      std::fill_n(dx_ + offset, width, W{0});
-    } while (next_position(w_.rank, w_.in, at));
-  }
-
-  // The first of the largest elements of a window made the output. Taps are counted, not addressed: numbers
-  // as wide as the elements make vectors of the loop.
-  void give_to_largest(const Taps& t, int64_t from, const W* dy, int64_t width) const {
-    using Count = std::conditional_t<sizeof(W) == 4, int32_t, int64_t>;
-    const T* x = c_.inputs[kX].as<T>() + from;
-    W best[kChannels], values[kChannels];
-    Count winner[kChannels];
-    std::fill_n(best, width, -std::numeric_limits<W>::infinity());
-    std::fill_n(winner, width, Count{0});
-    Count tap = 0;
-    for_each_tap(t, [&](int64_t offset) {
-      widen(x + offset, values, width);
-      for (int64_t i = 0; i < width; ++i) {
-        const bool wins = values[i] > best[i];
-        best[i] = wins ? values[i] : best[i];
-        winner[i] = wins ? tap : winner[i];
-      }
-      ++tap;
     });
-    tap = 0;
-    for_each_tap(t, [&](int64_t offset) {
-      W* to = dx_ + from + offset;
-      for (int64_t i = 0; i < width; ++i) to[i] += winner[i] == tap ? dy[i] : W{0};
+  }
+
+  void clear(const Block& block) const {
+    const Window& w = windows_.w;
+    Spatial at{};
+    if (volume(w.rank, w.in) == 0) return;
+    do {
+      int64_t offset = block.from;
+      for (size_t i = 0; i < w.rank; ++i) offset += at[i] * windows_.in.spatial[i];
+      std::fill_n(dx_ + offset, block.width, W{0});
+    } while (next_position(w.rank, w.in, at));
+  }
+
+  void give_to_largest(const Taps& t, const Block& block, int64_t to, const W* dy) const {
+    TapCount<T> winner[kPoolChannels];
+    if (c_.has_input(kTaps)) {
+      std::copy_n(c_.inputs[kTaps].as<uint8_t>() + to, block.width, winner);
+    } else {
+      windows_.find_largest(t, c_.inputs[kX].as<T>() + block.from, block.width, winner);
+    }
+    TapCount<T> tap = 0;
+    windows_.for_each_tap(t, [&](int64_t offset) {
+      W* dx = dx_ + block.from + offset;
+      for (int64_t i = 0; i < block.width; ++i) dx[i] += winner[i] == tap ? dy[i] : W{0};
       ++tap;
     });
   }
 
   // sign(x) * (|x| / y) ^ (p - 1)
-  void give_by_norm(const Taps& t, int64_t from, int64_t to, const W* dy, int64_t width) const {
-    const T* x = c_.inputs[kX].as<T>() + from;
-    W norms[kChannels], values[kChannels];
-    widen(c_.inputs[kY].as<T>() + to, norms, width);
-    for_each_tap(t, [&](int64_t offset) {
-      widen(x + offset, values, width);
-      for (int64_t i = 0; i < width; ++i) {
+  void give_by_norm(const Taps& t, const Block& block, int64_t to, const W* dy) const {
+    const T* x = c_.inputs[kX].as<T>() + block.from;
+    W norms[kPoolChannels], values[kPoolChannels];
+    widen(c_.inputs[kY].as<T>() + to, norms, block.width);
+    windows_.for_each_tap(t, [&](int64_t offset) {
+      widen(x + offset, values, block.width);
+      for (int64_t i = 0; i < block.width; ++i) {
         if (values[i] == 0) continue;
         const W power = std::pow(std::fabs(values[i]) / norms[i], static_cast<W>(a_.p - 1));
-        dx_[from + offset + i] += dy[i] * std::copysign(power, values[i]);
+        dx_[block.from + offset + i] += dy[i] * std::copysign(power, values[i]);
       }
     });
   }
 
   const RunContext& c_;
   const PoolGradientAttrs& a_;
-  const Window& w_;
-  const SpatialStrides in_, out_;
+  const PoolWindows windows_;
   W* dx_;
 };
 
@@ -243,7 +194,7 @@ void run(const RunContext& c) {
 
 void layout(LayoutContext& c) {
   if (c.attrs<PoolGradientAttrs>().window.channels_last) return;
-  c.moved({kGradient, kX, kY});
+  c.moved({kGradient, kX, kY, kTaps});
   c.changes().set("channels_last", int64_t{1});
 }
 
@@ -252,7 +203,7 @@ void layout(LayoutContext& c) {
 extern const OpDef op_pool_gradient = {
     .domain = kPlimsollDomain,
     .name = "PoolGradient",
-    .inputs = {2, 4},
+    .inputs = {2, 5},
     .attrs = attrs,
     .infer = infer,
     .select = select,

@@ -61,6 +61,7 @@ constexpr Pass kPasses[] = {
     {"fuse_activations", 2, fuse_activations, true},
     {"matmul_residual", 2, fuse_matmul_residual, true},
     {"batch_norm", 3, fuse_batch_norm, true},
+    {"pool_taps", 3, hold_pool_taps, true},
     {"conv_chain", 3, chain_convolutions, true},
     {"conv_pieces", 3, convolve_pieces, true},
     {"round_products", 2, round_products, true},

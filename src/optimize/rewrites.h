@@ -57,6 +57,8 @@ bool fuse_matmul_residual(Graph& root, const OptimizeOptions& options);
 bool use_channels_last(Graph& root, const OptimizeOptions& options);
 // BatchNormalization in training with the Add and the Relu behind it, and its gradient with the Relu's.
 bool fuse_batch_norm(Graph& root, const OptimizeOptions& options);
+// MaxPool in training names the taps that won, for its gradient, which then does without the pooling's input.
+bool hold_pool_taps(Graph& root, const OptimizeOptions& options);
 // Depthwise convolutions and the 1x1 ones around them as one node that works by bands of rows, where what is
 // between them is large.
 bool chain_convolutions(Graph& root, const OptimizeOptions& options);

@@ -73,6 +73,7 @@ bool reads_exactly(const Node& node) {
       "ClassLossGradient", "GridSampleGradient", "CumProdGradient", "DetGradient",
       "RecurrentGradient"};  // which goes through all steps again: roundings would add up
   if (is_one_of(node, kExact)) return true;
+  if (node.op_type == "PoolGradient") return node.inputs.size() == 3;  // of a maximum
   if (node.op_type == "Cast") return !kFloatTypes.contains(node.outputs[0]->facts.type.type);
   if (!is_one_of(node, kComparisons)) return false;
   return std::none_of(node.inputs.begin(), node.inputs.end(),

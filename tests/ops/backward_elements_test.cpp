@@ -130,6 +130,33 @@ TEST(PoolGradient, TheFirstOfTheLargestTakesAll) {
       .expect<float>(0, {1, 1, 2, 3}, {0, 10, 0, 0, 0, 0});
 }
 
+TEST(PoolGradient, TapsAreCountedInsideTheImage) {
+  const std::vector<int64_t> kernel{2, 2}, pads{1, 1, 0, 0};
+  OpCase("MaxPoolTaps", 1, kOurs)
+      .input<float>({1, 1, 2, 2}, {1, 5, 5, 4})
+      .attr("kernel_shape", kernel)
+      .attr("pads", pads)
+      .outputs(2)
+      .run()
+      .expect<float>(0, {1, 1, 2, 2}, {1, 5, 5, 5})
+      .expect<uint8_t>(1, {1, 1, 2, 2}, {0, 1, 1, 1});
+  OpCase("PoolGradient", 1, kOurs)
+      .input<float>({1, 1, 2, 2}, {1, 2, 3, 4})
+      .input<int64_t>({4}, {1, 1, 2, 2})
+      .absent()
+      .absent()
+      .input<uint8_t>({1, 1, 2, 2}, {0, 1, 1, 1})
+      .attr("kind", "max")
+      .attr("kernel_shape", kernel)
+      .attr("pads", pads)
+      .run()
+      .expect<float>(0, {1, 1, 2, 2}, {1, 6, 3, 0});
+  OpCase large("MaxPoolTaps", 1, kOurs);
+  large.input<float>({1, 1, 300}, std::vector<float>(300));
+  large.attr("kernel_shape", std::vector<int64_t>{257}).outputs(2);
+  EXPECT_THROW(large.run(), Error);
+}
+
 TEST(PoolGradient, ByTheNorm) {
   OpCase("PoolGradient", 1, kOurs)
       .input<float>({1, 1, 2}, {1, 2})
