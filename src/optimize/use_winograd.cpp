@@ -33,7 +33,7 @@ constexpr double kFewChannels = 2.5;       // times as long, where the kernel fo
 constexpr double kMemoryShare = 0.22;      // of weights and the largest step, for all of them together
 // Transformed weights of halves are floats. With this share a model of halves takes less than 0.6 of what its
 // twin of floats takes with the one above.
-constexpr double kHalfMemoryShare = 0.36;
+constexpr double kHalfMemoryShare = 0.30;
 constexpr int64_t kUnknownSize = 512;  // of an image that the model leaves open
 
 // Sizes of images that the model leaves open are taken for kUnknownSize, batches and the like for 1.
