@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""element_types.py [NAME...] [--rounds 3] [--seconds 0.1] [--share] [--json FILE]: the float types against f32, by operator.
+"""element_types.py [NAME...] [--rounds 3] [--seconds 0.1] [--isa avx2] [--no-winograd] [--share] [--json FILE]: the float types against f32, by operator.
 
 Each case of bench/type_cases.py is a model of one node, timed by `plimsoll bench` in f32, f16, bf16 and f64 in turn, several
 rounds; the least time counts. `loop` is the worst type's time over what a straightforward vectorized loop is taken to need
@@ -125,12 +125,15 @@ def main():
     parser.add_argument("names", nargs="*", help="operators, or parts of cases' names")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.1)
+    parser.add_argument("--isa", help="the most that kernels may use, as of `plimsoll bench`")
+    parser.add_argument("--no-winograd", action="store_true", help="f32's direct form of 3x3 convolutions")
     parser.add_argument("--share", action="store_true", help="also which part of the time is in kernels, by perf")
     parser.add_argument("--run-all", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--json", type=pathlib.Path, help=f"update this file ({RESULTS.relative_to(ROOT)} for docs/operators.md)")
     options = parser.parse_args()
     if options.run_all:
         return run_all(json.loads(pathlib.Path(options.run_all[0]).read_text()), options.seconds, options.run_all[1])
+    flags = ([f"--isa={options.isa}"] if options.isa else []) + (["--no-winograd"] if options.no_winograd else [])
     cases = [c for c in all_cases() if not options.names or any(n == c.op or (n in c.name and n != c.name.split()[0]) for n in options.names)]
     results = json.loads(options.json.read_text()) if options.json and options.json.exists() else {}
     print(f"{'case':34}  {'f32 us':>9}  {'f16':>6}  {'bf16':>6}  {'f64':>6}  {'loop':>7}" +
@@ -146,6 +149,7 @@ def main():
                 folder = pathlib.Path(name) / f"{number}_{short}"
                 folder.mkdir()
                 models[short] = Model(case, kind, folder)
+                models[short].arguments += flags
             entry = {"op": case.op, "domain": case.domain, **results.get(case.name, {})}
             if options.rounds:
                 entry["ms"] = times(models, options.rounds, options.seconds, failures)

@@ -27,26 +27,30 @@ constexpr int64_t kPanel = kPanelOf<float>;
 
 // Panel by panel of output channels; in each, point by point, a matrix of input channels x panel as GEMM has
 // it.
-template <int kM>
-void pack_winograd(const ConvShape& s, const ConvWeights<>& w, float* packed) {
+template <int kM, class T>
+void pack_winograd(const ConvShape& s, const ConvWeights<T>& w, float* packed) {
+  static_assert(kPanelOf<T> == kPanel);
   constexpr int kPoints = (kM + 2) * (kM + 2);
   const FloatTag d;
   for (int64_t panel = 0; panel < panel_count<float>(s.out_c); ++panel) {
     const int64_t width = panel_width<float>(s.out_c, panel), first = panel * kPanel;
     const int64_t cols = std::min(width, s.out_c - first), point_stride = s.in_c * width;
-    const WeightColumns<float> columns(w, first, cols);
+    const WeightColumns<T> columns(w, first, cols);
     // The nine taps of a channel lie one behind the other, or from the last to the first.
     const bool turned = w.row_stride == -3 && w.column_stride == -1;
-    const bool in_order = columns.is_regular() && (turned || (w.row_stride == 3 && w.column_stride == 1));
+    [[maybe_unused]] const bool in_order =
+        columns.is_regular() && (turned || (w.row_stride == 3 && w.column_stride == 1));
     float* to = packed + first * kPoints * s.in_c;
     for (int64_t in = 0; in < s.in_c; ++in, to += width) {
       HWY_ALIGN float taps[9 * kPanel] = {};
       int64_t done = 0;
-      for (; in_order && done + kFloatLanes <= cols; done += kFloatLanes) {
-        for (const int64_t tap : {0, 4, 5})
-          columns.quads(done, in * w.in_stride + tap - (turned ? 8 : 0), [&](int i, FloatVec v) HWY_ATTR {
-            hn::Store(v, d, taps + (turned ? 8 - tap - i : tap + i) * kPanel + done);
-          });
+      if constexpr (std::is_same_v<T, float>) {
+        for (; in_order && done + kFloatLanes <= cols; done += kFloatLanes) {
+          for (const int64_t tap : {0, 4, 5})
+            columns.quads(done, in * w.in_stride + tap - (turned ? 8 : 0), [&](int i, FloatVec v) HWY_ATTR {
+              hn::Store(v, d, taps + (turned ? 8 - tap - i : tap + i) * kPanel + done);
+            });
+        }
       }
       for (; done < cols; ++done) {
         for (int64_t tap = 0; tap < 9; ++tap)
@@ -64,28 +68,29 @@ void pack_winograd(const ConvShape& s, const ConvWeights<>& w, float* packed) {
 }
 
 // Where the square of input of a tile begins; what of it and of its output lies in the images.
+template <class T>
 struct TileSquare {
-  int64_t row, column;            // of the first input pixel, may be outside
-  const float* origin = nullptr;  // its address, if all are inside
-  const float* image = nullptr;
-  float* out = nullptr;
+  int64_t row, column;        // of the first input pixel, may be outside
+  const T* origin = nullptr;  // its address, if all are inside
+  const T* image = nullptr;
+  T* out = nullptr;
   int64_t out_rows = 0, out_columns = 0;
 };
 
-template <int kM>
+template <int kM, class T>
 class Winograd {
   static constexpr int kSide = kM + 2, kPoints = kSide * kSide;
 
  public:
-  explicit Winograd(const WinogradJob& job)
+  explicit Winograd(const WinogradJob<T>& job)
       : s_(job.shape), p_(job.plan), job_(job), row_stride_(s_.in_w * s_.in_c) {
     reach_h_ = (kSide - 1) * s_.dilation_h + 1, reach_w_ = (kSide - 1) * s_.dilation_w + 1;
   }
 
   // Tiles [first, last) of the block that begins with tile `block`, to their place in `input`.
-  void transform(int64_t block, int64_t first, int64_t last, const float* zeros, float* input) const {
+  void transform(int64_t block, int64_t first, int64_t last, const T* zeros, float* input) const {
     for (int64_t t = first; t < last; ++t) {
-      const TileSquare square = square_of(t);
+      const TileSquare<T> square = square_of(t);
       float* to = input + (t - block) * p_.row;
       if (square.origin != nullptr) {
         transform_inner(square.origin, to);
@@ -127,7 +132,7 @@ class Winograd {
   void finish(int64_t panel, int64_t first, int64_t tiles, const float* product) const {
     const int64_t width = panel_width<float>(s_.out_c, panel);
     for (int64_t t = 0; t < tiles; ++t) {
-      const TileSquare square = square_of(first + t);
+      const TileSquare<T> square = square_of(first + t);
       for (int64_t col = 0; col < width; col += kFloatLanes) {
         const int64_t channel = panel * kPanel + col;
         HWY_ALIGN float sums[kM * kM * kFloatLanes];
@@ -138,13 +143,13 @@ class Winograd {
   }
 
  private:
-  TileSquare square_of(int64_t tile) const {
+  TileSquare<T> square_of(int64_t tile) const {
     const int64_t part = tile / (p_.tiles_h * p_.tiles_w), within = tile % (p_.tiles_h * p_.tiles_w);
     const int64_t image = part / (s_.dilation_h * s_.dilation_w);
     const int64_t first_row = part / s_.dilation_w % s_.dilation_h, first_column = part % s_.dilation_w;
     const int64_t out_row = within / p_.tiles_w * kM * s_.dilation_h + first_row;
     const int64_t out_column = within % p_.tiles_w * kM * s_.dilation_w + first_column;
-    TileSquare q;
+    TileSquare<T> q;
     q.row = out_row - s_.pad_top, q.column = out_column - s_.pad_left;
     q.image = job_.x + image * s_.in_h * row_stride_;
     if (q.row >= 0 && q.column >= 0 && q.row + reach_h_ <= s_.in_h && q.column + reach_w_ <= s_.in_w)
@@ -157,7 +162,7 @@ class Winograd {
     return q;
   }
 
-  void transform_inner(const float* origin, float* to) const {
+  void transform_inner(const T* origin, float* to) const {
     const FloatTag d;
     const int64_t row = s_.dilation_h * row_stride_, pixel = s_.dilation_w * s_.in_c, plane = p_.plane;
     const auto transform = [&](int64_t c, const auto& lanes) HWY_ATTR {
@@ -171,9 +176,9 @@ class Winograd {
   }
 
   // Pixels outside the image are zeros.
-  void transform_edge(const TileSquare& q, const float* zeros, float* to) const {
+  void transform_edge(const TileSquare<T>& q, const T* zeros, float* to) const {
     const FloatTag d;
-    const float* at[kPoints];
+    const T* at[kPoints];
     for (int64_t i = 0; i < kPoints; ++i) {
       const int64_t row = q.row + i / kSide * s_.dilation_h, column = q.column + i % kSide * s_.dilation_w;
       const bool inside = row >= 0 && row < s_.in_h && column >= 0 && column < s_.in_w;
@@ -198,18 +203,18 @@ class Winograd {
         [&](int i, int j, FloatVec v) HWY_ATTR { hn::Store(v, d, sums + (i * kM + j) * kFloatLanes); });
   }
 
-  void store(const TileSquare& q, int64_t channel, const float* sums) const {
+  void store(const TileSquare<T>& q, int64_t channel, const float* sums) const {
     const int64_t count = s_.out_c - channel;
     if (count >= kFloatLanes) return store_pixels(q, channel, sums, AllLanes<float>());
     store_pixels(q, channel, sums, Lanes<float>(count));
   }
 
   template <class Some>
-  void store_pixels(const TileSquare& q, int64_t channel, const float* sums, const Some& lanes) const {
+  void store_pixels(const TileSquare<T>& q, int64_t channel, const float* sums, const Some& lanes) const {
     const FloatTag d;
-    const ConvEpilogue<>& e = job_.epilogue;
+    const ConvEpilogue<T>& e = job_.epilogue;
     const FloatVec bias = e.bias == nullptr ? hn::Zero(d) : lanes.load(e.bias + channel);
-    const float* addend = e.addend == nullptr ? nullptr : e.addend + (q.out - job_.y);
+    const T* addend = e.addend == nullptr ? nullptr : e.addend + (q.out - job_.y);
     const int64_t row_step = s_.dilation_h * s_.out_row_stride;
     const int64_t pixel_step = s_.dilation_w * s_.out_pixel_stride;
     with_activation(d, e.activation, [&](auto activation) HWY_ATTR {
@@ -226,17 +231,17 @@ class Winograd {
 
   const ConvShape& s_;
   const WinogradPlan& p_;
-  const WinogradJob& job_;
+  const WinogradJob<T>& job_;
   const int64_t row_stride_;
   int64_t reach_h_ = 0, reach_w_ = 0;  // from a tile's first input pixel to behind its last
 };
 
-template <int kM>
-void run_winograd(const WinogradJob& job, float* scratch) {
+template <int kM, class T>
+void run_winograd(const WinogradJob<T>& job, float* scratch) {
   const WinogradPlan& p = job.plan;
-  const Winograd<kM> work(job);
-  float* zeros = scratch;
-  std::fill(zeros, zeros + p.zero_floats, 0.0f);
+  const Winograd<kM, T> work(job);
+  std::fill(scratch, scratch + p.zero_floats, 0.0f);
+  const T* zeros = reinterpret_cast<const T*>(scratch);
   float* inputs = scratch + p.zero_floats;
   const auto first_of = [&](int64_t block) { return p.tiles * block / p.blocks; };
   if (!p.shares_block) {
@@ -272,9 +277,16 @@ void run_winograd(const WinogradJob& job, float* scratch) {
   }
 }
 
-const WinogradFunctions* winograd_table() {
-  static constexpr WinogradFunctions kTable = {
-      {kFloatLanes, kMaxRows}, &pack_winograd<2>, &pack_winograd<4>, &run_winograd<2>, &run_winograd<4>};
+template <class T>
+constexpr WinogradFunctions<T> winograd_functions() {
+  return {&pack_winograd<2, T>, &pack_winograd<4, T>, &run_winograd<2, T>, &run_winograd<4, T>};
+}
+
+const WinogradTable* winograd_table() {
+  static constexpr WinogradTable kTable = {{kFloatLanes, kMaxRows},
+                                           winograd_functions<float>(),
+                                           winograd_functions<Float16>(),
+                                           winograd_functions<BFloat16>()};
   return &kTable;
 }
 

@@ -111,6 +111,9 @@ bool fits(std::span<const Dim> declared, std::span<const int64_t> found) {
 }  // namespace
 
 void GraphReader::read_initializer(std::string_view name, const TensorData& data, const Where& where) {
+  if (name.empty())
+    return root_.warn(
+        fmt::format("graph '{}': expected a name for an initializer, found none", where.graph.name));
   const auto known = where.scope.names.find(name);
   const bool is_input = known != where.scope.names.end() && known->second->data == nullptr;
   if (known != where.scope.names.end() && !is_input) return replace_initializer(*known->second, data, where);

@@ -237,9 +237,11 @@ void GraphReader::check_recursion() const {
   std::unordered_map<std::string, size_t> index;
   for (size_t i = 0; i < functions.size(); ++i) {
     const Function& f = functions[i];
-    if (!index.emplace(key(f.domain, f.name, f.overload), i).second)
-      fail(ErrorCode::kInvalidModel, "function '{}': expected one of that name in domain '{}', found two",
-           f.name, f.domain);
+    const auto [known, is_new] = index.emplace(key(f.domain, f.name, f.overload), i);
+    if (is_new) continue;
+    known->second = i;
+    root_.warn(fmt::format("function '{}': expected one of that name in domain '{}', found another", f.name,
+                           f.domain));
   }
   std::vector<std::vector<size_t>> callers(functions.size());
   std::vector<size_t> calls(functions.size(), 0), ready;

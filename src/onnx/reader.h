@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "graph/graph.h"
 #include "onnx/model_source.h"
@@ -28,7 +29,15 @@ struct LoadOptions {
   // Instead of initializers of the model's graph, whose type and shape they must have (kInvalidArgument): of
   // any, and of those whose data is in another file, which is not opened then. The bytes outlive the graph.
   Tensors initializers, external_initializers;
-  Files external_files;                      // instead of files of these names
+  Files external_files;  // instead of files of these names
+  // What the file says of shapes and is not to be believed: that dimensions of one name have one size, and
+  // that these values are scalars.
+  struct Loose {
+    bool names = false;
+    std::vector<std::string> scalars;
+    bool is_empty() const { return !names && scalars.empty(); }
+  };
+  Loose loose;
   std::string* graph_description = nullptr;  // where to put the graph's own doc_string
 };
 

@@ -381,6 +381,36 @@ TensorReader::NamedSparse TensorReader::read_sparse(Message m) {
   return result;
 }
 
+namespace {
+
+// ONNX has int64 only; ONNX Runtime reads the narrower ones too.
+bool is_index_type(ElementType type) {
+  return type == ElementType::kInt8 || type == ElementType::kInt16 || type == ElementType::kInt32 ||
+         type == ElementType::kInt64;
+}
+
+template <typename T>
+int64_t unaligned(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+int64_t index_at(const std::byte* from, size_t width) {
+  switch (width) {
+    case 1:
+      return unaligned<int8_t>(from);
+    case 2:
+      return unaligned<int16_t>(from);
+    case 4:
+      return unaligned<int32_t>(from);
+    default:
+      return unaligned<int64_t>(from);
+  }
+}
+
+}  // namespace
+
 TensorData TensorReader::densify(std::string_view name, const SparseData& sparse) {
   const std::string subject = fmt::format("sparse tensor '{}'", name);
   const ElementType type = sparse.values.type;
@@ -390,24 +420,24 @@ TensorData TensorReader::densify(std::string_view name, const SparseData& sparse
   const auto count = sparse.values.view().elements();
   const std::span<const int64_t> index_dims = sparse.indices.dims;
   const bool linear = index_dims.size() == 1;
-  const bool matches = sparse.values.dims.size() == 1 && sparse.indices.type == ElementType::kInt64 &&
+  const bool matches = sparse.values.dims.size() == 1 && is_index_type(sparse.indices.type) &&
                        (linear || index_dims.size() == 2) && index_dims[0] == count &&
                        (linear || index_dims[1] == static_cast<int64_t>(sparse.dims.size()));
   if (!matches || bits < 8)
     fail(ErrorCode::kInvalidModel,
-         "{}: expected values [n] and int64 indices [n] or [n, rank], found {}{} and {}{}", subject,
+         "{}: expected values [n] and integer indices [n] or [n, rank], found {}{} and {}{}", subject,
          element_type_name(type), to_string(sparse.values.dims), element_type_name(sparse.indices.type),
          to_string(index_dims));
   const auto width = static_cast<size_t>(bits) / 8;
   const std::span<std::byte> dense = arena_.array<std::byte>(static_cast<size_t>(needed));
   const std::byte* index = sparse.indices.bytes.data();
+  const auto index_width = static_cast<size_t>(element_bits(sparse.indices.type)) / 8;
   const size_t columns = linear ? 1 : sparse.dims.size();
   for (int64_t i = 0; i < count; ++i) {
     int64_t at = 0;
-    for (size_t k = 0; k < columns; ++k, index += sizeof(int64_t)) {
+    for (size_t k = 0; k < columns; ++k, index += index_width) {
       const int64_t size = linear ? elements : sparse.dims[k];
-      int64_t coordinate;
-      std::memcpy(&coordinate, index, sizeof coordinate);
+      const int64_t coordinate = index_at(index, index_width);
       if (coordinate < 0 || coordinate >= size)
         fail(ErrorCode::kInvalidModel, "{}: expected indices below {}, found {}", subject, size, coordinate);
       at = at * size + coordinate;

@@ -109,6 +109,8 @@ void TypeReader::read_shape(Message m, std::string_view owner, TypeInfo& out) {
            kMaxRank);
     dims.push_back(read_dim(m.message("dim", "TensorShapeProto.Dimension"), owner, dims.size()));
   }
+  const std::vector<std::string>& unknown = options_.loose.scalars;
+  if (dims.empty() && std::find(unknown.begin(), unknown.end(), owner) != unknown.end()) return;
   out.ranked = true;
   out.dims = arena_.copy(dims);
 }
@@ -134,7 +136,7 @@ Dim TypeReader::read_dim(Message m, std::string_view owner, size_t index) {
   const bool is_named = !says_nothing(name);
   if (!is_named && size >= 0) return size;
   if (const int64_t given = given_size(owner, is_named ? name : "", denotation); given >= 0) return given;
-  if (is_named) return named(name);
+  if (is_named && !options_.loose.names) return named(name);
   return dims_.symbol(unused(fmt::format("{}.d{}", owner, index)));
 }
 

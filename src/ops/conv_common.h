@@ -36,7 +36,7 @@ enum class ConvKernel : uint8_t {
 // height 1.
 struct ConvChoice {
   ConvKernel kernel = ConvKernel::kReference;
-  kernels::WinogradForm winograd = kernels::WinogradForm::kNone;  // of a dense one of float
+  kernels::WinogradForm winograd = kernels::WinogradForm::kNone;  // of a dense one of floats or halves
   bool packed = false;        // W comes in the kernel's format; otherwise it is packed into scratch
   bool channels_last = true;  // otherwise X and Y are copied
   bool widened = false;       // 16-bit planes that add up: all is copied to float, and computed in it

@@ -65,7 +65,8 @@ class ConvLines {
   }
 
  private:
-  static constexpr int64_t kChannels = 8, kInputs = 32, kLine = 128;
+  static constexpr int64_t kChannels = 8, kInputs = 32, kLine = 128,
+                           kFetched = 512;  // elements: at least a line, and kInputs * kChannels
   struct Sums {
     A of[kChannels][2 * kLine];
   };
@@ -87,42 +88,47 @@ class ConvLines {
       const Meeting meeting = meeting_of(tap[last_], start, size);
       if (meeting.count <= 0 || !add_outer_places(at, tap, from)) continue;
       from += meeting.first * in_.spatial[last_];
-      for (int64_t c = 0; c < in_c_; ++c) {
-        if (c % kInputs == 0) fetch_weights(group, first, count, c, t, weights);
-        A line[kLine];
-        fetch(o_.x + from + c * in_.channel, meeting.step_in * in_.spatial[last_], meeting.count, line);
-        for (int64_t m = 0; m < count; ++m)
-          add_line(line, weights[c % kInputs * count + m], meeting, sums.of[m]);
+      const int64_t together = std::clamp<int64_t>(kFetched / meeting.count, 1, kInputs);
+      for (int64_t c = 0; c < in_c_; c += together) {
+        const int64_t inputs = std::min(together, in_c_ - c);
+        fetch_weights(group, first, count, c, inputs, t, weights);
+        A fetched[kFetched];
+        fetch_lines(o_.x + from + c * in_.channel, meeting, inputs, fetched);
+        for (int64_t i = 0; i < inputs; ++i) {
+          for (int64_t m = 0; m < count; ++m)
+            add_line(fetched + i * meeting.count, weights[i * count + m], meeting, sums.of[m]);
+        }
       }
     }
     int64_t to = image * out_.batch + start * out_.spatial[last_];
     for (size_t i = 0; i < last_; ++i) to += at[i] * out_.spatial[i];
+    A finished[kChannels * kLine];
     for (int64_t m = 0; m < count; ++m) {
       const int64_t line = to + (first + m) * out_.channel;
-      A finished[kLine];
       for (int64_t phase = 0; phase < std::min(phases_, size); ++phase) {
         const A* sum = sums.of[m] + place_of(phase, size);
         for (int64_t i = phase; i < size; i += phases_)
-          finished[i] = finish_sum(o_, *sum++, first + m, line + i * out_.spatial[last_]);
+          finished[m * size + i] = finish_sum(o_, *sum++, first + m, line + i * out_.spatial[last_]);
       }
-      store(finished, size, o_.y + line);
     }
+    store_lines(finished, count, size, o_.y + to + first * out_.channel);
   }
 
   // Those of one tap for input channels `in` of the group and the next ones, from outputs `first` of all on.
-  void fetch_weights(int64_t group, int64_t first, int64_t count, int64_t in, int64_t tap, A* weights) const {
-    const int64_t inputs = std::min(kInputs, in_c_ - in);
+  void fetch_weights(int64_t group, int64_t first, int64_t count, int64_t in, int64_t inputs, int64_t tap,
+                     A* weights) const {
     const int64_t next_in = kTransposed ? out_c_ * taps_ : taps_,
                   next_out = kTransposed ? taps_ : in_c_ * taps_;
     const T* from =
         o_.w + tap +
         (kTransposed ? group * in_c_ * next_in + (first - group * out_c_) * next_out : first * next_out) +
         in * next_in;
-    T found[kInputs * kChannels];
-    for (int64_t i = 0; i < inputs; ++i) {
-      for (int64_t m = 0; m < count; ++m) found[i * count + m] = from[i * next_in + m * next_out];
-    }
-    fetch(found, 1, inputs * count, weights);
+    fetch(from, next_in, inputs, next_out, count, weights);
+  }
+
+  // The line's inputs of `inputs` channels, one channel after the other.
+  void fetch_lines(const T* x, const Meeting& meeting, int64_t inputs, A* lines) const {
+    fetch(x, in_.channel, inputs, meeting.step_in * in_.spatial[last_], meeting.count, lines);
   }
 
   Meeting meeting_of(int64_t tap, int64_t start, int64_t size) const {
@@ -155,18 +161,39 @@ class ConvLines {
     return true;
   }
 
-  static void fetch(const T* x, int64_t step, int64_t count, A* line) {
+  // Rows of elements that lie apart, side by side and as what sums are made of: halves are widened all at
+  // once, because each call costs as much as a few elements.
+  static void fetch(const T* x, int64_t next_row, int64_t rows, int64_t step, int64_t count, A* found) {
     if constexpr (kernels::kIsHalf<T>) {
-      if (step == 1) return kernels::widen(x, line, count);
+      T halves[kFetched];
+      gather(x, next_row, rows, step, count, halves);
+      kernels::widen(halves, found, rows * count);
+    } else {
+      gather(x, next_row, rows, step, count, found);
     }
-    for (int64_t i = 0; i < count; ++i) line[i] = static_cast<A>(x[i * step]);
   }
-  void store(const A* line, int64_t count, T* y) const {
-    const int64_t step = out_.spatial[last_];
-    if constexpr (kernels::kIsHalf<T>) {
-      if (step == 1) return kernels::narrow(line, y, count);
+  static void gather(const T* x, int64_t next_row, int64_t rows, int64_t step, int64_t count, T* found) {
+    for (int64_t row = 0; row < rows; ++row, x += next_row, found += count) {
+      if (step == 1) {
+        std::copy_n(x, count, found);
+      } else {
+        for (int64_t i = 0; i < count; ++i) found[i] = x[i * step];
+      }
     }
-    for (int64_t i = 0; i < count; ++i) y[i * step] = static_cast<T>(line[i]);
+  }
+  void store_lines(const A* lines, int64_t channels, int64_t count, T* y) const {
+    const T* from = nullptr;
+    T narrowed[kChannels * kLine];
+    if constexpr (kernels::kIsHalf<T>) {
+      kernels::narrow(lines, narrowed, channels * count);
+      from = narrowed;
+    } else {
+      from = lines;
+    }
+    const int64_t step = out_.spatial[last_];
+    for (int64_t m = 0; m < channels; ++m, y += out_.channel, from += count) {
+      for (int64_t i = 0; i < count; ++i) y[i * step] = from[i];
+    }
   }
   static void add_line(const A* __restrict line, A weight, const Meeting& m, A* __restrict sums) {
     A* __restrict to = sums + m.to;

@@ -28,6 +28,8 @@ void run_plane(const ConvJob<T>& job, const ConvShape& s, const T* x, const std:
   if constexpr (std::is_same_v<T, float>) {
     if (job.choice.kernel == ConvKernel::kRounded)
       return run_rounded_conv(s, x, packed, y, epilogue, job.image, job.working, job.threads);
+  }
+  if constexpr (!std::is_same_v<T, double>) {
     const kernels::WinogradForm form = job.choice.winograd;
     if (form != kernels::WinogradForm::kNone)
       return kernels::winograd(s, form, x, packed, y, epilogue, job.working, job.threads);

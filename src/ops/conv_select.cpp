@@ -147,7 +147,8 @@ Dim widened_elements(const SelectContext& c) {
 template <typename T>
 void select_planes(SelectContext& c, std::span<const int64_t> w, ConvChoice& choice) {
   const auto& a = c.attrs<ConvAttrs>();
-  const bool may_transform = std::is_same_v<T, float> && w.size() == 4 && choice.kernel == ConvKernel::kDense;
+  const bool may_transform =
+      !std::is_same_v<T, double> && w.size() == 4 && choice.kernel == ConvKernel::kDense;
   choice.winograd = may_transform ? a.winograd : WinogradForm::kNone;
   const Behind behind = read_weights<T>(a, w, choice);
   choice.packed = c.pack(kConvW, format_of(c, choice), checked_mul(choice.depth, choice.plane_bytes));
@@ -214,6 +215,8 @@ void pack_conv_weights(const ConvChoice& choice, const void* raw, const T* scale
   }
   if constexpr (std::is_same_v<T, float>) {
     if (choice.kernel == ConvKernel::kRounded) return pack_rounded_conv(s, weights, destination);
+  }
+  if constexpr (!std::is_same_v<T, double>) {
     if (choice.winograd != WinogradForm::kNone)
       return kernels::winograd_pack(s, choice.winograd, weights, destination);
   }

@@ -181,14 +181,18 @@ void pad_mirrored(const RunContext& c, Mode mode, size_t axis_index, const T* in
   const bool last = axis_index + 1 == c.inputs[0].rank();
   const int64_t source = stride_of(c.inputs[0].dims, axis_index),
                 target = stride_of(c.outputs[0].dims, axis_index);
-  for (int64_t i = 0; i < c.outputs[0].dims[axis_index]; ++i) {
-    const T* from = in + reflected(mode, i - axis.front, axis) * source;
-    if (last) {
-      out[i] = *from;
-    } else {
-      pad_mirrored<T>(c, mode, axis_index + 1, from, out + i * target);
-    }
+  const int64_t count = c.outputs[0].dims[axis_index];
+  if (!last) {
+    for (int64_t i = 0; i < count; ++i)
+      pad_mirrored<T>(c, mode, axis_index + 1, in + reflected(mode, i - axis.front, axis) * source,
+                      out + i * target);
+    return;
   }
+  const int64_t begin = std::clamp<int64_t>(axis.low + axis.front, 0, count),
+                end = std::clamp(axis.high + axis.front, begin, count);
+  for (int64_t i = 0; i < begin; ++i) out[i] = in[reflected(mode, i - axis.front, axis)];
+  std::copy_n(in + begin - axis.front, end - begin, out + begin);
+  for (int64_t i = end; i < count; ++i) out[i] = in[reflected(mode, i - axis.front, axis)];
 }
 
 // Elements that share bytes, one by one.

@@ -9,6 +9,7 @@
 namespace plimsoll {
 
 inline constexpr int64_t kPoolBlock = 256;  // outputs at a time
+inline constexpr int64_t kWideRow = 4 * kPoolBlock;
 
 // Where a line's inputs for one tap are, and how they are numbered (MaxPool's indices).
 template <typename C>
@@ -96,6 +97,15 @@ class PoolLines {
   void take_row(Pool& pool, int64_t from, int64_t number, int64_t start, int64_t size) const {
     const size_t last = w_.rank - 1;
     const int64_t stride = w_.stride[last], step = numbers_.spatial[last];
+    // Halves: what all taps of the block read is widened once, unless it is much more than they need.
+    const int64_t reach = (w_.kernel[last] - 1) * w_.dilation[last];
+    const int64_t row_begin = std::max<int64_t>(0, start * stride - w_.begin[last]),
+                  row_end = std::min(w_.in[last], (start + size - 1) * stride - w_.begin[last] + reach + 1);
+    const bool is_row_wide = row_end - row_begin <= kWideRow;
+    [[maybe_unused]] float row[kernels::kIsHalf<T> ? kWideRow : 1];
+    if constexpr (kernels::kIsHalf<T>) {
+      if (is_row_wide && row_begin < row_end) kernels::widen(x_ + from + row_begin, row, row_end - row_begin);
+    }
     for (int64_t k = 0; k < w_.kernel[last]; ++k) {
       const int64_t shift = k * w_.dilation[last] - w_.begin[last];  // output j reads j * stride + shift
       const int64_t least = shift >= 0 ? 0 : ceil_div(-shift, stride);
@@ -106,13 +116,14 @@ class PoolLines {
       PoolTaps<C> taps{nullptr, stride, begin - start, end - start, number + place * step, stride * step};
       if constexpr (kernels::kIsHalf<T>) {
         float wide[kPoolBlock];
-        const T* row = x_ + from + place;
-        if (stride == 1) {
-          kernels::widen(row, wide, end - begin);
+        if (is_row_wide) {
+          taps.x = row + place - row_begin;
         } else {
-          for (int64_t i = 0; i < end - begin; ++i) wide[i] = load_element(row[i * stride]);
+          T apart[kPoolBlock];
+          for (int64_t i = 0; i < end - begin; ++i) apart[i] = x_[from + place + i * stride];
+          kernels::widen(apart, wide, end - begin);
+          taps.x = wide, taps.step = 1;
         }
-        taps.x = wide, taps.step = 1;
         pool.take(taps);
       } else {
         taps.x = x_ + from + place;

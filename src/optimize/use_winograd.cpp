@@ -31,7 +31,10 @@ constexpr int64_t kLeastSaved = 500'000;   // 10 us: less is not worth another r
 constexpr double kLeastSavedShare = 0.25;  // of the direct time
 constexpr double kFewChannels = 2.5;       // times as long, where the kernel for few channels works
 constexpr double kMemoryShare = 0.22;      // of weights and the largest step, for all of them together
-constexpr int64_t kUnknownSize = 512;      // of an image that the model leaves open
+// Transformed weights of halves are floats. With this share a model of halves takes less than 0.6 of what its
+// twin of floats takes with the one above.
+constexpr double kHalfMemoryShare = 0.30;
+constexpr int64_t kUnknownSize = 512;  // of an image that the model leaves open
 
 // Sizes of images that the model leaves open are taken for kUnknownSize, batches and the like for 1.
 class Sizes {
@@ -80,7 +83,11 @@ struct Step {
 struct Candidate {
   ConvShape shape;
   bool is_packed = false;  // weights are transformed ahead
+  bool is_half = false;
   double weight_byte() const { return is_packed ? kWeightByte : kChangingWeightByte; }
+  size_t direct_bytes() const {
+    return is_half ? kernels::conv_packed_bytes<Float16>(shape) : kernels::conv_packed_bytes<float>(shape);
+  }
 };
 
 // Attributes of a kernel's window that decide.
@@ -107,7 +114,10 @@ Candidate candidate_of(const Node& node, const Sizes& sizes) {
   const Edge* y = of_weights ? node.input(1) : node.outputs[0];
   if (rank_of(x) != 4 || rank_of(w) != 4 || rank_of(y) != 4 || !w->facts.is_concrete()) return result;
   result.is_packed = w->constant != nullptr;
-  if (w->facts.type.type != ElementType::kFloat || (of_data && result.is_packed)) return result;
+  result.is_half = element_bits(w->facts.type.type) == 16;
+  if (w->facts.type.type != ElementType::kFloat && !(result.is_half && is_conv && result.is_packed))
+    return result;
+  if (of_data && result.is_packed) return result;
   const std::span<const Dim> kernel = w->facts.type.dims;
   of_data ? read_window_of<TransposeAttrs>(node, s) : read_window_of<ConvAttrs>(node, s);
   s.kernel_h = kernel[2].value(), s.kernel_w = kernel[3].value();
@@ -134,7 +144,7 @@ double direct_time(const Candidate& c) {
   const double slowness = kernels::is_few_channel_conv(s) ? kFewChannels : 1;
   const double met = met_share(s.out_h, s.dilation_h) * met_share(s.out_w, s.dilation_w);
   return static_cast<double>(s.batch * s.out_h * s.out_w) * bytes / sizeof(float) * slowness * met +
-         bytes * c.weight_byte();
+         static_cast<double>(c.direct_bytes()) * c.weight_byte();
 }
 
 Form form_of(const Candidate& c, WinogradForm form) {
@@ -150,7 +160,7 @@ Form form_of(const Candidate& c, WinogradForm form) {
                       static_cast<double>(tiles * (m + 2) * (m + 2) * channels) * kTransform +
                       static_cast<double>(bytes) * c.weight_byte();
   const double direct = direct_time(c);
-  Form result{form, direct - time, bytes - static_cast<int64_t>(kernels::conv_packed_bytes(s))};
+  Form result{form, direct - time, bytes - static_cast<int64_t>(c.direct_bytes())};
   const bool is_worth_it =
       result.saved >= static_cast<double>(kLeastSaved) && result.saved >= kLeastSavedShare * direct;
   return is_worth_it ? result : Form{};
@@ -207,12 +217,15 @@ bool use_winograd(Graph& root, const OptimizeOptions& options) {
   if (!options.winograd) return false;
   Editor editor(root, options.tables);
   const Sizes sizes(root);
-  const auto share = static_cast<int64_t>(kMemoryShare * static_cast<double>(memory_of(editor, sizes)));
+  const auto memory = static_cast<double>(memory_of(editor, sizes));
+  const auto share = static_cast<int64_t>(kMemoryShare * memory);
+  bool has_halves = false;
   std::vector<Step> steps;
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       const Candidate c = candidate_of(*node, sizes);
       if (c.shape.out_h == 0) continue;
+      has_halves |= c.is_half;
       if (!c.is_packed) {
         const Form two = form_of(c, WinogradForm::kTwo);
         if (two.form != WinogradForm::kNone && two.bytes <= share) set_form(*node, two.form, editor);
@@ -223,7 +236,7 @@ bool use_winograd(Graph& root, const OptimizeOptions& options) {
   }
   std::stable_sort(steps.begin(), steps.end(),
                    [](const Step& a, const Step& b) { return a.gain() > b.gain(); });
-  int64_t left = share;
+  int64_t left = has_halves ? static_cast<int64_t>(kHalfMemoryShare * memory) : share;
   for (const Step& step : steps) {
     // The second step of a convolution stands behind its first, and stays out if that one did.
     const bool is_second = step.form == WinogradForm::kFour && step.node->attribute("winograd") == nullptr &&

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "memory/transient_memory.h"
+#include "ops/registry.h"
 
 namespace plimsoll {
 namespace {
@@ -304,10 +305,17 @@ class Inliner {
   size_t node_count_ = 0;
 };
 
+// ONNX leaves it to the runtime who wins; ours is ONNX Runtime's way.
+bool is_shadowed(const Function& f) {
+  return f.overload.empty() && find_op(f.domain, f.name) != nullptr;
+}
+
 }  // namespace
 
 FunctionIndex::FunctionIndex(const Graph& root) {
-  for (const Function& f : root.functions) functions_.emplace(Name(f.domain, f.name, f.overload), &f);
+  for (const Function& f : root.functions) {
+    if (!is_shadowed(f)) functions_.insert_or_assign(Name(f.domain, f.name, f.overload), &f);
+  }
 }
 
 const Function* FunctionIndex::find(const Node& node) const {
@@ -317,6 +325,12 @@ const Function* FunctionIndex::find(const Node& node) const {
 
 void inline_functions(Graph& root) {
   if (root.functions.empty()) return;
+  for (const Function& f : root.functions) {
+    if (is_shadowed(f))
+      root.warn(fmt::format(
+          "function '{}' of domain '{}': expected a name that no operator has; the operator is used", f.name,
+          f.domain.empty() ? "ai.onnx" : f.domain));
+  }
   Inliner(root).expand(root);
   root.functions = {};
 }

@@ -13,7 +13,7 @@ namespace plimsoll {
 class FunctionIndex {
  public:
   explicit FunctionIndex(const Graph& root);
-  // Null if the node is an operator.
+  // Null if the node is an operator; of several functions of one name the last counts.
   const Function* find(const Node& node) const;
 
  private:

@@ -1,6 +1,7 @@
 #include "plimsoll/model.h"
 
 #include "compiled/compile.h"
+#include "runtime/declared_shapes.h"
 #include "runtime/describe.h"
 #include "runtime/env_impl.h"
 #include "runtime/make_plan.h"
@@ -8,12 +9,15 @@
 
 namespace plimsoll {
 struct Model::Impl {
-  Impl(const Env& environment, const std::string& model_path, const SessionOptions& session_options)
-      : env(environment.impl()),
-        path(model_path),
+  Impl(std::shared_ptr<Env::Impl> environment, std::string model_path, const SessionOptions& session_options,
+       const LoadOptions::Loose& loose = {})
+      : env(std::move(environment)),
+        path(std::move(model_path)),
         options(session_options),
         budget("model", 0, &env->budget) {
-    model = ModelLocation{path, {}}.read(prepare_options(options), budget);
+    PrepareOptions preparation = prepare_options(options);
+    preparation.load.loose = loose;
+    model = ModelLocation{path, {}}.read(preparation, budget);
     info = describe_model(model->graph());  // as it is in the file, before anything is rewritten
     metadata = describe_metadata(*model);
   }
@@ -32,6 +36,8 @@ struct Model::Impl {
     }
     return plain.get();
   }
+  Plan make(const Shapes& shapes, bool told_at_opening);
+
   std::shared_ptr<Env::Impl> env;
   std::string path;
   SessionOptions options;
@@ -42,7 +48,7 @@ struct Model::Impl {
 };
 
 Model::Model(const Env& env, const std::string& path, const SessionOptions& options)
-    : impl_(std::make_unique<Impl>(env, path, options)) {}
+    : impl_(std::make_unique<Impl>(env.impl(), path, options)) {}
 Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
@@ -60,23 +66,31 @@ std::vector<std::string> Model::GetWarnings() const {
 }
 
 Plan Model::MakePlan(const Shapes& shapes, bool told_at_opening) const {
-  const PreparedModel& model = impl_->prepared();
-  const PreparedModel* least = impl_->least();
-  const int64_t limit = impl_->options.memory_limit_bytes;
-  const bool is_limited = limit > 0 || impl_->env->budget.limit_bytes() > 0;
+  const std::vector<ValueInfo>& inputs = impl_->info.inputs;
+  const LoadOptions::Loose loose = DeclaredShapes(inputs).contradicted(shapes_by_name(inputs, shapes));
+  if (loose.is_empty() || impl_->options.strict || impl_->model->options().compiled != nullptr)
+    return impl_->make(shapes, told_at_opening);
+  return Impl(impl_->env, impl_->path, impl_->options, loose).make(shapes, told_at_opening);
+}
+
+Plan Model::Impl::make(const Shapes& shapes, bool told_at_opening) {
+  const PreparedModel& whole = prepared();
+  const PreparedModel* less = least();
+  const int64_t limit = options.memory_limit_bytes;
+  const bool is_limited = limit > 0 || env->budget.limit_bytes() > 0;
   const auto plan = [&](const PreparedModel& prepared) {
-    return make_plan(prepared, shapes, impl_->budget, limit, told_at_opening, least);
+    return make_plan(prepared, shapes, budget, limit, told_at_opening, less);
   };
-  if (least == nullptr || !is_limited) return plan(model);
+  if (less == nullptr || !is_limited) return plan(whole);
   // What a Session does: see Session::Impl::prepare_model.
-  if (limit > 0 && (told_at_opening || known_at_opening(model))) {
+  if (limit > 0 && (told_at_opening || known_at_opening(whole))) {
     try {
-      return plan(model);
+      return plan(whole);
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kBudgetExceeded) throw;
     }
   }
-  return plan(*least);
+  return plan(*less);
 }
 
 void Model::Save(const std::string& path, const SaveOptions& save) const {

@@ -44,8 +44,10 @@ void Session::Run(const RunOptions& options, const char* const* input_names, con
   std::vector<size_t> wanted;
   wanted.reserve(output_count);
   for (size_t i = 0; i < output_count; ++i) wanted.push_back(impl.output_index(output_names[i]));
-  impl.run_some(options, given, wanted, {outputs, output_count});
-  if (options.shrink_arena()) impl.release_idle_regions();
+  const std::shared_ptr<Impl> loose = impl.loosened(given);
+  Impl& fitting = loose != nullptr ? *loose : impl;
+  fitting.run_some(options, given, wanted, {outputs, output_count});
+  if (options.shrink_arena()) fitting.release_idle_regions();
 }
 
 std::vector<Value> Session::Run(const RunOptions& options, const char* const* input_names,
@@ -72,20 +74,24 @@ void Session::Run(const RunOptions& options, IoBinding& binding) {
   if (io.session != impl_.get()) fail(ErrorCode::kInvalidArgument, "the binding belongs to another session");
   std::copy(io.bound.begin(), io.bound.end(), io.results.begin());
   impl_->fill_defaults(io.inputs);
+  const std::shared_ptr<Impl> loose = impl_->loosened(io.inputs);
+  Impl& fitting = loose != nullptr ? *loose : *impl_;
   if (options.only_execute_path_to_fetches()) {
     std::vector<Value> made;
     for (size_t index : io.order) made.push_back(io.bound[index]);
-    impl_->run_some(options, io.inputs, io.order, made);
+    fitting.run_some(options, io.inputs, io.order, made);
     for (size_t i = 0; i < made.size(); ++i) io.results[io.order[i]] = made[i];
   } else {
-    impl_->run(options, {io.inputs, io.results});
+    fitting.run(options, {io.inputs, io.results});
   }
-  if (options.shrink_arena()) impl_->release_idle_regions();
+  if (options.shrink_arena()) fitting.release_idle_regions();
 }
 
 Plan Session::Prepare(const Shapes& shapes) {
-  const auto plan = impl_->prepare(complete_shapes(impl_->model->graph(), shapes, false), {});
-  return describe_plan(*impl_->model, *plan);
+  const std::shared_ptr<Impl> loose = impl_->loosened(shapes_by_name(impl_->inputs, shapes));
+  Impl& impl = loose != nullptr ? *loose : *impl_;
+  const auto plan = impl.prepare(complete_shapes(impl.model->graph(), shapes, false), {});
+  return describe_plan(*impl.model, *plan);
 }
 
 Plan Session::Prepare(const Shapes& shapes, const std::vector<std::string>& output_names) {
@@ -96,8 +102,10 @@ Plan Session::Prepare(const Shapes& shapes, const std::vector<std::string>& outp
   std::sort(wanted->begin(), wanted->end());
   wanted->erase(std::unique(wanted->begin(), wanted->end()), wanted->end());
   if (wanted->size() == impl_->model->graph().outputs.size()) wanted.reset();
-  const auto plan = impl_->prepare(complete_shapes(impl_->model->graph(), shapes, false), wanted);
-  return describe_plan(*impl_->model, *plan);
+  const std::shared_ptr<Impl> loose = impl_->loosened(shapes_by_name(impl_->inputs, shapes));
+  Impl& impl = loose != nullptr ? *loose : *impl_;
+  const auto plan = impl.prepare(complete_shapes(impl.model->graph(), shapes, false), wanted);
+  return describe_plan(*impl.model, *plan);
 }
 
 Plan Session::MakePlan(const Shapes& shapes) const {

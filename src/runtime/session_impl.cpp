@@ -66,6 +66,12 @@ std::vector<std::string> Session::Impl::warnings() const {
     if (find_config_key(key, false) == nullptr)
       all.push_back(fmt::format("config entry '{}' = '{}': nobody knows this key", key, value));
   }
+  const auto add = [&](const LoadOptions::Loose& loose) {
+    if (!loose.is_empty()) all.push_back(describe(loose));
+  };
+  add(model->options().load.loose);
+  const std::lock_guard lock(overriding_mutex_);
+  if (loosened_ != nullptr) add(loosened_->model->options().load.loose);
   return all;
 }
 
@@ -87,6 +93,18 @@ std::vector<std::shared_ptr<CachedPlan>> Session::Impl::prepare_model(const Shap
   model->prepare();
   inputs = describe_inputs(model->graph());
   overridable = describe_overridable(model->graph());
+  declared_ = DeclaredShapes(inputs);
+  if (shapes_for && !rewrite.shapes && may_loosen()) {
+    const Shapes given = shapes_for(inputs);
+    const LoadOptions::Loose loose = declared_.contradicted(shapes_by_name(inputs, given));
+    if (!loose.is_empty()) {
+      PrepareOptions other = model->options();
+      other.load.loose = joined(loose, other.load.loose);
+      model.reset();
+      model = location_.read(other, budget);
+      return prepare_model([&](const std::vector<ValueInfo>&) { return given; }, rewrite);
+    }
+  }
   const bool is_limited = options.memory_limit_bytes > 0 || env->budget.limit_bytes() > 0;
   if (!is_limited || !model->spends_memory()) return first_plans(shapes_for, rewrite);
   if (options.memory_limit_bytes > 0) {

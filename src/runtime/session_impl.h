@@ -9,6 +9,7 @@
 
 #include "plimsoll/session.h"
 #include "prepare/shape_plan.h"
+#include "runtime/declared_shapes.h"
 #include "runtime/describe.h"
 #include "runtime/env_impl.h"
 #include "runtime/executor.h"
@@ -88,6 +89,10 @@ struct Session::Impl {
   // The preparation that a run with these inputs needs: this one, or, if they override initializers that are
   // constants here, another, made when first needed and kept.
   std::shared_ptr<Impl> overriding(std::span<const char* const> input_names);
+  // The same for inputs whose shapes contradict what the model declares (DeclaredShapes): null if they do
+  // not, or where that is an Error.
+  std::shared_ptr<Impl> loosened(const DeclaredShapes::ShapeOf& shape_of);
+  std::shared_ptr<Impl> loosened(std::span<const Value> values);
   // Puts what stands for inputs that are not given into their places.
   void fill_defaults(std::span<Value> values) const;
   size_t input_index(std::string_view name) const;  // throws kInvalidArgument
@@ -111,7 +116,7 @@ struct Session::Impl {
  private:
   using PlanTable = std::vector<std::shared_ptr<CachedPlan>>;
   class Slot;
-  Impl(Impl& base, const SessionOptions& options);
+  Impl(Impl& base, const SessionOptions& options, const LoadOptions::Loose& loose);
   void initialize(const ShapesForInputs& shapes, const Rewrite& rewrite);
   // Prepares the model and plans the shape that is known at opening: nothing if none is.
   std::vector<std::shared_ptr<CachedPlan>> prepare_model(const ShapesForInputs& shapes,
@@ -119,6 +124,9 @@ struct Session::Impl {
   std::vector<std::shared_ptr<CachedPlan>> first_plans(const ShapesForInputs& shapes, const Rewrite& rewrite);
   void choose_arena();
   std::shared_ptr<Impl> open_overriding(std::span<const char* const> names);
+  // A second preparation beside this one, inside the same limit.
+  std::shared_ptr<Impl> open_beside(SessionOptions more, const LoadOptions::Loose& loose);
+  bool may_loosen() const;
   void make_defaults();
   void forget_overriding();
   std::shared_ptr<ShapePlan> find_plan(const std::vector<std::vector<int64_t>>& shapes,
@@ -144,8 +152,9 @@ struct Session::Impl {
 
   ModelLocation location_;
   std::vector<Value> defaults_;  // by input; none if no input has one
-  std::mutex overriding_mutex_;
-  std::shared_ptr<Impl> overriding_;
+  DeclaredShapes declared_;
+  mutable std::mutex overriding_mutex_;
+  std::shared_ptr<Impl> overriding_, loosened_;
   std::mutex prepare_mutex_;
   // Replaced as a whole, so that readers hold no lock while they search.
   SharedCell<const PlanTable> plans_;

@@ -165,6 +165,47 @@ TEST(Winograd, RandomShapesAgainstTheDefinition) {
   });
 }
 
+template <typename T>
+std::vector<T> narrowed(const std::vector<float>& values) {
+  return {values.begin(), values.end()};
+}
+template <typename T>
+std::vector<float> widened(const std::vector<T>& values) {
+  std::vector<float> result;
+  for (const T& value : values) result.push_back(static_cast<float>(value));
+  return result;
+}
+
+// What floats of the same values give, rounded once.
+template <typename T>
+void check_halves(Problem p, WinogradForm form, int threads) {
+  const std::vector<T> x = narrowed<T>(p.x), w = narrowed<T>(p.w), bias = narrowed<T>(p.bias),
+                       scale = narrowed<T>(p.scale), addend = narrowed<T>(p.addend);
+  p.x = widened(x), p.w = widened(w), p.bias = widened(bias), p.scale = widened(scale);
+  p.addend = widened(addend);
+  const std::vector<float> expected = widened(narrowed<T>(run(p, form, threads, false)));
+  const auto given = [](const std::vector<T>& values) { return values.empty() ? nullptr : values.data(); };
+  Guarded packed(winograd_packed_bytes(p.s, form)), scratch(winograd_scratch_bytes(p.s, form, threads));
+  winograd_pack<T>(p.s, form, oihw_weights<T>(p.s, w.data(), given(scale)), packed.data());
+  std::vector<T> y(expected.size());
+  winograd<T>(p.s, form, x.data(), packed.data(), y.data(), {given(bias), given(addend), p.activation},
+              scratch.data(), threads);
+  EXPECT_EQ(widened(y), expected);
+}
+
+TEST(Winograd, HalvesAreComputedInFloats) {
+  for_each_target([] {
+    Problems problems;
+    for (int i = 0; i < 40; ++i) {
+      const Problem p = problems.make(problems.pick(1, 14), problems.pick(1, 20), problems.pick(1, 40),
+                                      problems.pick(1, 70));
+      const WinogradForm form = i % 2 == 0 ? WinogradForm::kTwo : WinogradForm::kFour;
+      check_halves<Float16>(p, form, i % 3 + 1);
+      check_halves<BFloat16>(p, form, i % 3 + 1);
+    }
+  });
+}
+
 // Several blocks; panels that threads share.
 TEST(Winograd, ManyBlocksAndThreads) {
   for_each_target([] {

@@ -129,7 +129,7 @@ TEST(BadFiles, Tensors) {
   EXPECT_THAT(with(tensor_header("w", ElementType::kInt64, {1}).packed(5, {1})),
               HasSubstr("in int64_data, found int32_data"));
   EXPECT_THAT(with(tensor_header("w", ElementType::kString, {1}).text(9, "a")), HasSubstr("string_data"));
-  EXPECT_THAT(with(floats("", {1})), HasSubstr("name for an initializer"));
+  EXPECT_EQ(with(floats("", {1})), "");  // a warning: nobody can use it
   const auto sparse = [&](const std::vector<int64_t>& index) {
     const Proto s =
         Proto()
@@ -209,7 +209,7 @@ TEST(BadFiles, FunctionsInACircle) {
   };
   EXPECT_EQ(with(function("f", "g"), function("g", "h")), "");
   EXPECT_THAT(with(function("f", "g"), function("g", "f")), HasSubstr("circle"));
-  EXPECT_THAT(with(function("f", "x"), function("f", "x")), HasSubstr("found two"));
+  EXPECT_EQ(with(function("f", "x"), function("f", "x")), "");  // a warning
 }
 
 TEST(BadFiles, ManyBodiesAndNamesAreReadInTime) {

@@ -106,6 +106,25 @@ TEST(Functions, OfOneNameAreToldApartByTheirOverload) {
             ErrorCode::kNotImplemented);
 }
 
+// ONNX forbids the one and leaves the other to us; ONNX Runtime takes the last, and its own operator.
+TEST(Functions, GiveWayToLaterOnesAndToOperators) {
+  const Proto relu = importing(function("F", {tiny::node("Relu", {"a"}, {"b"})}), "", 17);
+  const Proto neg = importing(function("F", {tiny::node("Neg", {"a"}, {"b"})}), "", 17);
+  const Proto twice = model_of({tiny::node("F", {"x"}, {"y"}, {}, "local")}, {relu, neg});
+  EXPECT_THAT(run(twice, floats({2}, {-1, 1})), ElementsAre(1, -1));
+  EXPECT_THAT(open(twice.bytes).GetWarnings(), ElementsAre(HasSubstr("function 'F'")));
+  const Proto abs = importing(Proto()
+                                  .text(field::kName, "Abs")
+                                  .text(field::kDomain, "")
+                                  .text(field::kInput, "a")
+                                  .text(field::kOutput, "b")
+                                  .messages(field::kNode, {tiny::node("Neg", {"a"}, {"b"})}),
+                              "", 17);
+  const Proto named = model_of({tiny::node("Abs", {"x"}, {"y"})}, {abs});
+  EXPECT_THAT(run(named, floats({2}, {-1, 1})), ElementsAre(1, 1));
+  EXPECT_THAT(open(named.bytes).GetWarnings(), ElementsAre(HasSubstr("function 'Abs'")));
+}
+
 // The caller's body sees the caller's values; each use has a body of its own.
 TEST(Functions, MayUseABodyOfTheirCallerAgainAndAgain) {
   const auto given = [](const std::string& name) {

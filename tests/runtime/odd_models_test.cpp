@@ -52,15 +52,74 @@ TEST(OddModels, AnInputNeedsAType) {
   EXPECT_EQ(code_of([&] { open(model.bytes); }), ErrorCode::kInvalidModel);
 }
 
-// ONNX Runtime looks at no symbol; we plan with them, so that they must hold.
-TEST(OddModels, OneSymbolIsOneSize) {
+// As in ONNX Runtime, which looks at no symbol; what is told for such shapes is what is taken.
+TEST(OddModels, OneSymbolMayHaveSeveralSizes) {
   const Proto concat =
       tiny::node("Concat", {"x", "u"}, {"y"},
                  {tiny::attribute("axis", AttributeType::kInt).number(tiny::attribute_field::kInt, 0)});
   const Proto model = tiny::model(
       tiny::graph({concat}, {tiny::value("x", {"n"}), tiny::value("u", {"n"})}, {tiny::value("y", {"m"})}));
-  EXPECT_EQ(code_of([&] { run(model, {"x", "u"}, {x(), floats({1}, {3})}); }), ErrorCode::kInvalidArgument);
   EXPECT_THAT(run(model, {"x", "u"}, {x(), x()}), ElementsAre(-1, 2, -1, 2));
+  Session session = open(model.bytes);
+  EXPECT_THAT(session.GetWarnings(), IsEmpty());
+  for (int i = 0; i < 2; ++i) {
+    const Value y = session.Run(RunOptions(), {"x", "u"}, {x(), floats({1}, {3})}, {"y"})[0];
+    EXPECT_THAT(to_floats(y), ElementsAre(-1, 2, 3));
+  }
+  EXPECT_THAT(session.GetWarnings(), ElementsAre(HasSubstr("dimensions of one name as different ones")));
+  SessionOptions strict;
+  strict.strict = true;
+  EXPECT_EQ(code_of([&] {
+              open(model.bytes, strict).Run(RunOptions(), {"x", "u"}, {x(), floats({1}, {3})}, {"y"});
+            }),
+            ErrorCode::kInvalidArgument);
+}
+
+// Exporters write an empty shape where they know none.
+TEST(OddModels, AnInputDeclaredAsAScalarMayHaveARank) {
+  const Proto model = tiny::model(tiny::graph(
+      {tiny::node("Add", {"x", "u"}, {"y"})},
+      {tiny::value("x", std::vector<tiny::DimSpec>{}), tiny::value("u", std::vector<tiny::DimSpec>{})},
+      {unranked("y")}));
+  EXPECT_THAT(run(model, {"x", "u"}, {floats({}, {1}), floats({}, {2})}), ElementsAre(3));
+  Session session = open(model.bytes);
+  const auto sum = [&](const Value& a, const Value& b) {
+    return to_floats(session.Run(RunOptions(), {"x", "u"}, {a, b}, {"y"})[0]);
+  };
+  EXPECT_THAT(sum(x(), floats({}, {2})), ElementsAre(1, 4));
+  EXPECT_THAT(sum(floats({}, {2}), floats({2, 1}, {5, 6})), ElementsAre(7, 8));
+  EXPECT_THAT(sum(x(), floats({2, 1}, {5, 6})), ElementsAre(4, 7, 5, 8));
+  EXPECT_THAT(sum(floats({}, {1}), floats({}, {2})), ElementsAre(3));
+  IoBinding binding(session);
+  binding.BindInput("x", x());
+  binding.BindInput("u", floats({}, {2}));
+  binding.BindOutput("y");
+  session.Run(RunOptions(), binding);
+  EXPECT_THAT(to_floats(binding.GetOutputValues()[0]), ElementsAre(1, 4));
+}
+
+// A plan for such shapes tells what they take, and they stay inside the line that it names.
+TEST(OddModels, ContradictingShapesArePlannedLikeOthers) {
+  const Proto model =
+      tiny::model(tiny::graph({tiny::node("Add", {"x", "u"}, {"t"}), tiny::node("Relu", {"t"}, {"y"})},
+                              {tiny::value("x", {"n"}), tiny::value("u", {"n"})}, {tiny::value("y", {"n"})}));
+  const Shapes shapes = {{"x", {5000}}, {"u", {1}}};
+  const auto given = [&](const std::vector<ValueInfo>&) { return shapes; };
+  Env env;
+  Session free(env, model.bytes.data(), model.bytes.size(), SessionOptions(), given);
+  const int64_t least = free.Prepare(shapes).minimum_limit_bytes;
+  SessionOptions limited;
+  limited.memory_limit_bytes = least;
+  Session session(env, model.bytes.data(), model.bytes.size(), limited, given);
+  EXPECT_EQ(session
+                .Run(RunOptions(), {"x", "u"},
+                     {floats({5000}, std::vector<float>(5000, 1)), floats({1}, {3})}, {"y"})[0]
+                .GetShape(),
+            (std::vector<int64_t>{5000}));
+  EXPECT_LE(session.GetMemoryReport().peak_bytes, least);
+  limited.memory_limit_bytes = least - 1;
+  EXPECT_EQ(code_of([&] { Session(env, model.bytes.data(), model.bytes.size(), limited, given); }),
+            ErrorCode::kBudgetExceeded);
 }
 
 TEST(OddModels, WhatAFileSaysOfInnerValuesIsNotTrusted) {

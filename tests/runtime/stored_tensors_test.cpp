@@ -97,6 +97,20 @@ TEST(StoredTensors, SparseInitializersAreDense) {
   }
 }
 
+// ONNX has indices of 64 bits only; ONNX Runtime reads narrower ones of initializers too.
+TEST(StoredTensors, SparseInitializersMayHaveNarrowIndices) {
+  const std::pair<const char*, Proto> narrow[] = {
+      {"of 32 bits", tiny::raw_tensor("", ElementType::kInt32, {2}, std::vector<int32_t>{1, 5})},
+      {"of a byte", tiny::raw_tensor("", ElementType::kInt8, {2, 2}, std::vector<int8_t>{0, 1, 1, 2})},
+  };
+  for (const auto& [name, indices] : narrow) {
+    const Proto graph =
+        tiny::graph({tiny::node("Identity", {"w"}, {"y"})}, {}, {tiny::value("y", {2, 3})})
+            .message(tiny::graph_field::kSparseInitializer, sparse("w", {7, 8}, indices, {2, 3}));
+    EXPECT_THAT(to_floats(output(tiny::model(graph))), ElementsAre(0, 7, 0, 0, 0, 8)) << name;
+  }
+}
+
 TEST(StoredTensors, ConstantsInEveryForm) {
   namespace field = tiny::attribute_field;
   for (const auto& [name, indices] : kIndices) {
