@@ -34,7 +34,7 @@ inline constexpr int kProducts = 7;
 // Which operands of A's are sums: the others are parts of A itself, and copied only where its rows collide.
 inline constexpr int kLeftSums = 4;
 
-// The seventh that is saved against what sums cost: those of B for each of the rows that share them, those of
+// The eighth that is saved against what sums cost: those of B for each of the rows that share them, those of
 // A for each column, the ends of tiles for each step of k. Measured, in parts of the time.
 inline constexpr double kRightCost = 2.6, kLeftCost = 7, kEndCost = kHas32Registers ? 3 : 4, kMostCost = 0.09;
 
@@ -42,6 +42,8 @@ inline constexpr double kRightCost = 2.6, kLeftCost = 7, kEndCost = kHas32Regist
 struct StrassenCut {
   int64_t pairs = 0;  // of whole panels
   int64_t blocks = 0, half_rows = 0;
+  int64_t tiles =
+      0;  // one below the other, of half a block at most; tasks share out pairs of panels tile by tile
   int64_t half_depth = 0;
   int64_t left_stride = 0;
   bool copies = false;  // all operands of A's, not only sums
@@ -61,10 +63,13 @@ inline StrassenCut cut_strassen(GemmShape shape, int64_t a_row_stride, int threa
   cut.half_depth = (half + blocks_k - 1) / blocks_k;
   cut.left_stride = copied_row_elements(cut.half_depth);
   cut.copies = rows_collide<float>(shape, a_row_stride);
+  cut.tiles = (cut.half_rows + kMaxRows - 1) / kMaxRows;
   int64_t best = std::numeric_limits<int64_t>::max();
-  for (int64_t n = std::min<int64_t>(threads, cut.pairs); n >= 1; --n) {
+  for (int64_t n = threads; n >= 1; --n) {
     const int64_t m = std::min<int64_t>(threads / n, cut.blocks);
-    const int64_t cost = ((cut.pairs + n - 1) / n) * ((cut.blocks + m - 1) / m);
+    // Each task makes the sums of its rows: an eighth of the time of a pair.
+    const int64_t pairs = (cut.pairs * cut.tiles + n - 1) / n;
+    const int64_t cost = (8 * pairs + cut.tiles) * ((cut.blocks + m - 1) / m);
     if (cost < best) best = cost, cut.tasks_m = m, cut.tasks_n = n;
   }
   return cut;
@@ -73,9 +78,10 @@ inline StrassenCut cut_strassen(GemmShape shape, int64_t a_row_stride, int threa
 inline bool pays(GemmShape shape) {
   if (shape.k < 2 || shape.k % 2 != 0 || shape.m < 2 || shape.n < 2 * kPanelOf<float>) return false;
   const StrassenCut cut = cut_strassen(shape, 0, 1);
+  // Threads that share one block make its sums of A twice; how many there are may not decide.
+  const int64_t columns = cut.pairs * 2 * kPanelOf<float> / (cut.blocks == 1 ? 2 : 1);
   const double cost = kRightCost / static_cast<double>(cut.half_rows) +
-                      kLeftCost / static_cast<double>(cut.pairs * 2 * kPanelOf<float>) +
-                      kEndCost / static_cast<double>(shape.k);
+                      kLeftCost / static_cast<double>(columns) + kEndCost / static_cast<double>(shape.k);
   return cost <= kMostCost;
 }
 
@@ -178,9 +184,9 @@ struct StrassenEnd {
   }
 };
 
-// Two panels against one block.
+// Two panels against tiles [tile0, tile1) of `tiles` of one block.
 inline void multiply_pair(const Job<float>& job, const StrassenBlock& block, int64_t panel,
-                          int64_t next_panel, float* sums) {
+                          int64_t next_panel, int64_t tiles, int64_t tile0, int64_t tile1, float* sums) {
   constexpr int64_t kPanel = kPanelOf<float>;
   const int64_t panel_stride = job.shape.k * kPanel, part = block.depth * kPanel;
   const float* b1 = job.b + panel * panel_stride + block.k0 * kPanel;
@@ -193,14 +199,13 @@ inline void multiply_pair(const Job<float>& job, const StrassenBlock& block, int
   Tile<float> t;
   t.k = block.depth;
   t.c_stride = t.start_stride = t.cols = kPanel;
-  const int64_t tiles = (block.rows + kMaxRows - 1) / kMaxRows;
   // What the next pair needs, both panels, is fetched by all tiles of this one.
   const float* next = job.b + next_panel * panel_stride + block.k0 * kPanel;
-  t.prefetch_step = prefetch_step<float>(4 * kPanel, kProducts * tiles);
+  t.prefetch_step = prefetch_step<float>(4 * kPanel, kProducts * (tile1 - tile0));
   const int64_t fetched = block.depth / 4 * t.prefetch_step;
   int64_t ahead = 0;
-  for (int64_t i = 0, row = 0; i < tiles; ++i) {
-    const int64_t count = block.rows / tiles + (i < block.rows % tiles ? 1 : 0);
+  for (int64_t i = tile0; i < tile1; ++i) {
+    const int64_t row = block.rows * i / tiles, count = block.rows * (i + 1) / tiles - row;
     const TileFunction<float> tile = kPanelTiles<float>[static_cast<size_t>(count - 1)];
     const auto multiply = [&](size_t product, const float* start) {
       t.a_stride = block.left_stride[product];
@@ -225,13 +230,12 @@ inline void multiply_pair(const Job<float>& job, const StrassenBlock& block, int
     if (row < block.kept)
       end(block.top + row, col, std::min(count, block.kept - row), products[1], products[2], products[5]);
     end(block.bottom + row, col, count, products[3], products[6], products[4]);
-    row += count;
   }
 }
 
-// Pairs [pair0, pair1) of one block of rows.
-inline void multiply_block(const Job<float>& job, const StrassenCut& cut, int64_t number, int64_t pair0,
-                           int64_t pair1, float* scratch) {
+// One block of rows: of all tiles of all pairs, pair by pair, [first, last).
+inline void multiply_block(const Job<float>& job, const StrassenCut& cut, int64_t number, int64_t first,
+                           int64_t last, float* scratch) {
   float* left = scratch + 4 * cut.half_depth * kPanelOf<float>;
   StrassenBlock block;
   block.top = job.shape.m * number / cut.blocks;
@@ -242,8 +246,12 @@ inline void multiply_block(const Job<float>& job, const StrassenCut& cut, int64_
   for (; block.k0 < job.shape.k; block.k0 += 2 * block.depth) {
     block.depth = std::min(cut.half_depth, (job.shape.k - block.k0) / 2);
     left_operands(job.a, cut, left, block);
-    for (int64_t pair = pair0; pair < pair1; ++pair)
-      multiply_pair(job, block, 2 * pair, 2 * std::min(pair + 1, pair1 - 1), scratch);
+    for (int64_t at = first; at < last;) {
+      const int64_t pair = at / cut.tiles, end_of_pair = std::min((pair + 1) * cut.tiles, last);
+      multiply_pair(job, block, 2 * pair, 2 * std::min(pair + 1, (last - 1) / cut.tiles), cut.tiles,
+                    at - pair * cut.tiles, end_of_pair - pair * cut.tiles, scratch);
+      at = end_of_pair;
+    }
   }
 }
 

@@ -38,10 +38,11 @@ void multiply_by_strassen(const GemmShape& shape, const GemmLeft<>& a, const voi
   const Job<float> job = plan_job<float>(shape, a, packed, c, e, false, threads);
   if (job.detour) return gemm_packed(shape, a, packed, c, e, nullptr, threads);
   const StrassenCut cut = cut_strassen(shape, a.row_stride, threads);
+  const int64_t units = cut.pairs * cut.tiles;
   parallel_for(threads, cut.tasks_m * cut.tasks_n, [&](int64_t task) {
     const int64_t m = task % cut.tasks_m, n = task / cut.tasks_m;
     for (int64_t block = cut.blocks * m / cut.tasks_m; block < cut.blocks * (m + 1) / cut.tasks_m; ++block)
-      multiply_block(job, cut, block, cut.pairs * n / cut.tasks_n, cut.pairs * (n + 1) / cut.tasks_n,
+      multiply_block(job, cut, block, units * n / cut.tasks_n, units * (n + 1) / cut.tasks_n,
                      scratch + task * cut.task_elements());
   });
   const int64_t first = cut.pairs * 2 * kPanelOf<float>;
