@@ -8,7 +8,7 @@
 namespace plimsoll {
 namespace {
 
-constexpr int64_t kRows = 130, kDepth = 256, kColumns = 320;
+constexpr int64_t kRows = 201, kDepth = 384, kColumns = 512;
 
 void product(ModelBuilder& model, const std::string& rows) {
   Edge* x = model.input("x", ElementType::kFloat, {rows, std::to_string(kDepth)});
