@@ -131,7 +131,8 @@ void add_engine_options(Arguments arguments, EngineOptions& options) {
       .add_option("--isa", options.isa,
                   "the most that kernels may use: sse4, avx2, avx_vnni, avx512f, avx512 or amx")
       .one_of({"sse4", "avx2", "avx_vnni", "avx512f", "avx512", "amx"});
-  arguments.add_flag("--no-winograd", options.no_winograd, "3x3 convolutions by their definition");
+  arguments.add_flag("--no-winograd", options.no_winograd,
+                     "3x3 convolutions and large products by their definition");
   arguments.add_flag("--bf16", options.bf16,
                      "products with constant matrices, and convolutions, in bfloat16");
   arguments.add_option("--concurrent", options.concurrent, "runs at once that memory is planned for")

@@ -100,8 +100,9 @@ struct SessionOptions {
   bool deterministic_compute = false;  // the same bits every time: so it is anyway
   bool denormal_as_zero = false;       // the processor's flush-to-zero and denormals-are-zero during runs
   bool prepack = true;                 // false: weights stay as they are in the file
-  // 3x3 convolutions by Winograd's way where that saves time; it takes more memory for weights, so not where
-  // that would not fit the limit, or where shapes are not known before. Results differ in the sixth digit.
+  // 3x3 convolutions by Winograd's way, large products with constant matrices by Strassen's, where that saves
+  // time; it takes more memory for weights and scratch, so not where that would not fit the limit, or where
+  // shapes are not known before. Results differ in the sixth digit.
   bool winograd = true;
   // Floats that are multiplied with constant matrices, and convolutions, are rounded to bfloat16 first and
   // summed in float: half the packed bytes, and faster where the processor has instructions for it. Results

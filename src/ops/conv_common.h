@@ -14,7 +14,8 @@ struct ConvAttrs {
   int64_t groups = 1;
   kernels::Activation activation;
   kernels::WinogradForm winograd = kernels::WinogradForm::kNone;
-  bool rounded = false;  // X and a constant W are rounded to bfloat16 before they are multiplied
+  bool strassen = false;  // a 1x1 with constant weights: by kernels/strassen.h where that is faster
+  bool rounded = false;   // X and a constant W are rounded to bfloat16 before they are multiplied
   // W's input channels that X has; 0: all of them.
   int64_t first_channel = 0, some_channels = 0;
   int64_t channels_of(int64_t weight_channels) const {
@@ -37,6 +38,7 @@ enum class ConvKernel : uint8_t {
 struct ConvChoice {
   ConvKernel kernel = ConvKernel::kReference;
   kernels::WinogradForm winograd = kernels::WinogradForm::kNone;  // of a dense one of floats or halves
+  bool strassen = false;                                          // of a dense 1x1 of float
   bool packed = false;        // W comes in the kernel's format; otherwise it is packed into scratch
   bool channels_last = true;  // otherwise X and Y are copied
   bool widened = false;       // 16-bit planes that add up: all is copied to float, and computed in it
@@ -59,6 +61,11 @@ const void* select_conv(SelectContext& c);
 void pack_conv(const PackContext& c);
 void run_conv(const RunContext& c);
 Cost cost_conv(const NodeContext& c);
+
+// A 1x1 convolution of all pixels, of one group and with a stride of 1.
+inline kernels::GemmShape product_of(const kernels::ConvShape& s) {
+  return {s.batch * s.out_h * s.out_w, s.in_c, s.out_c};
+}
 
 // Of the kernel kRounded: rows of a product (kernels/rounded_gemm.h) are what the kernel sees from each
 // output pixel, put together from X, which is rounded first unless no pixel is read twice.

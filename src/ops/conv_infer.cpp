@@ -64,6 +64,7 @@ void read_conv(AttrContext& c, ConvAttrs& attrs) {
   if (attrs.groups < 1 || attrs.groups > INT32_MAX) c.reject("attribute 'group': found {}", attrs.groups);
   if (c.node().domain != kPlimsollDomain) return;
   attrs.winograd = read_winograd(c);
+  attrs.strassen = c.integer("strassen", 0) != 0;
   attrs.rounded = c.integer("rounded", 0) != 0;
   const std::span<const int64_t> some = c.integers("weight_channels");
   if (some.empty()) return;

@@ -1,4 +1,5 @@
 #include "kernels/depthwise.h"
+#include "kernels/strassen.h"
 #include "ops/channels_last.h"
 #include "ops/conv_common.h"
 #include "ops/conv_reference.h"
@@ -28,6 +29,13 @@ void run_plane(const ConvJob<T>& job, const ConvShape& s, const T* x, const std:
   if constexpr (std::is_same_v<T, float>) {
     if (job.choice.kernel == ConvKernel::kRounded)
       return run_rounded_conv(s, x, packed, y, epilogue, job.image, job.working, job.threads);
+    if (job.choice.strassen) {
+      kernels::GemmEpilogue<> e;
+      e.bias = epilogue.bias, e.activation = epilogue.activation;
+      e.addend = epilogue.addend, e.addend_stride = s.out_c;
+      return kernels::strassen(product_of(s), {x, s.in_c, 1}, packed, {y, s.out_c}, e, job.working,
+                               job.threads);
+    }
   }
   if constexpr (!std::is_same_v<T, double>) {
     const kernels::WinogradForm form = job.choice.winograd;

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/conv_few.h"
 #include "kernels/conv_gather.h"
 #include "kernels/depthwise.h"
 #include "kernels/gemm.h"
 #include "kernels/rounded_gemm.h"
+#include "kernels/strassen.h"
 #include "ops/conv_common.h"
 
 namespace plimsoll {
@@ -144,6 +146,16 @@ Dim widened_elements(const SelectContext& c) {
   return sum;
 }
 
+// Rows of pixels times a matrix, whose packed form is the same.
+bool may_be_strassen(const ConvAttrs& a, const ConvChoice& choice, Behind behind) {
+  const ConvShape& s = choice.shape;
+  const bool is_product = s.groups == 1 && s.kernel_h == 1 && s.kernel_w == 1 && s.stride_h == 1 &&
+                          s.stride_w == 1 && s.pad_top == 0 && s.pad_left == 0 && behind.bottom == 0 &&
+                          behind.right == 0 && choice.depth == 1;
+  return a.strassen && is_product && choice.packed && choice.channels_last &&
+         choice.kernel == ConvKernel::kDense && !kernels::is_few_channel_conv(s);
+}
+
 template <typename T>
 void select_planes(SelectContext& c, std::span<const int64_t> w, ConvChoice& choice) {
   const auto& a = c.attrs<ConvAttrs>();
@@ -155,6 +167,7 @@ void select_planes(SelectContext& c, std::span<const int64_t> w, ConvChoice& cho
   const int64_t packed_bytes = checked_mul(choice.depth, choice.plane_bytes);
   if (!c.ranked(kConvX) || !c.output(0).type.ranked) return;
   const std::span<const Dim> x = c.dims(kConvX), y = c.output(0).type.dims;
+  const ConvShape& s = choice.shape;
   if (!choice.packed) choice.packed_at = c.scratch(packed_bytes);
   if (!choice.channels_last || choice.widened) {
     choice.x_at = c.scratch(product(x) * int64_t{sizeof(T)});
@@ -164,6 +177,10 @@ void select_planes(SelectContext& c, std::span<const int64_t> w, ConvChoice& cho
     choice.x_at = c.scratch(product(x) * int64_t{sizeof(BFloat16)});
   if (choice.widened) choice.wide_at = c.scratch(widened_elements(c) * int64_t{sizeof(T)});
   Dim working = working_bytes<T>(a, choice, behind, x, y, c.threads);
+  choice.strassen = std::is_same_v<T, float> && may_be_strassen(a, choice, behind);
+  if (choice.strassen && !c.is_concrete())
+    working =
+        max(working, Dim(static_cast<int64_t>(kernels::strassen_most_scratch_bytes(s.in_c, c.threads))));
   if (c.is_concrete()) {
     const Window window =
         make_window(a.window, *constant_dims(c.input(kConvX)), *constant_dims(c.output(0)), w.subspan(2));
@@ -177,6 +194,9 @@ void select_planes(SelectContext& c, std::span<const int64_t> w, ConvChoice& cho
           static_cast<int64_t>(choice.winograd != WinogradForm::kNone
                                    ? kernels::winograd_scratch_bytes(choice.shape, choice.winograd, c.threads)
                                    : kernels::conv_scratch_bytes<T>(choice.shape, c.threads));
+    choice.strassen = choice.strassen && kernels::strassen_pays(product_of(s));
+    if (choice.strassen)
+      working = static_cast<int64_t>(kernels::strassen_scratch_bytes(product_of(s), s.in_c, c.threads));
   }
   choice.working_at = c.scratch(working);
 }

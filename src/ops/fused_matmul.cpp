@@ -16,6 +16,7 @@ const void* attrs(AttrContext& c) {
   a->perm_b = c.integers("perm_b");
   a->perm_y = c.integers("perm_y");
   a->activation = read_activation(c);
+  a->strassen = c.integer("strassen", 0) != 0;
   a->rounded = c.integer("rounded", 0) != 0;
   return a;
 }

@@ -13,7 +13,8 @@ struct MatMulAttrs {
   // A and B are seen through Transpose(perm); Y is Transpose(perm_y) of the product. Empty: as they are.
   std::span<const int64_t> perm_a, perm_b, perm_y;
   kernels::Activation activation;
-  bool rounded = false;  // A and a constant B are rounded to bfloat16 before they are multiplied
+  bool strassen = false;  // B is constant: by kernels/strassen.h where that is faster
+  bool rounded = false;   // A and a constant B are rounded to bfloat16 before they are multiplied
 };
 
 // Inputs by position.
@@ -37,6 +38,7 @@ enum class MatMulKernel : uint8_t {
 struct MatMulChoice {
   MatMulKernel kernel = MatMulKernel::kReference;
   bool packed = false;  // B comes in GEMM's format; otherwise it is packed into scratch, product by product
+  bool strassen = false;
   MatMulGeometry geometry;
   // Batches are shared out among tasks if there are enough of them; otherwise, 1, each product is.
   int tasks = 1;

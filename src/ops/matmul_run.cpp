@@ -1,5 +1,6 @@
 #include "kernels/gemm.h"
 #include "kernels/parallel.h"
+#include "kernels/strassen.h"
 #include "ops/matmul_common.h"
 
 namespace plimsoll {
@@ -44,6 +45,9 @@ void run_gemm(const RunContext& c, const MatMulAttrs& attrs, const MatMulChoice&
     const kernels::GemmShape shape{g.m, g.k, g.n};
     const kernels::GemmLeft<T> left{c.inputs[kMatMulA].as<T>() + at.a, g.a_row, g.a_col};
     const kernels::GemmOutput<T> out{c.outputs[0].as<T>() + at.y, g.y_row};
+    if constexpr (std::is_same_v<T, float>) {
+      if (choice.strassen) return kernels::strassen(shape, left, b.data, out, own, scratch, threads);
+    }
     if (choice.packed) {
       kernels::gemm_packed_as<T>(shape, left, b.data, out, own, scratch, threads);
     } else {

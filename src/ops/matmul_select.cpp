@@ -1,4 +1,5 @@
 #include "kernels/gemm.h"
+#include "kernels/strassen.h"
 #include "ops/matmul_common.h"
 
 namespace plimsoll {
@@ -54,24 +55,41 @@ Dim copying_bytes(const SelectContext& c) {
   return min(all, Dim(static_cast<int64_t>(kernels::gemm_most_scratch_bytes<T>(k.value(), c.threads))));
 }
 
+kernels::GemmShape shape_of(const MatMulGeometry& g) {
+  return {g.m, g.k, g.n};
+}
+
+// Scratch of it, for each m that there may be.
+Dim most_strassen_bytes(const SelectContext& c) {
+  return static_cast<int64_t>(kernels::strassen_most_scratch_bytes(right_of(c).k, c.threads));
+}
+
 template <typename T>
-int64_t product_scratch(const MatMulGeometry& g, bool packed, int threads) {
-  const kernels::GemmShape shape{g.m, g.k, g.n};
-  const size_t bytes = packed ? kernels::gemm_scratch_bytes<T>(shape, g.a_row, g.a_col, threads)
-                              : kernels::gemm_dynamic_scratch_bytes<T>(shape, g.a_row, g.a_col, threads);
+int64_t product_scratch(const MatMulChoice& choice, int threads) {
+  const MatMulGeometry& g = choice.geometry;
+  const kernels::GemmShape shape = shape_of(g);
+  const size_t bytes = choice.strassen ? kernels::strassen_scratch_bytes(shape, g.a_row, threads)
+                       : choice.packed
+                           ? kernels::gemm_scratch_bytes<T>(shape, g.a_row, g.a_col, threads)
+                           : kernels::gemm_dynamic_scratch_bytes<T>(shape, g.a_row, g.a_col, threads);
   return round_up(static_cast<int64_t>(bytes), SelectContext::kScratchAlignment);
 }
 
 template <typename T>
 void select_gemm(SelectContext& c, bool concrete, MatMulChoice& choice) {
   choice.packed = ask_for_packed<T>(c);
+  const bool may_be_strassen = std::is_same_v<T, float> && choice.packed && c.attrs<MatMulAttrs>().strassen;
   if (!concrete) {
-    c.scratch(choice.packed ? copying_bytes<T>(c) : packing_bytes<T>(c) + copying_bytes<T>(c));
+    const Dim copying = copying_bytes<T>(c);
+    c.scratch(may_be_strassen ? max(copying, most_strassen_bytes(c))
+              : choice.packed ? copying
+                              : packing_bytes<T>(c) + copying);
     return;
   }
   const MatMulGeometry& g = choice.geometry;
   choice.tasks = c.threads > 1 && g.batches >= c.threads ? c.threads : 1;
-  choice.task_scratch = product_scratch<T>(g, choice.packed, choice.tasks > 1 ? 1 : c.threads);
+  choice.strassen = may_be_strassen && g.a_col == 1 && kernels::strassen_pays(shape_of(g));
+  choice.task_scratch = product_scratch<T>(choice, choice.tasks > 1 ? 1 : c.threads);
   c.scratch(checked_mul(choice.task_scratch, choice.tasks));
 }
 

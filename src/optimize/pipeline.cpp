@@ -66,6 +66,7 @@ constexpr Pass kPasses[] = {
     {"conv_pieces", 3, convolve_pieces, true},
     {"round_products", 2, round_products, true},
     {"winograd", 3, use_winograd, true},
+    {"strassen", 3, use_strassen, true},
     {"fold_constants", 1, fold_constants},
     {"common_subexpressions", 1, share_subexpressions},
     {"dead_code", 1, remove_dead_code},

@@ -20,9 +20,9 @@ struct OptimizeOptions {
   bool keep_opset = false;
   // No operators of our own (domain ai.plimsoll): whoever knows ONNX can open what is written.
   bool only_onnx = false;
-  bool winograd = true;         // convolutions by Winograd's way
+  bool winograd = true;         // convolutions by Winograd's way, products by Strassen's
   bool round_products = false;  // floats that meet constants are multiplied in bfloat16
-  bool spend_memory = true;     // where weights are transformed ahead, and then take more memory
+  bool spend_memory = true;     // for speed: weights that are transformed ahead, sums in scratch
   bool trains = false;          // constants may become parameters: none is replaced by a copy
   // After every pass, prove the model anew (see check_graph.h) and throw naming the pass: for tests.
   bool check_passes = false;

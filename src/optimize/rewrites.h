@@ -68,6 +68,9 @@ bool convolve_pieces(Graph& root, const OptimizeOptions& options);
 bool round_products(Graph& root, const OptimizeOptions& options);
 // Channels-last convolutions of 3x3 by Winograd's way, where that saves much time for the memory it takes.
 bool use_winograd(Graph& root, const OptimizeOptions& options);
+// Products with constant matrices, and channels-last convolutions of 1x1, by Strassen's way, where it is
+// faster.
+bool use_strassen(Graph& root, const OptimizeOptions& options);
 // Merges, cancels and moves Transposes.
 bool simplify_transposes(Graph& root, const OptimizeOptions& options);
 

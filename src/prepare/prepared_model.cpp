@@ -244,7 +244,9 @@ void PreparedModel::prepare() {
   }
   graph_.for_each_graph([&](Graph& graph) {
     for (const Node* node : graph.nodes)
-      spends_memory_ |= node->attribute("winograd") != nullptr && node->inputs[kConvW]->constant != nullptr;
+      spends_memory_ |=
+          (node->attribute("winograd") != nullptr && node->inputs[kConvW]->constant != nullptr) ||
+          node->attribute("strassen") != nullptr;
   });
   infer_graph(graph_);
   weights_ = std::make_unique<Weights>(graph_, options_.threads, options_.pack);

@@ -1,31 +1,12 @@
 // Winograd's way in a session: the same answers, memory that is told, and none of it where it does not fit.
-#include <unistd.h>
-
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 
 #include "plimsoll/model.h"
 #include "runtime/session_support.h"
+#include "runtime/written_model.h"
 
 namespace plimsoll {
 namespace {
-
-class ModelFile {
- public:
-  explicit ModelFile(ModelBuilder& model)
-      : path_((std::filesystem::temp_directory_path() /
-               ("plimsoll_winograd_" + std::to_string(::getpid()) + ".onnx"))
-                  .string()) {
-    std::ofstream(path_, std::ios::binary) << model.bytes();
-  }
-  ~ModelFile() { std::filesystem::remove(path_); }
-  ModelFile(const ModelFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 constexpr int64_t kChannels = 32, kSize = 64;
 
@@ -61,7 +42,7 @@ int64_t packed(Session& session) {
 TEST(WinogradSession, AnswersAsTheDefinitionDoes) {
   ModelBuilder model;
   convolution(model, std::to_string(kSize));
-  const ModelFile file(model);
+  const WrittenModel file(model);
   Session fast(Env(), file.path(), one_thread(true)), plain(Env(), file.path(), one_thread(false));
   EXPECT_GT(packed(fast), packed(plain));
   const std::vector<float> found = answer(fast), expected = answer(plain);
@@ -74,7 +55,7 @@ TEST(WinogradSession, AnswersAsTheDefinitionDoes) {
 TEST(WinogradSession, IsLeftWhereItDoesNotFit) {
   ModelBuilder model;
   convolution(model, std::to_string(kSize));
-  const ModelFile file(model);
+  const WrittenModel file(model);
   const Plan plan = Model(Env(), file.path(), one_thread(true)).MakePlan();
   ASSERT_LT(plan.minimum_limit_bytes, plan.peak_bytes);
   Session wide(Env(), file.path(), one_thread(true, plan.peak_bytes));
@@ -93,7 +74,7 @@ TEST(WinogradSession, IsLeftWhereItDoesNotFit) {
 TEST(WinogradSession, IsLeftUnderALimitWhereShapesAreOpen) {
   ModelBuilder model;
   convolution(model, "size");
-  const ModelFile file(model);
+  const WrittenModel file(model);
   Session free(Env(), file.path(), one_thread(true)), limited(Env(), file.path(), one_thread(true, 64 << 20));
   EXPECT_GT(packed(free), packed(limited));
   EXPECT_EQ(answer(free).size(), answer(limited).size());
