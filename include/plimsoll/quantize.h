@@ -69,6 +69,7 @@ struct QuantizeOptions {
   bool activation_symmetric = false;
   bool activation_restricted = false;         // uint8: the zero point is 0 or the middle
   bool force_all = false;                     // also operators that only move data, whatever comes in
+  bool bodies = false;                        // dynamic only: also what is inside If, Loop and Scan
   std::optional<bool> constant_weights_only;  // of MatMul; by default so in dynamic mode
   float minimum_real_range = 0;
 

@@ -250,16 +250,36 @@ def test_bad_options(model, tmp_path):
 def test_keys_of_extra_options(model, tmp_path):
     """Those that mean something only in one format, and those that are refused by name."""
     out = tmp_path / "out.onnx"
-    for refused in (lambda: q.quantize_dynamic(model, out, extra_options={"EnableSubgraph": True}),
-                    lambda: q.quantize_static(model, out, Reader(2), q.QuantFormat.QOperator, activation_type=q.QuantType.QUInt8,
-                                              extra_options={"EnableSubgraph": True})):
-        with pytest.raises(NotImplementedError, match="EnableSubgraph"):
-            refused()
+    with pytest.raises(NotImplementedError, match="EnableSubgraph"):
+        q.quantize_static(model, out, Reader(2), q.QuantFormat.QOperator, activation_type=q.QuantType.QUInt8,
+                          extra_options={"EnableSubgraph": True})
     with pytest.raises(ValueError, match="opset 21"):
         q.quantize_static(model, out, Reader(2), extra_options={"BlockSize": 16})
     assert not out.exists()
     q.quantize_static(model, out, Reader(2), extra_options={"EnableSubgraph": True, "CalibMaxIntermediateOutputs": 3})
     q.quantize_dynamic(model, out, extra_options={"EnableSubgraph": False, "SmoothQuant": False})
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_bodies_in_dynamic_mode(inside, tmp_path):
+    """EnableSubgraph: a product in a branch of If."""
+    def branch(name):
+        weight = numpy_helper.from_array(np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32), f"W_{name}")
+        return helper.make_graph([helper.make_node("MatMul", ["x", f"W_{name}"], [name])], name, [],
+                                 [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 4])], [weight])
+
+    graph = helper.make_graph(
+        [helper.make_node("If", ["b"], ["y"], then_branch=branch("yes"), else_branch=branch("no"))], "g",
+        [helper.make_tensor_value_info("b", TensorProto.BOOL, []), helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 4])])
+    source, out = tmp_path / "if.onnx", tmp_path / "out.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(source))
+    q.quantize_dynamic(source, out, extra_options={"EnableSubgraph": inside})
+    kinds = [node.op_type for attribute in onnx.load(str(out)).graph.node[0].attribute for node in attribute.g.node]
+    assert ("MatMulInteger" in kinds) is inside
+    feeds = {"b": np.array(True), "x": np.random.default_rng(2).normal(size=(2, 8)).astype(np.float32)}
+    near = [plimsoll.InferenceSession(str(path)).run(None, feeds)[0] for path in (source, out)]
+    assert np.allclose(*near, atol=0.1)
 
 
 def test_blocks_of_weights(model, tmp_path):

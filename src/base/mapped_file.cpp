@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -16,13 +17,14 @@
 namespace plimsoll {
 namespace {
 
-void read_all(int fd, std::byte* data, size_t size, const std::string& path) {
+void read_all(int fd, size_t offset, std::byte* data, size_t size, const std::string& path) {
   size_t done = 0;
   while (done < size) {
-    const ssize_t n = ::pread(fd, data + done, size - done, static_cast<off_t>(done));
+    const ssize_t n = ::pread(fd, data + done, size - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(ErrorCode::kIo, "file '{}': cannot be read: {}", path, std::strerror(errno));
-    if (n == 0) fail(ErrorCode::kIo, "file '{}': expected {} bytes, found {}", path, size, done);
+    if (n == 0)
+      fail(ErrorCode::kIo, "file '{}': expected {} bytes, found {}", path, offset + size, offset + done);
     done += static_cast<size_t>(n);
   }
 }
@@ -51,7 +53,7 @@ void populate_for_writing(std::span<std::byte> bytes) noexcept {
 MappedFile::MappedFile(const std::string& path, Access access, const Admit& admit)
     : path_(path), access_(access) {
   // Without waiting: opening a pipe would, for somebody who writes to it.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) fail(ErrorCode::kIo, "file '{}': cannot be opened: {}", path, std::strerror(errno));
   struct stat info;
   if (::fstat(file.get(), &info) != 0) fail(ErrorCode::kIo, "file '{}': {}", path, std::strerror(errno));
@@ -69,9 +71,13 @@ MappedFile::MappedFile(const std::string& path, Access access, const Admit& admi
          std::strerror(error));
   }
   data_ = static_cast<std::byte*>(mapping);
-  if (!copy) return;
+  if (!copy) {
+    constexpr size_t kWorthADescriptor = 1 << 20;
+    if (size_ >= kWorthADescriptor) open_ = std::move(file);
+    return;
+  }
   try {
-    read_all(file.get(), data_, size_, path);
+    read_all(file.get(), 0, data_, size_, path);
   } catch (...) {
     ::munmap(data_, size_);
     throw;
@@ -82,13 +88,15 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
-      access_(other.access_) {}
+      access_(other.access_),
+      open_(std::move(other.open_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(access_, other.access_);
+  std::swap(open_, other.open_);
   return *this;
 }
 
@@ -98,10 +106,17 @@ MappedFile::~MappedFile() {
 
 void MappedFile::drop(size_t offset, size_t size) const noexcept {
   if (access_ != Access::kMap || data_ == nullptr) return;
-  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  const size_t begin = (offset + page - 1) / page * page;
-  const size_t end = (offset + size) / page * page;
-  if (begin < end && end <= size_) ::madvise(data_ + begin, end - begin, MADV_DONTNEED);
+  if (size == 0 || offset > size_ || size > size_ - offset) return;
+  // Linux maps what is around a page with it, up to multiples of this.
+  constexpr uintptr_t kAround = 64 << 10;
+  const auto first = reinterpret_cast<uintptr_t>(data_), last = first + size_;
+  const uintptr_t begin = std::max(first, (first + offset) / kAround * kAround);
+  const uintptr_t end = std::min(last, (first + offset + size + kAround - 1) / kAround * kAround);
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+void MappedFile::read(size_t offset, std::span<std::byte> to) const {
+  read_all(open_.get(), offset, to.data(), to.size(), path_);
 }
 
 void MappedFile::read_in_small_pages() const noexcept {

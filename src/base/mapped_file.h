@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "base/descriptor.h"
+
 namespace plimsoll {
 
 // Maps the pages of what is about to be read, or written, at once instead of one fault after the other. A
@@ -31,9 +33,13 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
   bool is_mapped() const { return access_ == Access::kMap; }
-  // Drops the whole pages inside [offset, offset + size) from this process; reading them again
-  // reads the file. With Access::kRead the pages would be lost, so the call does nothing.
+  // Drops the pages of [offset, offset + size) from this process, and those that came with them; reading them
+  // again reads the file. With Access::kRead the pages would be lost, so the call does nothing.
   void drop(size_t offset, size_t size) const noexcept;
+  // Whether read() works: a mapped file of a MiB or more stays open for it.
+  bool is_open() const { return static_cast<bool>(open_); }
+  // Copies bytes of the file without mapping a page. Throws kIo if they cannot be read.
+  void read(size_t offset, std::span<std::byte> to) const;
   // From now on a page that is touched brings its neighbours of some 64 KiB, and not all of a large page of
   // the cache, which is up to 2 MiB.
   void read_in_small_pages() const noexcept;
@@ -43,6 +49,7 @@ class MappedFile {
   std::byte* data_ = nullptr;
   size_t size_ = 0;
   Access access_ = Access::kMap;
+  Descriptor open_;
 };
 
 }  // namespace plimsoll

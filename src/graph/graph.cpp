@@ -4,10 +4,15 @@
 #include <queue>
 
 #include "base/fail.h"
+#include "base/mapped_file.h"
 #include "graph/sort.h"
 #include "memory/transient_memory.h"
 
 namespace plimsoll {
+
+void TensorData::read(int64_t offset, std::span<std::byte> to) const {
+  file->read(static_cast<size_t>(bytes.data() - file->bytes().data() + offset), to);
+}
 
 void Edge::set_data(BumpArena& arena, const TensorData& tensor) {
   data = arena.make<TensorData>(tensor);

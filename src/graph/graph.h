@@ -16,6 +16,7 @@
 namespace plimsoll {
 
 class Graph;
+class MappedFile;
 struct Node;
 struct OpDef;
 
@@ -26,7 +27,10 @@ struct TensorData {
   std::span<const int64_t> dims;
   std::span<const std::byte> bytes;
   bool in_file = false;  // the bytes are pages of a mapped file, which can be dropped and read again
+  const MappedFile* file = nullptr;  // that file, where parts can be read of it without mapping them
   TensorView view() const { return {const_cast<std::byte*>(bytes.data()), type, false, dims}; }
+  // Copies bytes from `offset` on out of `file`.
+  void read(int64_t offset, std::span<std::byte> to) const;
 };
 
 // Sparse data: values and their indices, as in the file.
@@ -47,6 +51,8 @@ struct Edge {
   // A parameter, a gradient or a moment: `data` is its first value (no bytes: zeros) and changes from run to
   // run, so it is never a `constant`: not folded, not packed, not shared with an equal one.
   bool persistent = false;
+  // A table in a file of which runs take rows only: they read these (`data->read`), and no page is mapped.
+  bool by_rows = false;
   Account account = Account::kWeights;  // of the bytes of a persistent edge
 
   void set_data(BumpArena& arena, const TensorData& tensor);

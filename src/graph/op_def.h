@@ -484,6 +484,8 @@ struct OpDef {
   bool channels_last = false;                 // exists in our domain too, with an attribute of that name
   uint32_t optional_inputs = 0;               // bit i: input i, below inputs.least, may be absent
   uint32_t unaligned_inputs = 0;  // bit i: run reads input i bytewise, so a weight at any address will do
+  // bit i: of input i, where it is a table in a file (Edge::by_rows), run takes rows only, and reads them
+  uint32_t (*row_inputs)(const Node&) = nullptr;
   void (*decompose)(DecomposeContext&) = nullptr;  // writes others in its place (graph/decompose.h): no run
   void (*gradient)(GradientContext&) = nullptr;    // none: it cannot be differentiated (graph/gradient.h)
   // Another name of that operator in that version: it takes the place of all but domain and name.

@@ -19,6 +19,9 @@
 //
 // Interleaving leaves the channels of a block in an order of their own: vector v, lane 4 * l + j is channel
 // 16 * l + 4 * v + j. Weights and what columns need are in that order too; results are put back at the end.
+//
+// Where a block has room for a multiple of the channels, weights stand there again: with stride 1 neighbours
+// in a row, which lie side by side, are one pixel of a whole block.
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -169,7 +172,8 @@ void pack_block(int64_t channels, int64_t kernel_h, int64_t kernel_w, const uint
   const int64_t groups = groups_of<Form>(kernel_h);
   auto* sums = reinterpret_cast<int32_t*>(packed + kernel_w * groups * kColumn);
   for (int64_t place = 0; place < kChannels; ++place) {
-    const int64_t channel = first_channel(channels, block) + channel_at(place);
+    int64_t channel = first_channel(channels, block) + channel_at(place);
+    if (kChannels % channels == 0) channel %= channels;
     if (channel >= channels) continue;
     for (int64_t y = 0; y < kernel_h; ++y) {
       for (int64_t x = 0; x < kernel_w; ++x) {
@@ -217,23 +221,33 @@ class DepthwiseBlock {
         columns_(columns),
         packed_(packed),
         groups_(groups_of<Form>(shape.kernel_h)),
+        merged_(merged(shape)),
         a_zero_(input.zero_point + (input.is_signed ? 128 : 0)) {}
 
   void rows(int64_t block, int64_t row0, int64_t row1) {
     channel0_ = first_channel(s_.channels, block);
-    count_ = std::min(kChannels, s_.channels - channel0_);
+    count_ = std::min(kChannels, merged_ * s_.channels - channel0_);
     w_ = packed_ + block * block_bytes<Form>(s_.kernel_h, s_.kernel_w);
     load_channels();
     for (int64_t row = row0; row < row1; ++row) {
-      for (int64_t col = 0; col < s_.out_w; col += kMostColumns)
-        part_of_row(row, col, std::min(kMostColumns, s_.out_w - col));
+      for (int64_t col = 0; col < s_.out_w; col += kMostColumns) {
+        const int64_t first = std::min(col, s_.out_w - merged_);
+        part_of_row(row, first, std::min(kMostColumns, s_.out_w - first));
+      }
     }
   }
 
  private:
+  // How many pixels side by side are one of a whole block.
+  static int64_t merged(const IntDepthwiseShape& s) {
+    const bool fits = s.stride_w == 1 && kChannels % s.channels == 0 && s.out_w >= kChannels / s.channels;
+    return fits ? kChannels / s.channels : 1;
+  }
+
   template <typename T>
   T of_channel(const T* list, T one, int64_t place) const {
-    const int64_t channel = channel0_ + channel_at(place);
+    int64_t channel = channel0_ + channel_at(place);
+    if (merged_ > 1) channel %= s_.channels;
     return list == nullptr ? one : list[channel < s_.channels ? channel : channel0_];
   }
 
@@ -262,6 +276,19 @@ class DepthwiseBlock {
 #endif
     HWY_ALIGN uint8_t some[kChannels] = {};
     std::memcpy(some, from, static_cast<size_t>(count_));
+    return hn::Load(ByteTag(), some);
+  }
+
+  // Pixels from column `at` of a line on, of which some may be outside.
+  HWY_INLINE ByteVec load_merged(const uint8_t* line, int64_t at) const {
+    if (at >= 0 && at + merged_ <= s_.in_w) return hn::LoadU(ByteTag(), line + at * s_.channels);
+    HWY_ALIGN uint8_t some[kChannels];
+    std::memset(some, a_zero_ ^ (in_.is_signed ? 0x80 : 0), sizeof some);
+    const int64_t from = std::clamp<int64_t>(at, 0, s_.in_w),
+                  to = std::clamp<int64_t>(at + merged_, 0, s_.in_w);
+    if (from < to)
+      std::memcpy(some + (from - at) * s_.channels, line + from * s_.channels,
+                  static_cast<size_t>((to - from) * s_.channels));
     return hn::Load(ByteTag(), some);
   }
 
@@ -301,6 +328,13 @@ class DepthwiseBlock {
     uint8_t* to = columns_ + group * kColumn;
     for (int64_t i = 0; i < count; ++i, to += groups_ * kColumn) {
       const int64_t at = column + i;
+      if (merged_ > 1) {
+        for (int64_t r = 0; r < Form::kRows; ++r) {
+          if (lines[r] != nullptr) rows[r] = hn::Xor(load_merged(lines[r], at), flip);
+        }
+        store_column(rows, to);
+        continue;
+      }
       if (at < 0 || at >= s_.in_w) {
         store_column(outside, to);
         continue;
@@ -315,22 +349,26 @@ class DepthwiseBlock {
   // ---- rows of the output --------------------------------------------------------------------------
 
   void part_of_row(int64_t row, int64_t col, int64_t count) {
-    const int64_t seen = columns_seen(s_, count);
+    const int64_t seen = columns_seen(s_, count) - (merged_ - 1);
     for (int64_t g = 0; g < groups_; ++g) fill_group(row, g, col * s_.stride_w - s_.pad_left, seen);
-    const int64_t column = groups_ * kColumn;
-    PixelWalk walk{columns_, s_.stride_w * column, s_.kernel_w, s_.dilation_w * column, groups_};
-    HWY_ALIGN int32_t sums[Form::kPixels * kChannels];
-    for (int64_t i = 0; i < count;) {
-      const int64_t pixels = i + Form::kPixels <= count ? Form::kPixels : 1;
-      if (pixels > 1) {
-        Form::template multiply<Form::kPixels>(walk, w_, first_, sums);
-      } else {
-        Form::template multiply<1>(walk, w_, first_, sums);
-      }
-      for (int64_t p = 0; p < pixels; ++p, ++i, walk.x += walk.step) {
-        if (has_zeros_) subtract_zeros(walk, sums + p * kChannels);
-        store_pixel(sums + p * kChannels, row * s_.out_w + col + i);
-      }
+    const int64_t column = groups_ * kColumn, blocks = count / merged_;
+    PixelWalk walk{columns_, merged_ * s_.stride_w * column, s_.kernel_w, s_.dilation_w * column, groups_};
+    int64_t pixel = row * s_.out_w + col;
+    for (int64_t i = 0; i + Form::kPixels <= blocks; i += Form::kPixels) pixels<Form::kPixels>(walk, pixel);
+    for (int64_t i = 0; i < blocks % Form::kPixels; ++i) pixels<1>(walk, pixel);
+    if (count % merged_ == 0) return;
+    // The last ones once more, with some before them.
+    walk.x = columns_ + (count - merged_) * column;
+    pixels<1>(walk, pixel = row * s_.out_w + col + count - merged_);
+  }
+
+  template <int64_t n>
+  void pixels(PixelWalk& walk, int64_t& pixel) {
+    HWY_ALIGN int32_t sums[n * kChannels];
+    Form::template multiply<n>(walk, w_, first_, sums);
+    for (int64_t p = 0; p < n; ++p, walk.x += walk.step, pixel += merged_) {
+      if (has_zeros_) subtract_zeros(walk, sums + p * kChannels);
+      store_pixel(sums + p * kChannels, pixel);
     }
   }
 
@@ -382,7 +420,7 @@ class DepthwiseBlock {
   std::byte* const y_;
   uint8_t* const columns_;
   const int8_t* const packed_;
-  const int64_t groups_;
+  const int64_t groups_, merged_;
   const int32_t a_zero_;
   int64_t channel0_ = 0, count_ = 0;
   const int8_t* w_ = nullptr;

@@ -70,12 +70,14 @@ struct ByteRow {
   int8_t* bytes;
 };
 
-// Scales and zero points.
+// Scales and zero points, and where weights are. Made once for many columns: its tables cost as much as a
+// short column.
 template <typename Field>
 class BlockNumbers {
  public:
   HWY_INLINE explicit BlockNumbers(const NBitsMatrix& m) : m_(m), blocks_(m.blocks()) {
     per_chunk_ = Field::kChunk / m.block;
+    column_bytes_ = blocks_ * m.block * Field::kBits / 8;
     zero_bytes_ = (blocks_ * Field::kBits + 7) / 8;
     for (block_shift_ = 4; (int64_t{1} << block_shift_) < m.block;) ++block_shift_;
     for (int64_t lane = 0; lane < kNBitsLanes; ++lane) {
@@ -84,6 +86,8 @@ class BlockNumbers {
     }
   }
 
+  int64_t blocks() const { return blocks_; }
+  int64_t column_bytes() const { return column_bytes_; }
   bool is_symmetric() const { return m_.zeros == nullptr && m_.real_zeros == nullptr; }
 
   // The scales of the lanes of a chunk.
@@ -156,7 +160,7 @@ class BlockNumbers {
   }
 
   const NBitsMatrix& m_;
-  int64_t blocks_, per_chunk_, zero_bytes_;
+  int64_t blocks_, per_chunk_, zero_bytes_, column_bytes_;
   int block_shift_;
   int32_t lane_blocks_[kNBitsLanes];
   uint32_t shifts_[kNBitsLanes];
@@ -164,10 +168,9 @@ class BlockNumbers {
 
 // Takes away what the zero points make of each row and column.
 template <typename Field, int64_t columns, int64_t rows>
-HWY_INLINE void subtract_zeros(const NBitsMatrix& m, const BlockNumbers<Field>& numbers,
-                               const std::byte* sums, int64_t row_bytes, int64_t column, float middle,
-                               Real (&all)[rows][columns]) {
-  for (int64_t first = 0; first < m.blocks(); first += kNBitsLanes) {
+HWY_INLINE void subtract_zeros(const BlockNumbers<Field>& numbers, const std::byte* sums, int64_t row_bytes,
+                               int64_t column, float middle, Real (&all)[rows][columns]) {
+  for (int64_t first = 0; first < numbers.blocks(); first += kNBitsLanes) {
     HWY_UNROLL(4)
     for (int64_t c = 0; c < columns; ++c) {
       const Real zeros = numbers.scaled_zeros(column + c, first, middle);
@@ -181,11 +184,11 @@ HWY_INLINE void subtract_zeros(const NBitsMatrix& m, const BlockNumbers<Field>& 
 }
 
 template <typename Field>
-HWY_INLINE Word load_weights(const NBitsMatrix& m, int64_t column, int64_t chunk) {
+HWY_INLINE Word load_weights(const NBitsMatrix& m, const BlockNumbers<Field>& numbers, int64_t column,
+                             int64_t chunk) {
   const WordTag d;
-  const int64_t column_bytes = m.blocks() * m.block * Field::kBits / 8;
-  const int64_t at = column * column_bytes + chunk * kNBitsVector;
-  const int64_t left = m.n * column_bytes - at;
+  const int64_t at = column * numbers.column_bytes() + chunk * kNBitsVector;
+  const int64_t left = m.n * numbers.column_bytes() - at;
   __builtin_prefetch(m.data + at + kNBitsAhead);
   if (HWY_LIKELY(left >= kNBitsVector))
     return hn::BitCast(d, hn::LoadU(hn::Repartition<uint8_t, WordTag>(), m.data + at));
@@ -266,10 +269,9 @@ HWY_INLINE void add_weights(const Word (&v)[columns], const float* const (&a)[ro
 }
 
 template <typename Field, int64_t columns, int64_t rows>
-void float_tile(const NBitsMatrix& m, const std::byte* arranged, int64_t row_bytes, int64_t column,
-                float* sums) {
+void float_tile(const NBitsMatrix& m, const BlockNumbers<Field>& numbers, const std::byte* arranged,
+                int64_t row_bytes, int64_t column, float* sums) {
   const RealTag d;
-  const BlockNumbers<Field> numbers(m);
   Real all[rows][columns];
   HWY_UNROLL(4)
   for (int64_t r = 0; r < rows; ++r) {
@@ -282,7 +284,8 @@ void float_tile(const NBitsMatrix& m, const std::byte* arranged, int64_t row_byt
     const float* a[rows];
     Real sum[rows][columns];
     HWY_UNROLL(4)
-    for (int64_t c = 0; c < columns; ++c) v[c] = flip<Field>(load_weights<Field>(m, column + c, chunk));
+    for (int64_t c = 0; c < columns; ++c)
+      v[c] = flip<Field>(load_weights<Field>(m, numbers, column + c, chunk));
     HWY_UNROLL(4)
     for (int64_t r = 0; r < rows; ++r)
       a[r] = reinterpret_cast<const float*>(arranged + r * row_bytes + chunk * FloatRow<Field>::kBytes);
@@ -295,18 +298,18 @@ void float_tile(const NBitsMatrix& m, const std::byte* arranged, int64_t row_byt
     }
   }
   if (!numbers.is_symmetric())
-    subtract_zeros<Field, columns, rows>(m, numbers, arranged + chunks * FloatRow<Field>::kBytes, row_bytes,
+    subtract_zeros<Field, columns, rows>(numbers, arranged + chunks * FloatRow<Field>::kBytes, row_bytes,
                                          column, Field::kMiddle, all);
   for (int64_t r = 0; r < rows; ++r) store_sums<columns>(all[r], sums + r * columns);
 }
 
 // Rows in groups, columns as many at a time as registers hold.
 template <typename Form, typename Field, int64_t columns, int64_t rows>
-HWY_INLINE void store_tile(const NBitsMatrix& m, const NBitsRows& p, int64_t row_bytes, int64_t row,
-                           int64_t column) {
+HWY_INLINE void store_tile(const NBitsMatrix& m, const BlockNumbers<Field>& numbers, const NBitsRows& p,
+                           int64_t row_bytes, int64_t row, int64_t column) {
   float sums[rows * columns];
   const auto* a = static_cast<const std::byte*>(p.arranged) + row * row_bytes;
-  Form::template tile<Field, columns, rows>(m, a, row_bytes, column, sums);
+  Form::template tile<Field, columns, rows>(m, numbers, a, row_bytes, column, sums);
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c)
       p.y[(row + r) * p.y_stride + column + c] =
@@ -315,27 +318,28 @@ HWY_INLINE void store_tile(const NBitsMatrix& m, const NBitsRows& p, int64_t row
 }
 
 template <typename Form, typename Field, int64_t columns>
-void all_rows(const NBitsMatrix& m, const NBitsRows& p, int64_t row_bytes, int64_t column) {
+void all_rows(const NBitsMatrix& m, const BlockNumbers<Field>& numbers, const NBitsRows& p, int64_t row_bytes,
+              int64_t column) {
   constexpr int64_t kRows = 4, kTogether = columns > 2 ? 2 : columns;
   int64_t row = 0;
   for (; row + kRows <= p.rows; row += kRows) {
     for (int64_t c = 0; c < columns; c += kTogether)
-      store_tile<Form, Field, kTogether, kRows>(m, p, row_bytes, row, column + c);
+      store_tile<Form, Field, kTogether, kRows>(m, numbers, p, row_bytes, row, column + c);
   }
   for (; row + 2 <= p.rows; row += 2) {
     for (int64_t c = 0; c < columns; c += kTogether)
-      store_tile<Form, Field, kTogether, 2>(m, p, row_bytes, row, column + c);
+      store_tile<Form, Field, kTogether, 2>(m, numbers, p, row_bytes, row, column + c);
   }
-  for (; row < p.rows; ++row) store_tile<Form, Field, columns, 1>(m, p, row_bytes, row, column);
+  for (; row < p.rows; ++row) store_tile<Form, Field, columns, 1>(m, numbers, p, row_bytes, row, column);
 }
 
 struct FloatForm {
   template <typename Field>
   using Row = FloatRow<Field>;
   template <typename Field, int64_t columns, int64_t rows>
-  static HWY_INLINE void tile(const NBitsMatrix& m, const std::byte* a, int64_t row_bytes, int64_t column,
-                              float* sums) {
-    float_tile<Field, columns, rows>(m, a, row_bytes, column, sums);
+  static HWY_INLINE void tile(const NBitsMatrix& m, const BlockNumbers<Field>& numbers, const std::byte* a,
+                              int64_t row_bytes, int64_t column, float* sums) {
+    float_tile<Field, columns, rows>(m, numbers, a, row_bytes, column, sums);
   }
 };
 
@@ -398,10 +402,10 @@ struct ByteForm {
   }
 
   template <typename Field, int64_t columns, int64_t rows>
-  PLIMSOLL_NBITS_BYTES static void tile(const NBitsMatrix& m, const std::byte* arranged, int64_t row_bytes,
-                                        int64_t column, float* sums) {
+  PLIMSOLL_NBITS_BYTES static void tile(const NBitsMatrix& m, const BlockNumbers<Field>& numbers,
+                                        const std::byte* arranged, int64_t row_bytes, int64_t column,
+                                        float* sums) {
     const RealTag d;
-    const BlockNumbers<Field> numbers(m);
     Real all[rows][columns];
     HWY_UNROLL(4)
     for (int64_t r = 0; r < rows; ++r) {
@@ -413,7 +417,7 @@ struct ByteForm {
       Bytes v[columns], sum[rows][columns];
       const int8_t* a[rows];
       HWY_UNROLL(4)
-      for (int64_t c = 0; c < columns; ++c) v[c] = load_weights<Field>(m, column + c, chunk).raw;
+      for (int64_t c = 0; c < columns; ++c) v[c] = load_weights<Field>(m, numbers, column + c, chunk).raw;
       HWY_UNROLL(4)
       for (int64_t r = 0; r < rows; ++r) {
         a[r] = reinterpret_cast<const int8_t*>(arranged + r * row_bytes + chunk * ByteRow<Field>::kBytes);
@@ -433,7 +437,7 @@ struct ByteForm {
         }
       }
     }
-    subtract_zeros<Field, columns, rows>(m, numbers, arranged + chunks * ByteRow<Field>::kBytes, row_bytes,
+    subtract_zeros<Field, columns, rows>(numbers, arranged + chunks * ByteRow<Field>::kBytes, row_bytes,
                                          column, 0, all);
     for (int64_t r = 0; r < rows; ++r) store_sums<columns>(all[r], sums + r * columns);
   }

@@ -114,9 +114,11 @@ template <typename Field, typename Form>
 void dot_columns(const NBitsMatrix& m, NBitsForm form, const NBitsRows& p, int64_t first, int64_t last) {
   constexpr int64_t kColumns = 4;
   const int64_t bytes = row_bytes(m, form);
+  const BlockNumbers<Field> numbers(m);
   int64_t column = first;
-  for (; column + kColumns <= last; column += kColumns) all_rows<Form, Field, kColumns>(m, p, bytes, column);
-  for (; column < last; ++column) all_rows<Form, Field, 1>(m, p, bytes, column);
+  for (; column + kColumns <= last; column += kColumns)
+    all_rows<Form, Field, kColumns>(m, numbers, p, bytes, column);
+  for (; column < last; ++column) all_rows<Form, Field, 1>(m, numbers, p, bytes, column);
 }
 
 template <typename Form>

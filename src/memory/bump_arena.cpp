@@ -12,6 +12,12 @@ constexpr int64_t kLargestChunk = 1 << 20;
 }  // namespace
 
 void* BumpArena::allocate(size_t size, size_t alignment) {
+  if (is_large(size)) {  // a mapping is aligned to pages
+    large_.reserve(large_.size() + 1);
+    large_.emplace_back(*budget_, account_, static_cast<int64_t>(size));
+    mapped_ += large_.back().size();
+    return large_.back().data();
+  }
   auto aligned = [&](std::byte* p) {
     return reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(p) + alignment - 1) & ~(alignment - 1));
   };
@@ -29,6 +35,20 @@ void* BumpArena::allocate(size_t size, size_t alignment) {
   }
   next_ = start + size;
   return start;
+}
+
+void BumpArena::release(const void* large) noexcept {
+  const auto found =
+      std::find_if(large_.begin(), large_.end(), [&](const Arena& a) { return a.data() == large; });
+  if (found == large_.end()) return;
+  mapped_ -= found->size();
+  large_.erase(found);
+}
+
+int64_t BumpArena::bytes_to_release(const void* large) const noexcept {
+  const auto found =
+      std::find_if(large_.begin(), large_.end(), [&](const Arena& a) { return a.data() == large; });
+  return found == large_.end() ? 0 : found->size();
 }
 
 }  // namespace plimsoll

@@ -13,7 +13,8 @@
 
 namespace plimsoll {
 
-// Hands out pieces of mapped chunks and frees them all at once when it is destroyed. Not thread-safe.
+// Hands out pieces of mapped chunks and frees them all at once when it is destroyed; only what is large can
+// be given back before. Not thread-safe.
 // Objects made here must not need destruction. Every chunk is charged before it is mapped.
 class BumpArena {
  public:
@@ -52,13 +53,22 @@ class BumpArena {
     return {result.data(), result.size()};
   }
 
+  // Whether allocate() gives so many bytes a mapping of their own, which release() can give back.
+  static bool is_large(size_t size) { return size >= kLarge; }
+  // Gives back what allocate() returned for a large size; nobody may look at it any more.
+  void release(const void* large) noexcept;
+  // What release() of it would give back: 0 if it is not large, or of another arena.
+  int64_t bytes_to_release(const void* large) const noexcept;
+
   int64_t mapped_bytes() const { return mapped_; }
   Budget& budget() const { return *budget_; }
 
  private:
+  static constexpr size_t kLarge = 256 << 10;
   Budget* budget_;
   Account account_;
   std::vector<Arena> chunks_;
+  std::vector<Arena> large_;  // one thing each
   std::byte* next_ = nullptr;
   std::byte* end_ = nullptr;
   int64_t mapped_ = 0;

@@ -72,15 +72,20 @@ std::span<const std::byte> ModelSource::external(std::string_view location) {
   return files_[file].bytes();
 }
 
-void ModelSource::drop(std::span<const std::byte> range) const noexcept {
+const MappedFile* ModelSource::file_of(std::span<const std::byte> range) const noexcept {
   const std::less_equal<const std::byte*> not_after;
   for (const MappedFile& file : files_) {
     const std::span<const std::byte> bytes = file.bytes();
     if (bytes.empty() || !not_after(bytes.data(), range.data())) continue;
-    if (!not_after(range.data() + range.size(), bytes.data() + bytes.size())) continue;
-    file.drop(static_cast<size_t>(range.data() - bytes.data()), range.size());
-    return;
+    if (not_after(range.data() + range.size(), bytes.data() + bytes.size()))
+      return file.is_mapped() ? &file : nullptr;
   }
+  return nullptr;
+}
+
+void ModelSource::drop(std::span<const std::byte> range) const noexcept {
+  const MappedFile* file = file_of(range);
+  if (file != nullptr) file->drop(static_cast<size_t>(range.data() - file->bytes().data()), range.size());
 }
 
 void ModelSource::drop_all() const noexcept {

@@ -1,6 +1,7 @@
 // The files behind a model: its own and those of its external data.
 #pragma once
 
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,8 +31,10 @@ class ModelSource {
   std::span<const std::byte> external(std::string_view location);
   // Whether the bytes are pages of files, which drop() can let go.
   bool is_mapped() const { return access_ == MappedFile::Access::kMap; }
-  // Lets go of the whole pages inside `range`, whichever file holds it; reading them again reads the
-  // file. Does nothing for a range of no file.
+  // The mapped file that holds the range; null if none does.
+  const MappedFile* file_of(std::span<const std::byte> range) const noexcept;
+  // Lets go of the pages of `range` and of what came with them, whichever file holds it; reading them again
+  // reads the file. Does nothing for a range of no file.
   void drop(std::span<const std::byte> range) const noexcept;
   // The same for all files: what was read of them is in the Graph. What is read later comes in small pages.
   void drop_all() const noexcept;
@@ -47,7 +50,7 @@ class ModelSource {
   std::span<const std::byte> own_;
   MappedFile::Access access_ = MappedFile::Access::kMap;
   MappedFile::Admit admit_;
-  std::vector<MappedFile> files_;
+  std::deque<MappedFile> files_;  // tensors point to them
   std::vector<Location> locations_;
 };
 

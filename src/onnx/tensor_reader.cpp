@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/checked.h"
+#include "base/mapped_file.h"
 #include "onnx/fields.h"
 
 namespace plimsoll::onnx {
@@ -223,6 +224,10 @@ TensorReader::Named TensorReader::read(Message m, bool initializer) {
   if (data.type == ElementType::kBool) {
     const std::span<const std::byte> legal = legal_bools(data.bytes);
     if (legal.data() != data.bytes.data()) data.bytes = legal, data.in_file = false;
+  }
+  if (data.in_file) {
+    const MappedFile* file = source_->file_of(data.bytes);
+    if (file != nullptr && file->is_open()) data.file = file;
   }
   data.dims = arena_.copy(parts.dims);
   return {parts.name, data};

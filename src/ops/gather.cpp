@@ -45,6 +45,10 @@ void infer(InferContext& c) {
   propagate_values(c);
 }
 
+uint32_t row_inputs(const Node& node) {
+  return static_cast<const Attrs*>(node.attrs)->axis == 0 ? 1 : 0;
+}
+
 void run(const RunContext& c) {
   const TensorView& data = c.inputs[0];
   const TensorView& indices = c.inputs[1];
@@ -54,6 +58,7 @@ void run(const RunContext& c) {
   const int64_t rows = data.dims[at], count = indices.elements();
   const int64_t outer = count_of(data.dims.first(at));
   const int64_t row_bytes = stride_of(data.dims, at) * static_cast<int64_t>(width_of(data.type));
+  const Edge& table = *c.node->inputs[0];
   for (int64_t i = 0; i < count; ++i) {
     int64_t index = index_at(indices, i);
     if (index < -rows || index >= rows)
@@ -61,6 +66,11 @@ void run(const RunContext& c) {
            rows);
     if (index < 0) index += rows;
     if (row_bytes == 0) continue;
+    if (table.by_rows) {
+      table.data->read(index * row_bytes,
+                       {c.outputs[0].data + i * row_bytes, static_cast<size_t>(row_bytes)});
+      continue;
+    }
     for (int64_t o = 0; o < outer; ++o)
       std::memcpy(c.outputs[0].data + (o * count + i) * row_bytes, data.data + (o * rows + index) * row_bytes,
                   static_cast<size_t>(row_bytes));
@@ -83,6 +93,7 @@ extern const OpDef op_gather = {
     .run = run,
     .cost = cost_selection,
     .unaligned_inputs = 1,
+    .row_inputs = row_inputs,
     .gradient = gradient,
 };
 

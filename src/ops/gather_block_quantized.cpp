@@ -69,27 +69,53 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(kScales), dims);
 }
 
+// What rows of a table that stays in its file are read into. Of longer rows the table is mapped.
+constexpr int64_t kMostRowBytes = 8 << 10;
+
+bool has_short_rows(const Edge& edge) {
+  if (edge.data == nullptr || edge.data->dims.size() != 2 || edge.data->dims[0] == 0) return false;
+  const auto bytes = static_cast<int64_t>(edge.data->bytes.size()), rows = edge.data->dims[0];
+  return bytes % rows == 0 && bytes / rows <= kMostRowBytes;
+}
+
+// Of matrices whose rows have blocks of their own.
+uint32_t row_inputs(const Node& node) {
+  const auto& a = *static_cast<const GatherAttrs*>(node.attrs);
+  if (a.gather_axis != 0 || (a.quantize_axis != 1 && a.quantize_axis != -1)) return 0;
+  uint32_t set = 0;
+  for (const size_t input : {kData, kScales, kZeros}) {
+    const Edge* edge = node.input(input);
+    if (edge == nullptr) continue;
+    if (!has_short_rows(*edge)) return 0;
+    set |= 1u << input;
+  }
+  return set;
+}
+
 class GatherRun {
  public:
   explicit GatherRun(const RunContext& c)
-      : c_(c), a_(c.attrs<GatherAttrs>()), data_(c.inputs[kData]), y_(c.outputs[0]) {
+      : c_(c),
+        a_(c.attrs<GatherAttrs>()),
+        data_(c.inputs[kData]),
+        scales_(c.inputs[kScales]),
+        zeros_(c.has_input(kZeros) ? c.inputs[kZeros] : TensorView{}),
+        y_(c.outputs[0]) {
     const auto rank = static_cast<int64_t>(data_.rank());
     const auto resolved = [&](int64_t axis) { return static_cast<size_t>(axis < 0 ? axis + rank : axis); };
     gather_ = resolved(a_.gather_axis), quantize_ = resolved(a_.quantize_axis);
     last_ = data_.dims[data_.rank() - 1] * values_per_element(a_, data_.type);
   }
 
-  void run() const {
+  void run() {
+    const Node& node = *c_.node;
+    const auto by_rows = [&](size_t i) { return c_.has_input(i) && node.inputs[i]->by_rows; };
+    if (by_rows(kData) || by_rows(kScales) || by_rows(kZeros)) return run_by_rows();
     const int64_t size = dim(gather_), indices = c_.inputs[kIndices].elements();
     const int64_t outer = count(0, gather_), inner = count(gather_ + 1, data_.rank());
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < indices; ++i) {
-        const int64_t index = index_at(c_.inputs[kIndices], i);
-        if (index < -size || index >= size)
-          fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c_.node->label(), index,
-               -size, size);
-        const int64_t from = (o * size + (index < 0 ? index + size : index)) * inner;
-        dequantize(from, inner, (o * indices + i) * inner);
+        dequantize((o * size + row_at(i, size)) * inner, inner, (o * indices + i) * inner);
       }
     }
   }
@@ -100,6 +126,37 @@ class GatherRun {
     int64_t product = 1;
     for (size_t i = first; i < last; ++i) product *= dim(i);
     return product;
+  }
+
+  int64_t row_at(int64_t i, int64_t size) const {
+    const int64_t index = index_at(c_.inputs[kIndices], i);
+    if (index < -size || index >= size)
+      fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c_.node->label(), index, -size,
+           size);
+    return index < 0 ? index + size : index;
+  }
+
+  // One row after the other of matrices, some of which stay in their file.
+  void run_by_rows() {
+    struct Row {
+      TensorView& view;
+      const size_t input;
+      alignas(64) std::byte bytes[kMostRowBytes];
+    };
+    Row rows[] = {{data_, kData, {}}, {scales_, kScales, {}}, {zeros_, kZeros, {}}};
+    const int64_t size = dim(0), indices = c_.inputs[kIndices].elements();
+    for (int64_t i = 0; i < indices; ++i) {
+      const int64_t row = row_at(i, size);
+      for (Row& r : rows) {
+        if (!r.view) continue;
+        const int64_t row_bytes = c_.inputs[r.input].bytes() / size;
+        r.view.data = c_.inputs[r.input].data + row * row_bytes;
+        if (!c_.node->inputs[r.input]->by_rows) continue;
+        c_.node->inputs[r.input]->data->read(row * row_bytes, {r.bytes, static_cast<size_t>(row_bytes)});
+        r.view.data = r.bytes;
+      }
+      dequantize(0, last_, i * last_);
+    }
   }
 
   void dequantize(int64_t from, int64_t length, int64_t to) const {
@@ -116,12 +173,12 @@ class GatherRun {
       for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(quantized(data_, at + i, last_));
       if (stride == 1) {
         const auto shift = static_cast<float>(zero(scale, blocks));
-        const float factor = read_as_float(c_.inputs[kScales], scale);
+        const float factor = read_as_float(scales_, scale);
         for (int64_t i = 0; i < count; ++i) values[i] = (values[i] - shift) * factor;
       } else {
         for (int64_t i = 0; i < count; ++i)
-          values[i] = (values[i] - static_cast<float>(zero(scale + i, blocks))) *
-                      read_as_float(c_.inputs[kScales], scale + i);
+          values[i] =
+              (values[i] - static_cast<float>(zero(scale + i, blocks))) * read_as_float(scales_, scale + i);
       }
       write_floats(y_, to + done, count, values);
       done += count;
@@ -138,13 +195,14 @@ class GatherRun {
   }
 
   int32_t zero(int64_t scale, int64_t blocks) const {
-    if (!c_.has_input(kZeros)) return data_.type == ElementType::kUint8 ? 1 << (a_.bits - 1) : 0;
-    return quantized(c_.inputs[kZeros], scale, quantize_ + 1 == data_.rank() ? blocks : last_);
+    if (!zeros_) return data_.type == ElementType::kUint8 ? 1 << (a_.bits - 1) : 0;
+    return quantized(zeros_, scale, quantize_ + 1 == data_.rank() ? blocks : last_);
   }
 
   const RunContext& c_;
   const GatherAttrs& a_;
-  const TensorView &data_, &y_;
+  TensorView data_, scales_, zeros_;
+  const TensorView& y_;
   size_t gather_ = 0, quantize_ = 0;
   int64_t last_ = 0;
 };
@@ -162,6 +220,7 @@ extern const OpDef op_gather_block_quantized = {
     .attrs = attrs,
     .infer = infer,
     .run = run,
+    .row_inputs = row_inputs,
 };
 
 }  // namespace plimsoll

@@ -79,7 +79,6 @@ void infer(InferContext& c) {
   expect_elements(c, kScales, checked_mul(a.n, a.blocks()));
   if (c.has_input(kZeros)) {
     c.expect_type(kZeros, kTypes | types(ElementType::kUint8));
-    if (c.type(kZeros) != ElementType::kUint8) c.expect_same_type(kA, kZeros);
     expect_elements(c, kZeros,
                     checked_mul(a.n, c.type(kZeros) == ElementType::kUint8 ? a.zero_bytes() : a.blocks()));
   }

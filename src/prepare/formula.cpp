@@ -73,7 +73,8 @@ Formula make_formula(const PreparedModel& model) {
                         model.weights().state_bytes(Account::kOptimizer);
   run_bytes = run_bytes * Dim(model.options().concurrent_runs) + Dim(fixed);
   // Small shapes need less than loading does.
-  formula.text = max(run_bytes, Dim(fixed + model.weights().largest_raw_bytes())).to_string();
+  const int64_t passing = model.weights().passing_bytes() + model.weights().largest_raw_bytes();
+  formula.text = max(run_bytes, Dim(fixed + passing)).to_string();
   return formula;
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "base/code_pages.h"
 #include "ops/conv_common.h"
 #include "ops/registry.h"
 #include "optimize/pipeline.h"
@@ -254,6 +255,10 @@ void PreparedModel::prepare() {
 }
 
 void PreparedModel::load_weights() {
+  // Where weights are small, what code takes matters less than the faults that bring it back.
+  constexpr int64_t kLargeWeights = 8 << 20;
+  const int64_t bytes = weights_->packed_bytes() + weights_->weights_bytes();
+  if (options_.compiled == nullptr && bytes >= kLargeWeights) drop_code_pages();
   weights_->load(budget_, [this](std::span<const std::byte> range) { drop_pages(range); });
   load_defaults();
   source_.drop_all();  // names and attributes are read again if somebody asks

@@ -89,8 +89,11 @@ class PreparedModel {
   const std::string& graph_description() const { return graph_description_; }  // its doc_string
   // Some weights take more memory than they must, for speed: without `spend_memory` they would not.
   bool spends_memory() const { return spends_memory_; }
-  // The graph, and the tables of its weights.
-  int64_t memory_bytes() const { return arena_.mapped_bytes() + weights_->tables_bytes(); }
+  // The graph as it is when the weights are loaded, and their tables.
+  int64_t memory_bytes() const {
+    const int64_t leaves = weights_->is_loaded() ? 0 : weights_->passing_bytes();
+    return arena_.mapped_bytes() - leaves + weights_->tables_bytes();
+  }
   // The graph and the tables that made it, at their most.
   int64_t prepare_peak_bytes() const { return prepare_peak_; }
   // Files that were read into memory, not mapped.

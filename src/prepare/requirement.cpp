@@ -38,10 +38,16 @@ Accounts preparing(const PreparedModel& model) {
   return accounts;
 }
 
+// What is there while the weights are loaded, and then leaves.
+void add_passing(Accounts& accounts, const PreparedModel& model) {
+  of(accounts, Account::kSession) += model.weights().passing_bytes();
+  of(accounts, Account::kWeights) += model.weights().largest_raw_bytes();
+}
+
 Accounts loading(const PreparedModel& model, const ShapePlan& shape) {
   Accounts accounts = loaded(model);
   if (!shape.planned_after_load()) of(accounts, Account::kSession) += shape.memory_bytes();
-  of(accounts, Account::kWeights) += model.weights().largest_raw_bytes();
+  add_passing(accounts, model);
   return accounts;
 }
 
@@ -50,7 +56,7 @@ Accounts planning(const PreparedModel& model, const ShapePlan& shape) {
   if (shape.planned_after_load()) {
     accounts = loaded(model);
   } else {
-    of(accounts, Account::kSession) = model.memory_bytes();
+    of(accounts, Account::kSession) = model.memory_bytes() + model.weights().passing_bytes();
     of(accounts, Account::kWeights) = model.source_bytes();
   }
   of(accounts, Account::kSession) += shape.planning_peak_bytes();
@@ -99,7 +105,7 @@ Requirement requirement(const PreparedModel& model, std::span<const std::shared_
   }
   of(run, Account::kSession) += before;
   of(load, Account::kSession) += before;
-  of(load, Account::kWeights) += model.weights().largest_raw_bytes();
+  add_passing(load, model);
   meet(load);
   meet(run);
   return need;

@@ -21,6 +21,18 @@ bool is_aligned(const Edge& edge) {
   return address % std::min<uintptr_t>(width, 8) == 0;
 }
 
+// A page of a file brings its neighbours, 64 KiB in all: what is smaller takes less as a copy.
+bool is_worth_a_copy(const TensorData& data) {
+  constexpr size_t kNeighbours = 64 << 10;
+  return data.in_file && data.bytes.size() < kNeighbours;
+}
+
+// Of a large table rows are read: each that is mapped would bring those neighbours.
+bool is_large_table(const TensorData& data) {
+  constexpr size_t kLargeTable = 1 << 20;
+  return data.in_file && data.file != nullptr && data.bytes.size() >= kLargeTable;
+}
+
 // Memory for one Choice after the other.
 class Choices {
  public:
@@ -54,6 +66,7 @@ class Weights::Collector : public PackPolicy {
 Weights::Weights(Graph& root, int threads, bool pack)
     : threads_(threads),
       may_pack_(pack),
+      graph_memory_(root.arena()),
       own_("weights", 0, &root.arena().budget()),
       mappings_(own_, Account::kSession),
       tables_(mappings_),
@@ -61,7 +74,8 @@ Weights::Weights(Graph& root, int threads, bool pack)
       packed_at_(&tables_),
       formats_of_(&tables_),
       copied_at_(&tables_),
-      copied_(&tables_) {
+      copied_(&tables_),
+      passing_(&tables_) {
   TransientMemory transient(root.arena().budget());
   Choices choices(root.arena().budget());
   const Collector collector(*this);
@@ -113,30 +127,35 @@ bool Weights::pack(const Node& node, size_t input, const PackFormat& format, int
 }
 
 void Weights::collect_raw(Graph& root, TransientMemory& transient) {
-  enum Use : uint8_t { kNone, kBytewise, kAligned };
-  std::pmr::vector<uint8_t> uses(root.edge_count(), kNone, transient.resource());
-  std::pmr::vector<const Edge*> edges(root.edge_count(), nullptr, transient.resource());
+  enum Use : uint8_t { kBytewise = 1, kAligned = 2, kRows = 4, kWhole = 8 };
+  std::pmr::vector<uint8_t> uses(root.edge_count(), 0, transient.resource());
+  std::pmr::vector<Edge*> edges(root.edge_count(), nullptr, transient.resource());
   root.for_each_graph([&](Graph& graph) {
     for (const Node* node : graph.nodes) {
+      const uint32_t rows = node->op->row_inputs == nullptr ? 0 : node->op->row_inputs(*node);
       for (size_t i = 0; i < node->inputs.size(); ++i) {
-        const Edge* edge = node->inputs[i];
+        Edge* edge = node->inputs[i];
         if (edge == nullptr || edge->data == nullptr || is_packed(*node, i)) continue;
-        const bool bytewise = i < 32 && ((node->op->unaligned_inputs >> i) & 1) != 0;
-        uses[edge->id] = std::max<uint8_t>(uses[edge->id], bytewise ? kBytewise : kAligned);
+        const auto has = [i](uint32_t set) { return i < 32 && ((set >> i) & 1) != 0; };
+        uses[edge->id] |= has(node->op->unaligned_inputs) ? kBytewise : kAligned;
+        uses[edge->id] |= has(rows) ? kRows : kWhole;
         edges[edge->id] = edge;
       }
     }
-    const auto hold = [&](const Edge* edge) {
+    const auto hold = [&](Edge* edge) {
       if (edge->data == nullptr) return;
-      uses[edge->id] = kAligned;
+      uses[edge->id] |= kAligned | kWhole;
       edges[edge->id] = edge;
     };
-    for (const Edge* edge : graph.outputs) hold(edge);
-    for (const Edge* edge : graph.updated) hold(edge);
+    for (Edge* edge : graph.outputs) hold(edge);
+    for (Edge* edge : graph.updated) hold(edge);
   });
-  for (const Edge* edge : edges) {
+  for (Edge* edge : edges) {
     if (edge == nullptr) continue;
-    if (!edge->persistent && (uses[edge->id] == kBytewise || is_aligned(*edge))) {
+    const uint8_t use = uses[edge->id];
+    edge->by_rows = (use & kWhole) == 0 && !edge->persistent && is_large_table(*edge->data);
+    if (edge->by_rows) continue;
+    if (!edge->persistent && !is_worth_a_copy(*edge->data) && ((use & kAligned) == 0 || is_aligned(*edge))) {
       // Others are in the graph's own memory, or in the caller's.
       if (edge->data->in_file) mapped_bytes_ += static_cast<int64_t>(edge->data->bytes.size());
     } else {
@@ -144,6 +163,29 @@ void Weights::collect_raw(Graph& root, TransientMemory& transient) {
     }
   }
   for (Owned& owned : owned_) owned.bytes = round_up(owned.bytes, page_bytes());
+  collect_passing(edges);
+}
+
+void Weights::collect_passing(std::span<Edge* const> raw) {
+  const std::less_equal<const std::byte*> not_after;
+  for (const Packed& item : packed_) {
+    const TensorData& data = *item.node->inputs[item.input]->data;
+    const int64_t bytes = data.in_file ? 0 : graph_memory_.bytes_to_release(data.bytes.data());
+    if (bytes == 0 || std::find(passing_.begin(), passing_.end(), data.bytes.data()) != passing_.end())
+      continue;
+    const std::byte* const begin = data.bytes.data();
+    const bool is_read = std::any_of(raw.begin(), raw.end(), [&](const Edge* edge) {
+      return edge != nullptr && not_after(begin, edge->data->bytes.data()) &&
+             not_after(edge->data->bytes.data(), begin + bytes);
+    });
+    if (is_read) continue;
+    passing_.push_back(begin);
+    passing_bytes_ += bytes;
+  }
+}
+
+void Weights::release_passing() noexcept {
+  for (const std::byte* piece : passing_) graph_memory_.release(piece);
 }
 
 void Weights::own(const Edge& edge) {
@@ -174,6 +216,7 @@ void Weights::load(Budget& budget, const Drop& drop) {
     if (edge->data->in_file) drop(raw);
   }
   if (adopted_ == nullptr) pack_all(drop);
+  release_passing();
   loaded_ = true;
 }
 

@@ -1,9 +1,10 @@
 // Constants of a model in the form in which the run wants them.
 //
 // Planning: which weights are packed, which are used as they are in the file, which must be copied
-// because of their alignment; how many bytes each of these takes. Nodes that name the same format of the same
+// because of their alignment, or because they are so small that the neighbours which their page brings along
+// would take more; how many bytes each of these takes. Nodes that name the same format of the same
 // tensor share what is packed. Loading: does it, one tensor at a time, and lets each raw range leave the
-// process as soon as it is packed.
+// process as soon as it is packed; what rewrites made and only packing reads leaves with the last of them.
 #pragma once
 
 #include <functional>
@@ -57,6 +58,8 @@ class Weights : public PackPolicy {
   int64_t tables_bytes() const { return tables_bytes_; }
   // The most that loading holds beyond the final state: the largest raw tensor that is packed or is state.
   int64_t largest_raw_bytes() const { return largest_raw_; }
+  // Of the graph's memory, what loading gives back: constants that were packed and that nobody else reads.
+  int64_t passing_bytes() const { return passing_bytes_; }
 
  private:
   // One tensor in one format, packed by the first node that asked for it.
@@ -78,10 +81,13 @@ class Weights : public PackPolicy {
   void collect_raw(Graph& root, TransientMemory& transient);
   void pack_all(const Drop& drop);
   void own(const Edge& edge);
+  void collect_passing(std::span<Edge* const> raw);
+  void release_passing() noexcept;
   const Owned& owned(Account account) const;
 
   int threads_;
   bool may_pack_;
+  BumpArena& graph_memory_;
   Budget own_;
   ChargedResource mappings_;
   FreeLists tables_;
@@ -90,7 +96,8 @@ class Weights : public PackPolicy {
   std::pmr::unordered_multimap<uint32_t, size_t> formats_of_;  // by edge id: likewise
   std::pmr::unordered_map<uint32_t, int64_t> copied_at_;       // edge id -> offset in what its account owns
   std::pmr::vector<const Edge*> copied_;
-  int64_t packed_bytes_ = 0, mapped_bytes_ = 0, largest_raw_ = 0, tables_bytes_ = 0;
+  std::pmr::vector<const std::byte*> passing_;  // large pieces of the graph's memory
+  int64_t passing_bytes_ = 0, packed_bytes_ = 0, mapped_bytes_ = 0, largest_raw_ = 0, tables_bytes_ = 0;
   std::array<Owned, 3> owned_ = {Owned{Account::kWeights}, {Account::kGradients}, {Account::kOptimizer}};
   Arena packed_arena_;
   Charge mapped_charge_, adopted_charge_;

@@ -39,7 +39,24 @@ class DynamicRewriter : public Rewriter {
       if (input != nullptr && input->data == nullptr) dequantize(input);
     }
     for (Edge* used : captured_edges(node)) dequantize(used);
+    if (options_.bodies) rewrite_bodies(node);
     keep(node);
+  }
+
+  // What is quantized out here is known in there. Of what is made in there, weights are constants of the
+  // whole model: they are known out here, and in the next body.
+  void rewrite_bodies(Node& node) {
+    int number = 0;
+    for (Graph* body : bodies_of(node)) {
+      QuantizeContext inside{*body, context_.spill, context_.reader, context_.outcome, {}};
+      DynamicRewriter rewriter(inside, options_);
+      rewriter.values_ = values_;
+      rewriter.scope_ = fmt::format("{}{}/{}/", scope_, node.name, number++);
+      rewriter.rewrite();
+      for (const auto& [edge, value] : rewriter.values_) {
+        if (edge->data != nullptr) values_.emplace(edge, value);
+      }
+    }
   }
 
   // Makes the floats of a value that so far has only integers.
@@ -58,7 +75,8 @@ class DynamicRewriter : public Rewriter {
   const QuantizedValue& quantize_activation(Edge& value) {
     const auto known = values_.find(&value);
     if (known != values_.end()) return known->second;
-    const std::string name(value.name);
+    // What is made in a body of a value from outside must not have a name that is taken out there.
+    const std::string name = (value.graph == &graph_ ? std::string() : scope_) + std::string(value.name);
     QuantizedValue made;
     made.q = edge(name + "_quantized", ElementType::kUint8);
     made.scale = edge(name + "_scale", ElementType::kFloat);
@@ -279,6 +297,7 @@ class DynamicRewriter : public Rewriter {
   }
 
   const DynamicOptions& options_;
+  std::string scope_;  // of a body: where it is
 };
 
 }  // namespace
@@ -294,11 +313,19 @@ void quantize_dynamic(QuantizeContext& context, const DynamicOptions& options) {
          "found {}",
          context.graph.opset(""));
   refuse_quantized(context.graph);
-  options.filter.check(context.graph);
+  options.filter.check(context.graph, options.bodies);
   DynamicOptions with_parts = options;
-  gemm_to_matmul(context, with_parts.filter);
+  const auto each_graph = [&](auto&& f) {
+    if (!options.bodies) return f(context.graph);
+    context.graph.for_each_graph(f);
+  };
+  each_graph([&](Graph& graph) {
+    if (&graph != &context.graph) adopt_constants(graph);
+    QuantizeContext here{graph, context.spill, context.reader, context.outcome, {}};
+    gemm_to_matmul(here, with_parts.filter);
+  });
   DynamicRewriter(context, with_parts).rewrite();
-  drop_unused_initializers(context.graph);
+  each_graph(drop_unused_initializers);
   sign_as_quantized(context.graph);
 }
 

@@ -222,8 +222,8 @@ class HalfRewriter : public Rewriter {
     Attribute made;
     made.name = "value";
     made.type = AttributeType::kTensor;
-    made.tensor =
-        graph_.arena().make<TensorData>(TensorData{options_.type, graph_.arena().copy(dims), out, false});
+    made.tensor = graph_.arena().make<TensorData>(
+        TensorData{options_.type, graph_.arena().copy(dims), out, false, nullptr});
     return made;
   }
 

@@ -104,7 +104,7 @@ class NBitsRewriter : public Rewriter {
     context_.reader.drop(*b.data, 0, k * n);
     settle(m.q);
     Blocks made = {m.q.edge, reals(name + "_scales", b.data->type, scale_dims, m.scales), nullptr};
-    if (options_.hqq) made.zeros = reals(name + "_zero_points", b.data->type, scale_dims, m.real_zeros);
+    if (options_.hqq) made.zeros = reals(name + "_zero_points", zero_type(m.type), scale_dims, m.real_zeros);
     if (m.zeros.edge != nullptr) {
       settle(m.zeros);
       made.zeros = m.zeros.edge;
@@ -153,7 +153,8 @@ class NBitsRewriter : public Rewriter {
 
   BlockParameters store_parameters(std::span<const float> weights, int64_t column, int64_t i,
                                    Matrix& m) const {
-    const BlockParameters p = rounded(parameters(weights), m.type);
+    BlockParameters p = rounded(parameters(weights), m.type);
+    if (options_.hqq) p.zero_point = rounded_to(p.zero_point, zero_type(m.type));
     const auto at = static_cast<size_t>(column * m.count + i);
     m.scales[at] = p.scale;
     if (options_.hqq) m.real_zeros[at] = p.zero_point;
@@ -184,9 +185,17 @@ class NBitsRewriter : public Rewriter {
   }
   // Scales are kept in the weights' type: numbers are found with what is kept.
   static BlockParameters rounded(BlockParameters p, ElementType type) {
-    if (type == ElementType::kFloat16) p.scale = static_cast<float>(Float16(p.scale));
-    if (type == ElementType::kBFloat16) p.scale = static_cast<float>(BFloat16(p.scale));
+    p.scale = rounded_to(p.scale, type);
     return p;
+  }
+  static float rounded_to(float value, ElementType type) {
+    if (type == ElementType::kFloat16) return static_cast<float>(Float16(value));
+    if (type == ElementType::kBFloat16) return static_cast<float>(BFloat16(value));
+    return value;
+  }
+  // Zero points that are no whole numbers: 16 bits are enough for them, whatever the weights are.
+  static ElementType zero_type(ElementType weights) {
+    return weights == ElementType::kBFloat16 ? ElementType::kBFloat16 : ElementType::kFloat16;
   }
   uint8_t number(float weight, const BlockParameters& p) const {
     return options_.hqq ? hqq_number(weight, p, options_.bits) : block_number(weight, p, options_.bits);

@@ -19,6 +19,7 @@ struct DynamicOptions {
   bool constant_weights_only = true;  // MatMul whose second input is no weight stays
   bool force_all = false;             // ForceQuantizeNoInputCheck
   float least_range = 0;              // MinimumRealRange
+  bool bodies = false;                // also what is inside If, Loop and Scan
 };
 void quantize_dynamic(QuantizeContext& context, const DynamicOptions& options);
 

@@ -3,13 +3,23 @@
 #include <algorithm>
 
 #include "base/fail.h"
+#include "graph/bodies.h"
 #include "graph/op_def.h"
 #include "tensor/small_types.h"
 
 namespace plimsoll {
 namespace {
 constexpr int64_t kSpillFrom = 64 << 10;  // smaller constants stay with the graph
+
+void collect_names(const Graph& graph, bool bodies, std::set<std::string_view>& names) {
+  for (const Node* node : graph.nodes) {
+    names.insert(node->name);
+    if (!bodies) continue;
+    for (const Graph* body : bodies_of(*node)) collect_names(*body, bodies, names);
+  }
 }
+
+}  // namespace
 
 bool NodeFilter::wants(const Node& node) const {
   if (!only_nodes.empty() && only_nodes.count(node.name) == 0) return false;
@@ -17,11 +27,12 @@ bool NodeFilter::wants(const Node& node) const {
   return excluded_nodes.count(node.name) == 0;
 }
 
-void NodeFilter::check(const Graph& graph) const {
+void NodeFilter::check(const Graph& graph, bool bodies) const {
+  std::set<std::string_view> there;
+  collect_names(graph, bodies, there);
   for (const auto* names : {&only_nodes, &excluded_nodes}) {
     for (const std::string& name : *names) {
-      const auto is_it = [&](const Node* node) { return node->name == name; };
-      if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_it))
+      if (there.count(name) == 0)
         fail(ErrorCode::kInvalidArgument, "there is no node '{}' in the model's graph", name);
     }
   }

@@ -20,8 +20,8 @@ struct NodeFilter {
   std::set<std::string, std::less<>> only_nodes;      // empty: all
   std::set<std::string, std::less<>> excluded_nodes;  // by name
   bool wants(const Node& node) const;
-  // Throws kInvalidArgument of a name that no node has.
-  void check(const Graph& graph) const;
+  // Throws kInvalidArgument of a name that no node has, those in bodies included if these count.
+  void check(const Graph& graph, bool bodies = false) const;
 };
 
 // What became of the model, for the report.

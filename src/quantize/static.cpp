@@ -91,12 +91,15 @@ void settle_static_options(const Graph& graph, bool qdq, StaticOptions& options)
                    : "operators on integers",
          opset);
   // What ai.onnx has not in this version, com.microsoft has.
-  if ((opset < 21 && (has_16_bits(a) || has_16_bits(w) || has_4_bits(w))) || opset < 10 ||
+  if ((opset < 21 && (has_16_bits(a) || has_16_bits(w) || has_4_bits(w))) ||
       (opset < 13 && options.per_channel) || (opset < 19 && is_float8))
     options.microsoft_domain = true;
-  if (!qdq && opset < 10)
+  // ONNX Runtime makes these operators of pairs too, and refuses a model where it cannot.
+  if (opset < 10)
     fail(ErrorCode::kInvalidArgument,
-         "static quantization: operators on integers need a model of opset 10 or newer, found {}", opset);
+         "static quantization: expected a model of opset 10 or newer, which has operators on integers, "
+         "found {}; onnx.version_converter makes a newer one of it",
+         opset);
   if (options.filter.op_types.empty()) options.filter.op_types = static_op_types();
 }
 

@@ -37,6 +37,7 @@ DynamicOptions dynamic_options(const QuantizeOptions& options) {
   d.reduce_range = options.reduce_range;
   d.constant_weights_only = options.constant_weights_only.value_or(true);
   d.force_all = options.force_all;
+  d.bodies = options.bodies;
   d.least_range = options.minimum_real_range;
   return d;
 }

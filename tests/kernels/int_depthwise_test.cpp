@@ -96,10 +96,10 @@ TEST(IntDepthwise, IsExactForRandomShapesTypesAndZeroPoints) {
     const auto pick = [&](int64_t least, int64_t most) {
       return least + static_cast<int64_t>(generator() % static_cast<uint32_t>(most - least + 1));
     };
-    for (uint32_t i = 0; i < 150; ++i) {
+    for (uint32_t i = 0; i < 250; ++i) {
       Problem p;
       IntDepthwiseShape& s = p.shape;
-      s.channels = i % 3 == 0 ? pick(1, 200) : pick(1, 5) * 16;
+      s.channels = i % 3 == 0 ? pick(1, 200) : i % 3 == 1 ? int64_t{1} << pick(0, 6) : pick(1, 5) * 16;
       s.kernel_h = pick(1, 6), s.kernel_w = pick(1, 5);
       s.stride_h = pick(1, 3), s.stride_w = pick(1, 3);
       s.dilation_h = pick(1, 2), s.dilation_w = pick(1, 2);
@@ -117,7 +117,7 @@ TEST(IntDepthwise, IsExactForRandomShapesTypesAndZeroPoints) {
 
 TEST(IntDepthwise, FinishesInEightBitsWithinBounds) {
   for_each_form([] {
-    for (int64_t channels : {5, 16, 64, 72, 130}) {
+    for (int64_t channels : {4, 5, 8, 16, 32, 64, 72, 130}) {
       Problem p;
       p.shape = {channels, 7, 9, 7, 9, 3, 3, 1, 1, 1, 1, 1, 1};
       p.fill(static_cast<uint32_t>(channels));

@@ -80,6 +80,22 @@ TEST(BumpArena, ChargesWhatItMaps) {
   EXPECT_EQ(budget.report().now_bytes, 0);
 }
 
+TEST(BumpArena, GivesBackWhatIsLarge) {
+  Budget budget("test", 0);
+  BumpArena arena(budget);
+  std::byte* small = static_cast<std::byte*>(arena.allocate(100));
+  const int64_t before = arena.mapped_bytes();
+  void* large = arena.allocate(300 << 10, 64);
+  EXPECT_EQ(arena.bytes_to_release(large), 300 << 10);
+  EXPECT_EQ(arena.bytes_to_release(small), 0);
+  // Small things go on where they were.
+  EXPECT_EQ(static_cast<std::byte*>(arena.allocate(100)) - small, 112);
+  arena.release(small);
+  arena.release(large);
+  EXPECT_EQ(arena.mapped_bytes(), before);
+  EXPECT_EQ(budget.report().now_bytes, before);
+}
+
 TEST(BumpArena, RefusesBeforeItMaps) {
   Budget budget("test", 64 << 10);
   BumpArena arena(budget);

@@ -223,6 +223,18 @@ TEST(MatMulNBits, FourBitsInBlocks) {
       .input<float>({1, 2}, {1, 2})
       .run()
       .expect<float>(0, {2, 1}, {120 - 2 * 156, 120 - 2 * 156});
+  // Zero points of 16 bits with floats, as ONNX Runtime takes them: 9 - 8.5 and 7 - 6.25.
+  OpCase("MatMulNBits", 1, "com.microsoft")
+      .attr("K", int64_t{24})
+      .attr("N", int64_t{1})
+      .attr("bits", int64_t{4})
+      .attr("block_size", int64_t{16})
+      .input<float>({2, 24}, a)
+      .input<uint8_t>({1, 2, 8}, b)
+      .input<float>({1, 2}, {1, 2})
+      .input<Float16>({1, 2}, {Float16(8.5f), Float16(6.25f)})
+      .run()
+      .expect<float>(0, {2, 1}, {0.5f * 120 + 1.5f * 156, 0.5f * 120 + 1.5f * 156});
 }
 
 TEST(QLinearAdd, TablesAndBroadcast) {

@@ -1,7 +1,13 @@
 #include "prepare/weights.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "ops/invoke.h"
 #include "prepare/prepared_model.h"
 #include "support/model_builder.h"
 
@@ -109,6 +115,105 @@ TEST(Weights, AConcreteShapeMustNameTheFormatOfLoad) {
   EXPECT_TRUE(weights.pack(node, 1, asked.format, asked.bytes));
   asked.format.numbers[7] = 1;
   EXPECT_THROW(weights.pack(node, 1, asked.format, asked.bytes), std::logic_error);
+}
+
+// A model in a file, mapped as sessions map it.
+struct LoadedFile {
+  explicit LoadedFile(const std::string& bytes, int level = 0)
+      : path(std::filesystem::temp_directory_path() /
+             ("plimsoll_weights_" + std::to_string(::getpid()) + ".onnx")),
+        budget("test", 0) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    PrepareOptions options;
+    options.level = level;
+    model = std::make_unique<PreparedModel>(path.string(), options, budget);
+    model->prepare();
+  }
+  ~LoadedFile() { std::filesystem::remove(path); }
+  const Node& node(size_t i) { return *model->graph().nodes[i]; }
+
+  std::filesystem::path path;
+  Budget budget;
+  std::unique_ptr<PreparedModel> model;
+};
+
+TEST(Weights, SmallOnesAreCopiedOutOfTheFile) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"n", "1024"});
+  Edge* small = model.constant<float>("small", {1024}, std::vector<float>(1024, 2.0f));
+  Edge* large = model.constant<float>("large", {64, 1024}, std::vector<float>(64 << 10, 3.0f));
+  model.output(model.node("Add", {x, small})[0]);
+  model.output(model.node("Concat", {x, large}, 1, {ModelBuilder::integer("axis", 0)})[0]);
+  LoadedFile loaded(model.bytes());
+  loaded.model->load_weights();
+  const Weights& weights = loaded.model->weights();
+  const Edge &copied = *loaded.node(0).inputs[1], &mapped = *loaded.node(1).inputs[1];
+  EXPECT_NE(weights.raw(copied), copied.data->bytes.data());
+  EXPECT_EQ(*reinterpret_cast<const float*>(weights.raw(copied)), 2.0f);
+  const bool is_aligned = reinterpret_cast<uintptr_t>(mapped.data->bytes.data()) % 4 == 0;
+  EXPECT_EQ(weights.raw(mapped) == mapped.data->bytes.data(), is_aligned);
+}
+
+// Rows of a table of 2 MiB by node 0; with `also`, node 1 takes the table as a whole.
+std::string table_model(bool also) {
+  ModelBuilder model;
+  std::vector<float> values(size_t{4096} * 128);
+  std::iota(values.begin(), values.end(), 0.0f);
+  Edge* table = model.constant<float>("table", {4096, 128}, values);
+  Edge* rows = model.input("rows", ElementType::kInt64, {"n"});
+  model.output(model.node("Gather", {table, rows})[0]);
+  if (also) model.output(model.node("ReduceMax", {table})[0]);
+  return model.bytes();
+}
+
+TEST(Weights, RowsOfATableAreReadFromTheFile) {
+  LoadedFile loaded(table_model(false));
+  loaded.model->load_weights();
+  const Node& gather = loaded.node(0);
+  EXPECT_TRUE(gather.inputs[0]->by_rows);
+  EXPECT_EQ(loaded.model->weights().weights_bytes(), 0);
+  const int64_t indices[] = {4095, -1, 7}, dims[] = {3};
+  const TensorView inputs[] = {
+      gather.inputs[0]->data->view(),
+      {reinterpret_cast<std::byte*>(const_cast<int64_t*>(indices)), ElementType::kInt64, false, dims}};
+  BumpArena arena(loaded.budget);
+  DimPool pool(arena);
+  const std::vector<TensorView> outputs = invoke(gather, inputs, arena, pool);
+  const float* rows = outputs[0].as<float>();
+  for (size_t i = 0; i < 128; ++i) {
+    EXPECT_EQ(rows[i], static_cast<float>(4095 * 128 + i));
+    EXPECT_EQ(rows[128 + i], static_cast<float>(4095 * 128 + i));
+    EXPECT_EQ(rows[256 + i], static_cast<float>(7 * 128 + i));
+  }
+  // A file that somebody cut is an Error, where a mapped page would end the process.
+  std::filesystem::resize_file(loaded.path, 1 << 20);
+  EXPECT_THROW(invoke(gather, inputs, arena, pool), Error);
+}
+
+TEST(Weights, ATableThatSomebodyTakesAsAWholeIsMapped) {
+  LoadedFile loaded(table_model(true));
+  loaded.model->load_weights();
+  EXPECT_FALSE(loaded.node(0).inputs[0]->by_rows);
+  EXPECT_EQ(loaded.model->weights().weights_bytes(), 4096 * 128 * 4);
+}
+
+TEST(Weights, FoldedOnesLeaveWhenTheyArePacked) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"n", "512"});
+  Edge* w = model.constant<int8_t>("w", {512, 512}, std::vector<int8_t>(512 * 512, 3));
+  Edge* scale = model.constant<float>("scale", {}, {0.5f});
+  model.output(model.node(
+      "MatMul", {x, model.node("Mul", {model.node("Cast", {w}, 1, {ModelBuilder::integer("to", 1)})[0],
+                                       scale})[0]})[0]);
+  LoadedFile loaded(model.bytes(), 1);
+  ASSERT_EQ(loaded.model->graph().nodes.size(), 1u);
+  const int64_t folded = 512 * 512 * 4;
+  EXPECT_GE(loaded.model->weights().passing_bytes(), folded);
+  const int64_t told = loaded.model->memory_bytes(),
+                before = loaded.budget.report()[Account::kSession].now_bytes;
+  loaded.model->load_weights();
+  EXPECT_EQ(loaded.model->memory_bytes(), told);
+  EXPECT_LE(loaded.budget.report()[Account::kSession].now_bytes, before - folded);
 }
 
 }  // namespace

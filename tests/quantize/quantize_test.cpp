@@ -125,6 +125,47 @@ TEST(Quantize, ExcludedNodesStay) {
   EXPECT_EQ(report.quantized[0].node, "Gemm5_MatMul");
 }
 
+// if sum(x) > 0 then x W1 W2 else x W1 V, with a weight from outside that both branches share, weights of
+// their own, and behind it x W1 again.
+std::string branches() {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"5", "64"});
+  Edge* shared = model.constant("W1", {64, 96}, normal(64 * 96, 1));
+  Attribute flat = ModelBuilder::integer("keepdims", 0);
+  Edge* sum = model.node("ReduceSum", {x}, 1, {flat})[0];
+  Edge* is_positive = model.node("Greater", {sum, model.constant<float>("zero", {}, {0.0f})})[0];
+  std::vector<Graph*> bodies;
+  for (unsigned i : {2u, 3u}) {
+    Graph* body = bodies.emplace_back(model.new_body());
+    Edge* h = model.node_in(*body, "MatMul", {x, shared})[0];
+    Edge* own = model.constant_in(*body, "V" + std::to_string(i), {96, 32}, normal(96 * 32, i));
+    Edge* y = model.node_in(*body, "MatMul", {h, own})[0];
+    y->facts.type.type = ElementType::kFloat;
+    body->outputs.push_back(y);
+  }
+  Edge* chosen = model.node(
+      "If", {is_positive}, 1,
+      {ModelBuilder::body("then_branch", bodies[0]), ModelBuilder::body("else_branch", bodies[1])})[0];
+  Edge* behind = model.node("MatMul", {x, shared})[0];
+  model.output(model.node("Concat", {chosen, behind}, 1, {ModelBuilder::integer("axis", 1)})[0]);
+  return model.bytes();
+}
+
+TEST(Quantize, BodiesAreQuantizedWhereAsked) {
+  const Folder folder;
+  const std::string path = folder.write("model.onnx", branches());
+  const std::vector<float> expected = run(path);
+  QuantizeOptions options;
+  EXPECT_EQ(Quantize(Env(), path, folder / "outside.onnx", options).quantized.size(), 1u);
+  options.bodies = true;
+  EXPECT_EQ(Quantize(Env(), path, folder / "all.onnx", options).quantized.size(), 5u);
+  EXPECT_GT(signal_to_noise(expected, run(folder / "all.onnx")), 30);
+  // No weight is left in floats, and the shared one is there once: three of 8 bits.
+  EXPECT_LT(fs::file_size(folder / "all.onnx"), size_t{64 * 96 + 2 * 96 * 32} + 6000);
+  options.excluded_nodes = {"nobody"};
+  EXPECT_EQ(code_of([&] { Quantize(Env(), path, folder / "b.onnx", options); }), ErrorCode::kInvalidArgument);
+}
+
 TEST(Quantize, ZerosQuantizeToZeros) {
   const Folder folder;
   const std::string path = folder.write("model.onnx", two_layers(std::vector<float>(64 * 96, 0.0f)));
@@ -156,10 +197,41 @@ TEST(Quantize, WhatIsQuantizedIsRefused) {
             ErrorCode::kInvalidArgument);
 }
 
+class OneSample : public CalibrationReader {
+ public:
+  bool Next(std::map<std::string, Value>& inputs) override {
+    if (done_) return false;
+    Value x = Value::CreateTensor(ElementType::kFloat, {5, 64});
+    const std::vector<float> values = normal(5 * 64, 9);
+    std::copy(values.begin(), values.end(), x.GetTensorMutableData<float>());
+    inputs.insert_or_assign("x", std::move(x));
+    return done_ = true;
+  }
+  bool Rewind() override {
+    done_ = false;
+    return true;
+  }
+
+ private:
+  bool done_ = false;
+};
+
 TEST(Quantize, OldOpsetsAreRefused) {
   const Folder folder;
   const std::string path = folder.write("model.onnx", two_layers(normal(64 * 96, 1), 10));
   EXPECT_EQ(code_of([&] { Quantize(Env(), path, folder / "a.onnx", {}); }), ErrorCode::kInvalidArgument);
+  const std::string older = folder.write("older.onnx", two_layers(normal(64 * 96, 1), 9)),
+                    newer = folder.write("newer.onnx", two_layers(normal(64 * 96, 1), 10));
+  QuantizeOptions options;
+  options.mode = QuantizeMode::kStatic;
+  for (const QuantizeFormat format : {QuantizeFormat::kQDQ, QuantizeFormat::kQOperator}) {
+    options.format = format;
+    OneSample reader;
+    options.calibration = &reader;
+    EXPECT_EQ(code_of([&] { Quantize(Env(), older, folder / "b.onnx", options); }),
+              ErrorCode::kInvalidArgument);
+    EXPECT_NO_THROW(Quantize(Env(), newer, folder / "c.onnx", options));
+  }
 }
 
 // The limit that the Error names is enough, and one byte less is not.

@@ -63,6 +63,7 @@ const std::map<std::string, Setter>& setters() {
       {"activation_symmetric", set<&O::activation_symmetric>},
       {"activation_restricted", set<&O::activation_restricted>},
       {"force_all", set<&O::force_all>},
+      {"bodies", set<&O::bodies>},
       {"constant_weights_only", set<&O::constant_weights_only>},
       {"minimum_real_range", set<&O::minimum_real_range>},
       {"format", set<&O::format>},

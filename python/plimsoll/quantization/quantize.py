@@ -169,7 +169,7 @@ def quantize_dynamic(model_input: Model, model_output: Path, op_types_to_quantiz
     `use_external_data_format` says.
     """
     options, _ = _extra(extra_options)
-    _refuse_bodies(options)
+    options["bodies"] = bool(options.pop("EnableSubgraph", False))
     options.pop("CalibStridedMinMax", None)
     if options.pop("overrides", None):
         raise ValueError("TensorQuantOverrides: expected static quantization")
