@@ -284,6 +284,9 @@ class Images(Case):
                 self.assertNotEqual(done.returncode, 0)
 
     def test_no_start_loads_them(self):
+        needed = pathlib.Path(PLIMSOLL).read_bytes()
+        if any(runtime in needed for runtime in (b"libasan.so", b"libtsan.so")):
+            self.skipTest("with a sanitizer the decoders are linked into the command (src/CMakeLists.txt)")
         traced = self.call("run", DIGITS, "--input", f"image={DIGIT}", env={**os.environ, "LD_DEBUG": "files"})
         self.assertEqual(traced.returncode, 0)
         self.assertIn("libc.so", traced.stderr)
