@@ -36,6 +36,7 @@ void run(const RunContext& c) {
   const TensorView &ids = c.inputs[0], &y = c.outputs[0];
   kernels::copy_bytes(y.data, c.inputs[1].data, y.bytes());
   const int64_t size = c.attrs<NgramAttrs>().size, length = ids.dims[1], words = y.dims[1];
+  if (length < size) return;  // there is no run yet, and no tail to compare with
   for (int64_t b = 0; b < ids.dims[0]; ++b) {
     const int64_t* row = ids.as<int64_t>() + b * length;
     const int64_t* tail = row + length - (size - 1);

@@ -242,7 +242,8 @@ class ProgramBuilder {
       const BufferInfo& buffer = lifetimes_.buffers[b];
       // What lives to the end may be an output that is read after the last step.
       const bool to_the_end = buffer.upper == static_cast<int64_t>(lifetimes_.steps.size());
-      if (buffer.live && !to_the_end) dead.push_back({buffer.upper - 1, offsets_[b], buffer.size.value()});
+      const int64_t bytes = buffer.size.value();  // an arena of nothing has no address
+      if (buffer.live && !to_the_end && bytes > 0) dead.push_back({buffer.upper - 1, offsets_[b], bytes});
     }
     std::sort(dead.begin(), dead.end(),
               [](const DeadRange& a, const DeadRange& b) { return a.step < b.step; });

@@ -72,6 +72,19 @@ TEST(Aliasing, UpdatesOfRowsThatAreTheData) {
   EXPECT_EQ(run(bytes, {3, 2}, true), run(bytes, {3, 2}, false));
 }
 
+// All there is in the arena is a slice of no bytes: it has no address to poison. The undefined sanitizer sees
+// it.
+TEST(Aliasing, NothingIsPoisonedWhereNothingIs) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"2", "3"});
+  Edge* zero = model.constant<int64_t>("zero", {1}, {0});
+  Edge* axis = model.constant<int64_t>("axis", {1}, {1});
+  Edge* empty = model.node("Slice", {x, zero, zero, axis})[0];
+  Edge* joined = model.node("Concat", {empty, x}, 1, {ModelBuilder::integer("axis", 1)})[0];
+  model.output(model.node("Abs", {joined})[0]);
+  EXPECT_EQ(run(model.bytes(), {2, 3}, true).size(), 6u);
+}
+
 // Outputs twice, outputs that are inputs, constants, views of inputs and of one another; no step at all.
 TEST(Aliasing, OutputsOfEveryKind) {
   for (const bool with_step : {false, true}) {
