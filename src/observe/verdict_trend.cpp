@@ -30,7 +30,7 @@ constexpr double kTailShare = 0.45;        // of a rise, that 60 % of the time h
 constexpr double kLittleDoubt = 0.85;
 constexpr double kStartUp = 0.04;  // of x: programs are loaded then
 constexpr size_t kFewestLows = 3;
-constexpr double kOfEach = 0.3;           // of the mean rise from low to low, that each has at least
+constexpr double kOfEach = 0.3;           // of the mean rate from low to low, that each has at least
 constexpr double kOfDepth = 0.25;         // of what a collection takes, that the lows rose by in all
 constexpr double kOfDepthAtFirst = 0.75;  // the same, if the first of them is none of a collection
 constexpr double kKnownMargin = 0.5;      // of a slope: with a wider interval it is not known
@@ -92,28 +92,6 @@ Points after_start(const Points& points) {
   const auto first =
       std::find_if(points.begin(), points.end(), [from](const Point& point) { return point.x >= from; });
   return Points(first, points.end());
-}
-
-struct Turns {
-  Points highs, lows;  // each low with the high before it
-};
-
-// Where y falls by `depth` and rises by it again.
-Turns find_turns(const Points& points, double depth) {
-  Point low = points[0], high = points[0];
-  bool falling = false;
-  Turns turns;
-  for (const Point& point : points) {
-    if (falling) {
-      if (point.y < low.y) low = point;
-      if (point.y > low.y + depth) falling = false, high = point, turns.lows.push_back(low);
-    } else {
-      if (point.y > high.y) high = point;
-      if (point.y < high.y - depth) falling = true, low = point, turns.highs.push_back(high);
-    }
-  }
-  if (falling) turns.lows.push_back(low);
-  return turns;
 }
 
 std::vector<double> distances(const Points& lows) {
@@ -371,6 +349,23 @@ Trend trend_with(const Points& points, double material, double cycle, double ran
 
 }  // namespace
 
+Turns find_turns(const Points& points, double depth) {
+  Point low = points[0], high = points[0];
+  bool falling = false;
+  Turns turns;
+  for (const Point& point : points) {
+    if (falling) {
+      if (point.y < low.y) low = point;
+      if (point.y > low.y + depth) falling = false, high = point, turns.lows.push_back(low);
+    } else {
+      if (point.y > high.y) high = point;
+      if (point.y < high.y - depth) falling = true, low = point, turns.highs.push_back(high);
+    }
+  }
+  if (falling) turns.lows.push_back(low);
+  return turns;
+}
+
 double quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   const double place = share * static_cast<double>(values.size() - 1);
@@ -396,9 +391,9 @@ double median_slope(const Points& points) {
 
 namespace {
 
-bool all_rise(const Points& points, double least) {
+bool all_rise(const Points& points, double least_rate) {
   for (size_t i = 1; i < points.size(); ++i) {
-    if (points[i].y - points[i - 1].y < least) return false;
+    if (points[i].y - points[i - 1].y < least_rate * (points[i].x - points[i - 1].x)) return false;
   }
   return true;
 }
@@ -408,16 +403,21 @@ bool all_rise(const Points& points, double least) {
 bool rises_as_a_whole(const Points& points, const Turns& turns, double material, Trend& trend) {
   const size_t count = turns.lows.size();
   Points lows = turns.lows;
-  if (count > 0 && points.front().y < lows.front().y) lows.insert(lows.begin(), points.front());
+  if (count > 0 && count < kFewestLows && points.front().y < lows.front().y)
+    lows.insert(lows.begin(), points.front());
   if (lows.size() < kFewestLows) return false;
-  const double rise = lows.back().y - lows.front().y, each = rise / static_cast<double>(lows.size() - 1);
+  const double rise = lows.back().y - lows.front().y, rate = rise / (lows.back().x - lows.front().x);
   double depth = 0;
   for (size_t i = 0; i < count; ++i)
     depth += (turns.highs[i].y - turns.lows[i].y) / static_cast<double>(count);
   const double higher = turns.highs.back().y - turns.highs.front().y;
   const double of_depth = lows.size() > count ? kOfDepthAtFirst : kOfDepth;
-  if (rise < std::max(4 * material, of_depth * depth) || !all_rise(lows, kOfEach * each)) return false;
-  if (!all_rise(turns.highs, 0) || higher < kOfEach * each * static_cast<double>(count - 1)) return false;
+  if (rise < std::max(4 * material, of_depth * depth) || !all_rise(lows, kOfEach * rate)) return false;
+  const double meanwhile = turns.highs.back().x - turns.highs.front().x;
+  if (!all_rise(turns.highs, 0) || higher < kOfEach * rate * meanwhile) return false;
+  GrowthRivals rivals;
+  rivals.turns = static_cast<double>(count);
+  if (trend.course == Course::kGrowing && trend.confidence >= leak_confidence(rivals)) return true;
   trend.course = Course::kGrowing;
   trend.since = turns.lows.front().x;
   trend.seen_x = turns.lows.back().x - trend.since;
@@ -426,9 +426,8 @@ bool rises_as_a_whole(const Points& points, const Turns& turns, double material,
   trend.slope = median_slope(turns.lows);
   trend.low = (1 - kKnownMargin) * trend.slope;
   trend.high = (1 + kKnownMargin) * trend.slope;
-  trend.rivals = {};
-  trend.rivals.turns = static_cast<double>(count);
-  trend.confidence = leak_confidence(trend.rivals);
+  trend.rivals = rivals;
+  trend.confidence = leak_confidence(rivals);
   return true;
 }
 
@@ -481,16 +480,19 @@ Trend find_plain_trend(const Points& points, double material, double least_cycle
   const double longest = std::max(least_cycle, quantile(cycles, 1)), usual = quantile(cycles, 0.5);
   const Points& whole = longest > 0 ? started : points;
   Trend trend = trend_with(whole, material, longest, range);
-  if (trend.course == Course::kGrowing || longest == 0 || least_cycle > 0) return trend;
+  const auto is_sure = [](const Trend& one) {
+    return one.course == Course::kGrowing && one.confidence >= kLittleDoubt;
+  };
+  if (is_sure(trend) || longest == 0 || least_cycle > 0) return trend;
   // Collections that come at random are seldom as far apart as the longest time between two of them. And what
   // rose by many times what it ever fell was not collected: as noise the falls do no harm.
   const double rise = quantile(ys(last_share(whole, 0.1)), 0.1) - quantile(ys(first_share(whole, 0.1)), 0.9);
   const bool outgrown = rise > kOutgrown * deepest_fall(calm);
   if (outgrown || cycles.size() >= kEnoughCycles) {
     const Trend other = trend_with(whole, material, outgrown ? 0 : usual, range);
-    if (other.course == Course::kGrowing) return other;
+    if (other.course == Course::kGrowing && other.confidence > trend.confidence) trend = other;
   }
-  if (trend.stretches == 0) rises_as_a_whole(started, find_turns(started, depth), material, trend);
+  if (!is_sure(trend)) rises_as_a_whole(started, find_turns(started, depth), material, trend);
   return trend;
 }
 

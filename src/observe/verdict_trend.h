@@ -44,6 +44,13 @@ struct Trend {
 // not.
 Trend find_trend(const Points& points, double material, double least_cycle = 0);
 
+struct Turns {
+  Points highs, lows;  // each low with the high before it
+};
+
+// Where y falls by `depth` and rises by it again. There is at least one point.
+Turns find_turns(const Points& points, double depth);
+
 // The median of all slopes between two points; thinned to a bounded number of them.
 double median_slope(const Points& points);
 double quantile(std::vector<double> values, double share);  // 0 if empty
