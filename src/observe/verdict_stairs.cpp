@@ -53,7 +53,7 @@ Points slow_corners(const Points& points, double material) {
   return corners;
 }
 
-std::optional<Stairs> stairs_of(const Points& corners, const Points& points, double material) {
+std::optional<MarkedRise> stairs_of(const Points& corners, const Points& points, double material) {
   if (corners.size() < kFewestSteps) return std::nullopt;
   const double slope = median_slope(corners), now = points.back().x;
   if (!(slope > 0) || corners.back().y - corners.front().y < 4 * material) return std::nullopt;
@@ -69,13 +69,14 @@ std::optional<Stairs> stairs_of(const Points& corners, const Points& points, dou
   }
   const double last = corners.back().x, next = start + points.back().y / slope;
   if (now - last > kOverdue * std::max(next - last, 0.0)) return std::nullopt;
-  return Stairs{static_cast<int>(corners.size()), slope, corners.front().x,
-                points.back().y - corners.front().y};
+  const Point& first = corners.front();
+  return MarkedRise{static_cast<int>(corners.size()), slope, first.x, now - first.x,
+                    points.back().y - first.y};
 }
 
 }  // namespace
 
-std::optional<Stairs> find_stairs(const Points& points, double material) {
+std::optional<MarkedRise> find_stairs(const Points& points, double material) {
   if (points.size() < 2) return std::nullopt;
   const auto steep = stairs_of(steep_corners(points, material), points, material);
   return steep ? steep : stairs_of(slow_corners(points, material), points, material);

@@ -1,18 +1,10 @@
 // How one series of figures moves: pure functions of numbers, robust against noise, spikes and collection.
 #pragma once
 
-#include <cstddef>
-#include <vector>
-
+#include "observe/verdict_numbers.h"
 #include "plimsoll/observe.h"
 
 namespace plimsoll {
-
-struct Point {
-  double x = 0;  // iterations, or seconds
-  double y = 0;
-};
-using Points = std::vector<Point>;  // in the order of x
 
 enum class Course {
   kUnclear,
@@ -43,16 +35,5 @@ struct Trend {
 // `material`: a rise below it is none. `least_cycle`: it is known to rise and fall at least so slowly; 0:
 // not.
 Trend find_trend(const Points& points, double material, double least_cycle = 0);
-
-struct Turns {
-  Points highs, lows;  // each low with the high before it
-};
-
-// Where y falls by `depth` and rises by it again. There is at least one point.
-Turns find_turns(const Points& points, double depth);
-
-// The median of all slopes between two points; thinned to a bounded number of them.
-double median_slope(const Points& points);
-double quantile(std::vector<double> values, double share);  // 0 if empty
 
 }  // namespace plimsoll
