@@ -48,6 +48,7 @@ class Judging {
       const bool turns = is_private(which) || which == kPrivatePart || which == kMappedPart;
       trends_[part] =
           find_trend(series.parts[part], material_rise(which, series), turns ? series.turnover : 0);
+      if (which == kLivePart) WeighCollections();
       WeighRivals(which);
     }
   }
@@ -92,6 +93,21 @@ class Judging {
   bool WasLookedAt(const Trend& live, double rise) const {
     const double held = last_level(series_.parts[kLivePart]) - rise;
     return Collections(live.since) >= kFewestCollections && (live.cycle > 0 || rise > kRoomOfOld * held);
+  }
+
+  // What lives is known when it was just collected, and not in between.
+  void WeighCollections() {
+    const Points& live = series_.parts[kLivePart];
+    Points left;
+    double before = 0;
+    auto now = live.begin();
+    for (const Point& collections : series_.collections) {
+      while (now != live.end() && now->x < collections.x) ++now;
+      if (now == live.end() || collections.y <= before) continue;
+      before = collections.y;
+      left.push_back(*now);
+    }
+    if (!left.empty()) weigh_marks(live, left, material_rise(kLivePart, series_), trends_[kLivePart]);
   }
 
   bool TellsLive() const { return !series_.collections.empty(); }

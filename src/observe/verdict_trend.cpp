@@ -184,4 +184,12 @@ Trend find_trend(const Points& points, double material, double least_cycle) {
   return trend;
 }
 
+void weigh_marks(const Points& points, const Points& marks, double material, Trend& trend) {
+  const auto rising = find_rising_marks(points, marks, material);
+  if (!rising) return;
+  GrowthRivals rivals;
+  rivals.turns = rising->marks;
+  take_if_surer(*rising, rivals, trend);
+}
+
 }  // namespace plimsoll

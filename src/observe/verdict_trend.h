@@ -36,4 +36,7 @@ struct Trend {
 // not.
 Trend find_trend(const Points& points, double material, double least_cycle = 0);
 
+// What is known only at `marks`: `trend`, of all of it, is replaced if they are surer.
+void weigh_marks(const Points& points, const Points& marks, double material, Trend& trend);
+
 }  // namespace plimsoll

@@ -12,6 +12,10 @@ constexpr double kOfEach = 0.3;           // of the mean rate from low to low, t
 constexpr double kOfDepth = 0.25;         // of what a collection takes, that the lows rose by in all
 constexpr double kOfDepthAtFirst = 0.75;  // the same, if the first of them is none of a collection
 
+constexpr size_t kFewestMarks = 4;
+constexpr double kOfTime = 0.4;   // that the marks are spread over, at least
+constexpr double kOverdue = 2.5;  // of the longest time between two marks: nothing is known of now
+
 bool all_rise(const Points& points, double least_rate) {
   for (size_t i = 1; i < points.size(); ++i) {
     if (points[i].y - points[i - 1].y < least_rate * (points[i].x - points[i - 1].x)) return false;
@@ -87,6 +91,20 @@ std::optional<MarkedRise> find_rising_lows(const Points& points, const Turns& tu
   const Point &first = turns.lows.front(), &last = turns.lows.back();
   return MarkedRise{static_cast<int>(count), median_slope(turns.lows), first.x, last.x - first.x,
                     last.y - first.y};
+}
+
+std::optional<MarkedRise> find_rising_marks(const Points& points, const Points& marks, double material) {
+  for (size_t from = 0; from + kFewestMarks <= marks.size(); ++from) {  // a warm-up comes first
+    const Points part(marks.begin() + static_cast<std::ptrdiff_t>(from), marks.end());
+    const Point &first = part.front(), &last = part.back();
+    const double span = points.back().x - points.front().x, seen_x = last.x - first.x;
+    if (seen_x < kOfTime * span || points.back().x - last.x > kOverdue * quantile(distances(part), 1))
+      return std::nullopt;
+    const double rise = last.y - first.y;
+    if (rise < 4 * material || !all_rise(part, kOfEach * rise / seen_x)) continue;
+    return MarkedRise{static_cast<int>(part.size()), median_slope(part), first.x, seen_x, rise};
+  }
+  return std::nullopt;
 }
 
 }  // namespace plimsoll

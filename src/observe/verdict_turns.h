@@ -33,4 +33,8 @@ struct MarkedRise {
 // are only two, what it held at first is a low too.
 std::optional<MarkedRise> find_rising_lows(const Points& points, const Turns& turns, double material);
 
+// What is known only at a few moments, such as what a collector left: it rises from each to the next at about
+// the same rate, for four of them at least and a good part of `points`' x, up to now.
+std::optional<MarkedRise> find_rising_marks(const Points& points, const Points& marks, double material);
+
 }  // namespace plimsoll

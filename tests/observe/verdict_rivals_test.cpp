@@ -312,6 +312,28 @@ TEST(VerdictRivals, AJvmTellsGarbageFromALeak) {
   EXPECT_EQ(judged(3e4, 3e4).kind, VerdictKind::kUndecided);
 }
 
+// H2 with rows that are kept: between two collections nobody knows what lives, and the last was a while ago.
+TEST(VerdictRivals, AJvmIsJudgedByWhatItsCollectionsLeft) {
+  const auto judged = [](const std::vector<std::pair<double, double>>& left) {
+    Watched watched;
+    watched.seconds = 70;
+    watched.bytes = [](double) { return 90 * kMiB; };
+    watched.members = [&left](double at) {
+      TreeMember member{7, "java -jar server.jar", static_cast<int64_t>(90 * kMiB)};
+      member.live_bytes = 0;
+      for (const auto& [x, mib] : left) {
+        if (x > at) break;
+        ++member.collections;
+        member.live_bytes = static_cast<int64_t>(mib * kMiB);
+      }
+      return std::vector<TreeMember>{member};
+    };
+    return watched.verdict().kind;
+  };
+  EXPECT_EQ(judged({{3, 5.7}, {5, 8.9}, {7, 9}, {25, 13.8}, {32, 17}, {36, 25.7}}), VerdictKind::kLeak);
+  EXPECT_NE(judged({{3, 5.7}, {5, 8.9}, {7, 9}, {25, 9.6}, {32, 9.9}, {36, 10.6}}), VerdictKind::kLeak);
+}
+
 TEST(VerdictRivals, EightSecondsWithFourHundredIterationsAreEnough) {
   Watched watched;
   watched.seconds = 8;
