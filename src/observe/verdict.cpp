@@ -83,7 +83,9 @@ class Judging {
     if (is_evidence || one.confidence >= kSureEnough) return;
     one.course = Course::kUnclear;
     const double span = series_.span, pieces = std::max(1.0, one.rivals.pieces);
-    one.needed_x = std::clamp(span * (kEnoughPieces / pieces - 1), 0.5 * span, 4 * span);
+    const double for_pieces = span * (kEnoughPieces / pieces - 1);
+    const double for_size = (series_.parts[part].back().x - one.since) * (1 / size_of(one.rivals) - 1);
+    one.needed_x = std::clamp(std::max(for_pieces, for_size), 0.5 * span, 4 * span);
     if (one.rivals.nurseries > 0 && one.rivals.nurseries < 1 && one.slope > 0)
       one.needed_x = std::max(one.needed_x, one.rise * (1 / one.rivals.nurseries - 1) / one.slope);
   }

@@ -156,12 +156,6 @@ double find_order(const Points& points) {
   return sum / std::sqrt(n * (n - 1) * (2 * n + 5) / 18);
 }
 
-// A little more of a large program is what allocators and caches do anyway: 1 is enough for a leak, of what
-// is less only the clearest line is one.
-double size_of(const GrowthRivals& rivals) {
-  return std::clamp(std::max(rivals.bytes / kEnoughBytes, rivals.share), 0.05, 1.0);
-}
-
 }  // namespace
 
 GrowthRivals find_rivals(const Points& points, const Points& lows, const Trend& trend) {
@@ -180,6 +174,11 @@ GrowthRivals find_rivals(const Points& points, const Points& lows, const Trend& 
   return rivals;
 }
 
+double size_of(const GrowthRivals& rivals) {
+  if (rivals.bytes <= 0) return 1;
+  return std::clamp(std::max(rivals.bytes / kEnoughBytes, rivals.share), 0.05, 1.0);
+}
+
 // A logistic regression over the tuned half of the corpus and the families, each judged at seven moments of
 // its recording; only the weight of stairs was given: there are too few of them to fit it.
 double leak_confidence(const GrowthRivals& rivals) {
@@ -194,7 +193,7 @@ double leak_confidence(const GrowthRivals& rivals) {
                1.37 * std::clamp(rivals.recent, 0.0, 1.0) +
                0.4 * std::log(std::clamp(rivals.pieces, 1.0, 8.0) / 8);
   if (rivals.nurseries > 0) sum += 0.12 + 0.68 * std::log(std::clamp(rivals.nurseries, 0.03, 4.0));
-  if (rivals.bytes > 0) sum += kOfSmall * std::log(size_of(rivals));
+  sum += kOfSmall * std::log(size_of(rivals));
   return std::min(1 / (1 + std::exp(-sum)), most);
 }
 
