@@ -74,7 +74,8 @@ class Judging {
     one.rivals.bytes = is_count(part) ? 0 : rise;
     const bool is_own = is_private(part) || part == kPrivatePart;
     const Runtime runtime = is_own && !TellsLive() ? RuntimeOf() : Runtime{};
-    if (runtime.name != nullptr && one.cycle == 0) one.rivals.nurseries = Nurseries(part, one, runtime);
+    if (runtime.name != nullptr && one.cycle == 0)
+      one.rivals.nurseries = Nurseries(part, one, std::min(rise, one.rise), runtime);
     one.confidence = leak_confidence(one.rivals);
     const bool is_garbage = is_own && TellsLive() && !growing(kLivePart);
     const bool is_guess = part == kLivePart && !WasLookedAt(one, rise);
@@ -122,7 +123,7 @@ class Judging {
 
   // The rise in nurseries, which the runtime fills before it collects: what it was seen to collect before, if
   // that is less than usual.
-  double Nurseries(Part part, const Trend& grown, const Runtime& runtime) const {
+  double Nurseries(Part part, const Trend& grown, double rise, const Runtime& runtime) const {
     const Points& points = series_.parts[part];
     const double begin = points.front().x + kWarmUp * (points.back().x - points.front().x);
     double high = 0, fall = 0;
@@ -133,7 +134,7 @@ class Judging {
       fall = std::max(fall, high - point.y);
     }
     const bool collected = fall > kSeenCollected * runtime.nursery_bytes;
-    return grown.rise / (collected ? std::min(fall, runtime.nursery_bytes) : runtime.nursery_bytes);
+    return rise / (collected ? std::min(fall, runtime.nursery_bytes) : runtime.nursery_bytes);
   }
 
   // Of the process that holds most.
