@@ -30,8 +30,12 @@ CORPUS_PACKAGES=("${FEW_CORPUS_PACKAGES[@]}" redis-server memcached nginx-light 
   mariadb-server unbound bind9 prosody nats-server prometheus aria2 graphite-carbon xvfb python3-xlib weechat-headless
   weechat-plugins gstreamer1.0-tools gstreamer1.0-plugins-base puma ruby-sinatra python3-sqlalchemy python3-twisted
   python3-cherrypy3 python3-aiosmtpd python3-bs4 python3-lxml python3-zmq libh2-java clojure groovy rustc elixir
-  libmojolicious-perl neovim m4 gdb gnuplot-nox)
-GUEST_PACKAGES=(qemu-system-x86)
+  libmojolicious-perl neovim m4 gdb gnuplot-nox
+  h2o icecast2 freeradius php-fpm php-apcu dbus openssh-client rrdcached rrdtool mitmproxy libtomcat9-java
+  libservlet-api-java g++ libasio-dev python3-fastapi uvicorn python3-xapian python3-pil python3-numpy
+  gnat gfortran fpc nim valac gdc racket chicken-bin libchicken-dev clisp luajit pike8.0-core gjs
+  ghostscript pari-gp aspell aspell-en clangd-14)
+GUEST_PACKAGES=(qemu-system-x86 systemd)
 DOCS_PACKAGES=(mkdocs)
 INSTALL_PACKAGES=(pkgconf)
 FUZZ_PACKAGES=(clang-14 libclang-rt-14-dev)

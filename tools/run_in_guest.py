@@ -20,8 +20,7 @@ import sys
 import tempfile
 
 CACHE = pathlib.Path(os.environ.get("PLIMSOLL_CACHE", pathlib.Path.home() / ".cache/plimsoll")) / "guest"
-MODULES = ("virtio/virtio", "virtio/virtio_ring", "virtio/virtio_pci_modern_dev", "virtio/virtio_pci_legacy_dev",
-           "virtio/virtio_pci", "block/virtio_blk")
+MODULES = ("virtio_pci", "virtio_blk")  # the disk's
 BEGIN = "guest: begins"
 DONE = "guest: exit code "
 # In the initramfs: as little as it takes to reach the disk.
@@ -147,13 +146,26 @@ def fill(tree, arguments):
             tree.host_file(path)
 
 
+def in_order(names, found, drivers):
+    """The modules and what they say they need, each after what it needs: that changes from one kernel to the next."""
+    for name in names:
+        if name in found:
+            continue
+        path, = drivers.rglob(f"{name}.ko")
+        data = path.read_bytes()
+        needed = re.search(rb"\0depends=([^\0]*)\0", data)[1].decode()
+        in_order(filter(None, needed.split(",")), found, drivers)
+        found[name] = data
+    return found
+
+
 def initramfs(image):
     """The list of files that the kernel unpacks (format `newc`): busybox, the disk's drivers, the first init."""
-    modules, = (kernel().parent.parent / "lib/modules").glob("*/kernel/drivers")
-    files = {"bin/busybox": debian_package("busybox-static") / "bin/busybox"}
-    files.update({f"{os.path.basename(name)}.ko": modules / f"{name}.ko" for name in MODULES})
-    names = " ".join(os.path.basename(name) for name in MODULES)
-    contents = {name: path.read_bytes() for name, path in files.items()}
+    drivers, = (kernel().parent.parent / "lib/modules").glob("*/kernel/drivers")
+    modules = in_order(MODULES, {}, drivers)
+    contents = {f"{name}.ko": data for name, data in modules.items()}
+    contents["bin/busybox"] = (debian_package("busybox-static") / "bin/busybox").read_bytes()
+    names = " ".join(modules)
     contents["init"] = FIRST_INIT.replace("{modules}", names).encode()
     entries = [(folder, stat.S_IFDIR | 0o755, b"") for folder in ("bin", "dev", "root")]
     entries += [(name, stat.S_IFREG | 0o755, data) for name, data in contents.items()]
@@ -183,7 +195,7 @@ def run(room, arguments):
                "-m", str(arguments.memory), "-nographic", "-no-reboot", "-nic", "none", "-kernel", kernel(),
                "-initrd", room / "initramfs.gz", "-drive", f"file={room}/disk,format=raw,if=virtio,cache=unsafe",
                "-append", "console=ttyS0 quiet panic=-1 cgroup_no_v1=all rdinit=/init"]
-    code, begun = None, False
+    code, begun, console = None, False, []
     with subprocess.Popen(machine, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as guest:
         timer = subprocess.Popen(["sh", "-c", f"sleep {arguments.timeout}; kill {guest.pid}"], start_new_session=True)
         try:
@@ -194,13 +206,16 @@ def run(room, arguments):
                     break
                 if begun:
                     print(text, flush=True)
+                else:
+                    console.append(text)
                 begun = begun or text == BEGIN
         finally:
             guest.kill()
             os.killpg(timer.pid, 15)
             timer.wait()
     if code is None:
-        print("error: the guest ended without a result", file=sys.stderr)
+        print(f"error: the guest ended without a result, {'in its command' if begun else 'before its command began; its console:'}",
+              *([] if begun else console[-60:]), sep="\n  ", file=sys.stderr)
         return 1
     return code
 

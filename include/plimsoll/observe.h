@@ -162,6 +162,7 @@ struct GrowthRivals {
   double line_whole = 0;  // the same from the beginning on, a warm-up before the line allowed
   double pieces = 0;      // so many equal stairs would have the same shares of the rise
   double margin = 1;      // half the rate's 95 % interval, of the rate
+  double bytes = 0;       // the rise, by its rate, where it was measured; 0: of descriptors and the like
   double share = 0;       // the rise, of the private memory before it
   double recent = 1;      // the rate of the last quarter, of the mean rate
   double order = 0;       // how far beyond chance later is higher, in standard deviations (Mann and Kendall)

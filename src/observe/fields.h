@@ -55,6 +55,7 @@ void for_each_rival(Rivals& rivals, Visit visit) {
   visit("line_whole", rivals.line_whole);
   visit("pieces", rivals.pieces);
   visit("margin", rivals.margin);
+  visit("bytes", rivals.bytes);
   visit("share", rivals.share);
   visit("recent", rivals.recent);
   visit("order", rivals.order);

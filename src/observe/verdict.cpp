@@ -17,6 +17,7 @@ constexpr double kKiB = 1024;
 constexpr double kSureEnough = 0.8;     // below it a rise is not called a leak
 constexpr double kNobodyCanTell = 0.7;  // of what a collector has not looked at, at most
 constexpr double kFewestCollections = 3;
+constexpr double kRoomOfOld = 2.0 / 3;
 constexpr double kEnoughPieces = 8;      // of a rise: fewer may be stairs
 constexpr double kSeenCollected = 0.25;  // of a nursery, that fell: a collection
 constexpr double kWarmUp = 0.1;          // of x: what falls there was never needed again
@@ -47,6 +48,7 @@ class Judging {
       const bool turns = is_private(which) || which == kPrivatePart || which == kMappedPart;
       trends_[part] =
           find_trend(series.parts[part], material_rise(which, series), turns ? series.turnover : 0);
+      if (which == kLivePart) WeighCollections();
       WeighRivals(which);
     }
   }
@@ -65,22 +67,50 @@ class Judging {
   void WeighRivals(Part part) {
     Trend& one = trends_[part];
     if (one.course != Course::kGrowing) return;
-    const double before = last_level(series_.parts[is_count(part) ? part : kPrivatePart]) - one.rise;
-    one.rivals.share = one.rise / std::max(1.0, before);
+    // By its rate: a start-up in the first stretch is no part of it.
+    const double rise = one.slope * (series_.parts[part].back().x - one.since);
+    const double before = last_level(series_.parts[is_count(part) ? part : kPrivatePart]) - rise;
+    one.rivals.share = rise / std::max(1.0, before);
+    one.rivals.bytes = is_count(part) ? 0 : rise;
     const bool is_own = is_private(part) || part == kPrivatePart;
     const Runtime runtime = is_own && !TellsLive() ? RuntimeOf() : Runtime{};
-    if (runtime.name != nullptr && one.cycle == 0) one.rivals.nurseries = Nurseries(part, one, runtime);
+    if (runtime.name != nullptr && one.cycle == 0)
+      one.rivals.nurseries = Nurseries(part, one, std::min(rise, one.rise), runtime);
     one.confidence = leak_confidence(one.rivals);
     const bool is_garbage = is_own && TellsLive() && !growing(kLivePart);
-    const bool is_guess = part == kLivePart && Collections(one.since) < kFewestCollections;
+    const bool is_guess = part == kLivePart && !WasLookedAt(one, rise);
     if (is_garbage || is_guess) one.confidence = std::min(one.confidence, kNobodyCanTell);
     const bool is_evidence = part == kCachePart || part == kReclaimablePart || part == kNamesPart;
     if (is_evidence || one.confidence >= kSureEnough) return;
     one.course = Course::kUnclear;
     const double span = series_.span, pieces = std::max(1.0, one.rivals.pieces);
-    one.needed_x = std::clamp(span * (kEnoughPieces / pieces - 1), 0.5 * span, 4 * span);
+    const double for_pieces = span * (kEnoughPieces / pieces - 1);
+    const double for_size = (series_.parts[part].back().x - one.since) * (1 / size_of(one.rivals) - 1);
+    one.needed_x = std::clamp(std::max(for_pieces, for_size), 0.5 * span, 4 * span);
     if (one.rivals.nurseries > 0 && one.rivals.nurseries < 1 && one.slope > 0)
       one.needed_x = std::max(one.needed_x, one.rise * (1 / one.rivals.nurseries - 1) / one.slope);
+  }
+
+  // What was promoted counts as live until the old generation is collected, which is given room for two
+  // thirds of what it held (MinHeapFreeRatio): only what rose by more, or fell in between, was looked at.
+  bool WasLookedAt(const Trend& live, double rise) const {
+    const double held = last_level(series_.parts[kLivePart]) - rise;
+    return Collections(live.since) >= kFewestCollections && (live.cycle > 0 || rise > kRoomOfOld * held);
+  }
+
+  // What lives is known when it was just collected, and not in between.
+  void WeighCollections() {
+    const Points& live = series_.parts[kLivePart];
+    Points left;
+    double before = 0;
+    auto now = live.begin();
+    for (const Point& collections : series_.collections) {
+      while (now != live.end() && now->x < collections.x) ++now;
+      if (now == live.end() || collections.y <= before) continue;
+      before = collections.y;
+      left.push_back(*now);
+    }
+    if (!left.empty()) weigh_marks(live, left, material_rise(kLivePart, series_), trends_[kLivePart]);
   }
 
   bool TellsLive() const { return !series_.collections.empty(); }
@@ -93,7 +123,7 @@ class Judging {
 
   // The rise in nurseries, which the runtime fills before it collects: what it was seen to collect before, if
   // that is less than usual.
-  double Nurseries(Part part, const Trend& grown, const Runtime& runtime) const {
+  double Nurseries(Part part, const Trend& grown, double rise, const Runtime& runtime) const {
     const Points& points = series_.parts[part];
     const double begin = points.front().x + kWarmUp * (points.back().x - points.front().x);
     double high = 0, fall = 0;
@@ -104,7 +134,7 @@ class Judging {
       fall = std::max(fall, high - point.y);
     }
     const bool collected = fall > kSeenCollected * runtime.nursery_bytes;
-    return grown.rise / (collected ? std::min(fall, runtime.nursery_bytes) : runtime.nursery_bytes);
+    return rise / (collected ? std::min(fall, runtime.nursery_bytes) : runtime.nursery_bytes);
   }
 
   // Of the process that holds most.

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "observe/verdict_rivals.h"
+
 namespace plimsoll {
 
 namespace {
@@ -177,6 +179,8 @@ std::string say_rivals(const GrowthRivals& rivals, const Runtime& runtime) {
       "{:.0f} "
       "steps, lately at {:.0f} % of its mean rate",
       100 * rivals.line, 100 * (1 - rivals.line), std::max(1.0, rivals.pieces), 100 * rivals.recent);
+  if (size_of(rivals) < 1)
+    text += fmt::format("; {} are {:.1f} % of what it held", bytes_text(rivals.bytes), 100 * rivals.share);
   if (rivals.nurseries > 0)
     text += fmt::format("; {} lets its heap grow before it collects, and no collection was seen in it",
                         runtime.name);

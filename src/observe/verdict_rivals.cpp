@@ -12,7 +12,8 @@ constexpr size_t kBins = 40;
 constexpr double kStartUp = 0.04;  // of x, left out: programs are loaded then
 constexpr double kOfTwoTurns = 0.81, kOfFourStairs = 0.82, kOfAnother = 0.04,
                  kMostOfTurns = 0.93;  // given: there are too few of them to fit it
-constexpr double kFinest = 0.01;       // of the rise: better than that no model is known to be
+constexpr double kEnoughBytes = 4 << 20, kOfSmall = 1.2;
+constexpr double kFinest = 0.01;  // of the rise: better than that no model is known to be
 
 // Medians of equal stretches; their x from 0 to 1.
 Points bins_of(const Points& points, double from) {
@@ -173,19 +174,26 @@ GrowthRivals find_rivals(const Points& points, const Points& lows, const Trend& 
   return rivals;
 }
 
+double size_of(const GrowthRivals& rivals) {
+  if (rivals.bytes <= 0) return 1;
+  return std::clamp(std::max(rivals.bytes / kEnoughBytes, rivals.share), 0.05, 1.0);
+}
+
 // A logistic regression over the tuned half of the corpus and the families, each judged at seven moments of
 // its recording; only the weight of stairs was given: there are too few of them to fit it.
 double leak_confidence(const GrowthRivals& rivals) {
+  // A runtime that has not filled what it fills before it collects cannot be told from a leak.
+  constexpr double kCannotTell = 0.7;
+  const double most = rivals.nurseries > 0 && rivals.nurseries < 1 ? kCannotTell : 0.99;
   if (rivals.turns > 0) return std::min(kMostOfTurns, kOfTwoTurns + kOfAnother * (rivals.turns - 2));
-  if (rivals.stairs > 0) return std::min(kMostOfTurns, kOfFourStairs + kOfAnother * (rivals.stairs - 4));
+  if (rivals.stairs > 0)
+    return std::min({kMostOfTurns, most, kOfFourStairs + kOfAnother * (rivals.stairs - 4)});
   const double line = std::clamp(rivals.line, 0.02, 0.99);
   double sum = 0.75 + 0.28 * std::log(line / (1 - line)) - 5.34 * std::min(rivals.margin, 0.6) +
                1.37 * std::clamp(rivals.recent, 0.0, 1.0) +
                0.4 * std::log(std::clamp(rivals.pieces, 1.0, 8.0) / 8);
   if (rivals.nurseries > 0) sum += 0.12 + 0.68 * std::log(std::clamp(rivals.nurseries, 0.03, 4.0));
-  // A runtime that has not filled what it fills before it collects cannot be told from a leak.
-  constexpr double kCannotTell = 0.7;
-  const double most = rivals.nurseries > 0 && rivals.nurseries < 1 ? kCannotTell : 0.99;
+  sum += kOfSmall * std::log(size_of(rivals));
   return std::min(1 / (1 + std::exp(-sum)), most);
 }
 

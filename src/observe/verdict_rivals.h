@@ -12,6 +12,10 @@ GrowthRivals find_rivals(const Points& points, const Points& lows, const Trend& 
 // The probability that a rise with these rivals is a leak; docs/verdicts.md tells how it was calibrated.
 double leak_confidence(const GrowthRivals& rivals);
 
+// A little more of a large program is what allocators and caches do anyway: 1 is enough for a leak, of what
+// is less only the clearest line is one.
+double size_of(const GrowthRivals& rivals);
+
 // The line, or the curve that levels off, that explains the points from trend.since on best, with what is
 // left beside it; x as in the points.
 struct CurvePoint {

@@ -3,20 +3,13 @@
 
 #include <optional>
 
-#include "observe/verdict_trend.h"
+#include "observe/verdict_turns.h"
 
 namespace plimsoll {
-
-struct Stairs {
-  int steps = 0;
-  double slope = 0;  // of what fills them, per x
-  double since = 0;  // x of the first step
-  double rise = 0;
-};
 
 // What fills a heap at a steady rate fills each stair at a time that is a line of the stair's height. Where
 // the steps are on such a line, and the next one is not overdue, the heap is still being filled. `points`
 // without spikes; a step is at least `material`.
-std::optional<Stairs> find_stairs(const Points& points, double material);
+std::optional<MarkedRise> find_stairs(const Points& points, double material);
 
 }  // namespace plimsoll

@@ -1,18 +1,10 @@
 // How one series of figures moves: pure functions of numbers, robust against noise, spikes and collection.
 #pragma once
 
-#include <cstddef>
-#include <vector>
-
+#include "observe/verdict_numbers.h"
 #include "plimsoll/observe.h"
 
 namespace plimsoll {
-
-struct Point {
-  double x = 0;  // iterations, or seconds
-  double y = 0;
-};
-using Points = std::vector<Point>;  // in the order of x
 
 enum class Course {
   kUnclear,
@@ -44,8 +36,7 @@ struct Trend {
 // not.
 Trend find_trend(const Points& points, double material, double least_cycle = 0);
 
-// The median of all slopes between two points; thinned to a bounded number of them.
-double median_slope(const Points& points);
-double quantile(std::vector<double> values, double share);  // 0 if empty
+// What is known only at `marks`: `trend`, of all of it, is replaced if they are surer.
+void weigh_marks(const Points& points, const Points& marks, double material, Trend& trend);
 
 }  // namespace plimsoll

@@ -22,6 +22,7 @@ from corpus import BUILD, HERE, MOMENTS
 
 NAMES = ["constant", "log odds of a line", "margin", "recent", "log of nurseries", "below a nursery"]
 STAIRS = 0.4  # given: there are too few of them to fit it
+SMALL = 1.2  # fitted by itself, the others as they are: see size_weight
 RIDGE = 0.5
 SURE_ENOUGH = 0.8
 
@@ -33,8 +34,15 @@ def features(rivals):
             math.log(min(max(nurseries, 0.03), 4)) if nurseries > 0 else 0, 1 if nurseries > 0 else 0]
 
 
+def log_size(rivals):
+    """How small a rise is: 0 is enough; 0 for descriptors and the like too."""
+    if rivals["bytes"] <= 0:
+        return 0
+    return math.log(min(max(rivals["bytes"] / (4 << 20), rivals["share"], 0.05), 1))
+
+
 def offset(rivals):
-    return STAIRS * math.log(min(max(rivals["pieces"], 1), 8) / 8)
+    return STAIRS * math.log(min(max(rivals["pieces"], 1), 8) / 8) + SMALL * log_size(rivals)
 
 
 def judged(files, moment, judge):
@@ -46,14 +54,15 @@ def judged(files, moment, judge):
 
 
 def cases(options):
-    """(program, features, offset, whether it leaks, what the Judge said)"""
+    """(program, features, offset, whether it leaks, what the Judge said, how small it is)"""
     found = []
     for folder in options.folders:
         files = sorted(folder.glob("*.jsonl"))
         for moment in MOMENTS:
             for verdict in judged(files, moment, options.judge):
                 program, form, _ = pathlib.Path(verdict["file"]).stem.rsplit("-", 2)
-                found.append((program, features(verdict["rivals"]), offset(verdict["rivals"]), form == "leaks", verdict["confidence"]))
+                found.append((program, features(verdict["rivals"]), offset(verdict["rivals"]), form == "leaks", verdict["confidence"],
+                              log_size(verdict["rivals"])))
     if options.families:
         with open(HERE.parent / "scenarios/families.csv") as file:
             kinds = {row["family"]: row["kinds"] for row in csv.DictReader(file)}
@@ -61,7 +70,8 @@ def cases(options):
         for moment in (4, 6, 8, 10, 12, 14):
             for verdict in judged(files, moment, options.judge):
                 family = pathlib.Path(verdict["file"]).stem.rsplit("-", 1)[0]
-                found.append((family, features(verdict["rivals"]), offset(verdict["rivals"]), "leak" in kinds[family], verdict["confidence"]))
+                found.append((family, features(verdict["rivals"]), offset(verdict["rivals"]), "leak" in kinds[family], verdict["confidence"],
+                              log_size(verdict["rivals"])))
     return found
 
 
@@ -86,6 +96,17 @@ def fit(found):
         hessian = (x * (importance * p * (1 - p))[:, None]).T @ x + penalty + 1e-9 * np.eye(len(weights))
         weights += np.linalg.solve(hessian, gradient)
     return weights
+
+
+def size_weight(found):
+    """The weight of a small size alone, all else as the Judge has it."""
+    said = np.clip([one[4] for one in found], 1e-3, 1 - 1e-3)
+    x, y = np.array([one[5] for one in found]), np.array([one[3] for one in found], float)
+    given, importance, weight = np.log(said / (1 - said)) - SMALL * x, weighed(found), 0.0
+    for _ in range(50):
+        p = 1 / (1 + np.exp(-(weight * x + given)))
+        weight += (np.sum(importance * (y - p) * x) - RIDGE * weight) / (np.sum(importance * p * (1 - p) * x * x) + RIDGE)
+    return weight
 
 
 def confidences(found, weights):
@@ -114,6 +135,8 @@ def main():
     weights = fit(found)
     for name, weight in zip(NAMES, weights):
         print(f"{name}: {weight:.3f}")
+    apart = [size_weight([one for one in found if one[0] != program]) for program in sorted({one[0] for one in found})]
+    print(f"log of a small size, by itself: {size_weight(found):.3f}, with programs left out in turn {min(apart):.3f} to {max(apart):.3f}")
     tell("fitted", list(zip(confidences(found, weights), [one[3] for one in found])))
     apart = []
     for program in sorted({one[0] for one in found}):

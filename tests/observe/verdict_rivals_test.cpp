@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <plimsoll/observe.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace plimsoll {
@@ -40,6 +42,16 @@ struct Watched {
   }
   Verdict verdict() const { return Judge(samples()); }
 };
+
+using Curve = std::vector<std::pair<double, double>>;  // second and MiB
+
+double value_at(const Curve& curve, double at) {
+  size_t next = 1;
+  while (next + 1 < curve.size() && curve[next].first <= at) ++next;
+  const auto [x, y] = curve[next - 1];
+  const auto [to_x, to_y] = curve[next];
+  return y + (to_y - y) * (at - x) / (to_x - x);
+}
 
 double noise(std::mt19937& random, double size) {
   return std::normal_distribution<double>(0, size)(random);
@@ -207,6 +219,56 @@ TEST(VerdictRivals, AFewCollectionsThatEachLeaveMoreAreALeak) {
   EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak);
 }
 
+// Two collections come close together, the next two are far apart.
+TEST(VerdictRivals, CollectionsAtUnevenTimesAreComparedByTheirRates) {
+  Watched watched;
+  watched.seconds = 125;
+  watched.command = "node server.js";
+  const Curve kept = {{0, 1},     {3, 17},    {8, 21.3}, {9, 15.2},   {16, 22.2}, {17, 18},
+                      {58, 48.1}, {59, 31.1}, {99, 63},  {100, 46.3}, {125, 66}};
+  watched.bytes = [&](double at) { return value_at(kept, at) * kMiB; };
+  EXPECT_EQ(watched.verdict().kind, VerdictKind::kLeak);
+  const Curve freed = {{0, 1},   {3, 17},    {8, 21.3}, {9, 15.2},   {16, 22.2}, {17, 15},
+                       {58, 45}, {59, 15.1}, {99, 46},  {100, 15.3}, {125, 33}};
+  watched.bytes = [&](double at) { return value_at(freed, at) * kMiB; };
+  EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak);
+}
+
+// Ruby fills what it has for a while, then asks for more page by page: 25, 29, 35 MiB at the same rate.
+TEST(VerdictRivals, StairsMayBeClimbedSlowly) {
+  const Curve stairs = {{0, 21},    {16, 21.9}, {21, 24.7},  {35, 24.9},  {42, 28.7},
+                        {64, 28.9}, {73, 34.4}, {103, 34.7}, {116, 42.7}, {200, 43}};
+  Watched watched;
+  watched.command = "/usr/bin/ruby /usr/bin/puma";
+  watched.bytes = [&](double at) { return value_at(stairs, at) * kMiB; };
+  for (const double seconds : {100.0, 108.0, 125.0}) {
+    watched.seconds = seconds;
+    EXPECT_EQ(watched.verdict().kind, VerdictKind::kLeak) << seconds;
+  }
+  watched.seconds = 200;  // the next one would have been due
+  EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak);
+}
+
+// A little more of a large program is no leak yet, however straight; of a small one it is.
+TEST(VerdictRivals, ASmallRiseCountsByWhatTheProgramHolds) {
+  for (const unsigned seed : {1u, 2u, 3u}) {
+    std::mt19937 random(seed);
+    const auto rising = [&random](double held, double per_second, double sway) {
+      return [&random, held, per_second, sway](double at) {
+        const double late = std::max(0.0, at - 50), early = std::min(at, 50.0);
+        return held * kMiB + (1.5 * early + late) * per_second + sway * std::sin(at / 6) + noise(random, 1e4);
+      };
+    };
+    Watched watched;
+    watched.bytes = rising(34, 17e3, 6e4);
+    EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak) << seed;
+    watched.bytes = rising(34, 85e3, 6e4);
+    EXPECT_EQ(watched.verdict().kind, VerdictKind::kLeak) << seed;
+    watched.bytes = rising(0.6, 17e3, 6e4);
+    EXPECT_EQ(watched.verdict().kind, VerdictKind::kLeak) << seed;
+  }
+}
+
 // A heap that is made larger by half whenever it is full: as long as the next step is not overdue.
 TEST(VerdictRivals, StairsThatAreFilledAtASteadyRate) {
   const auto stairs = [](double rate, double until) {
@@ -245,6 +307,31 @@ TEST(VerdictRivals, AJvmTellsGarbageFromALeak) {
   EXPECT_EQ(judged(3e5, 1e6).kind, VerdictKind::kLeak);
   EXPECT_EQ(judged(3e5, 0).kind, VerdictKind::kLeak);  // within a heap that was touched before
   EXPECT_EQ(judged(0, 0).kind, VerdictKind::kFlat);
+  // What was promoted counts as live until the old generation is full and collected.
+  EXPECT_EQ(judged(3e4, 0).kind, VerdictKind::kUndecided);
+  EXPECT_EQ(judged(3e4, 3e4).kind, VerdictKind::kUndecided);
+}
+
+// H2 with rows that are kept: between two collections nobody knows what lives, and the last was a while ago.
+TEST(VerdictRivals, AJvmIsJudgedByWhatItsCollectionsLeft) {
+  const auto judged = [](const std::vector<std::pair<double, double>>& left) {
+    Watched watched;
+    watched.seconds = 70;
+    watched.bytes = [](double) { return 90 * kMiB; };
+    watched.members = [&left](double at) {
+      TreeMember member{7, "java -jar server.jar", static_cast<int64_t>(90 * kMiB)};
+      member.live_bytes = 0;
+      for (const auto& [x, mib] : left) {
+        if (x > at) break;
+        ++member.collections;
+        member.live_bytes = static_cast<int64_t>(mib * kMiB);
+      }
+      return std::vector<TreeMember>{member};
+    };
+    return watched.verdict().kind;
+  };
+  EXPECT_EQ(judged({{3, 5.7}, {5, 8.9}, {7, 9}, {25, 13.8}, {32, 17}, {36, 25.7}}), VerdictKind::kLeak);
+  EXPECT_NE(judged({{3, 5.7}, {5, 8.9}, {7, 9}, {25, 9.6}, {32, 9.9}, {36, 10.6}}), VerdictKind::kLeak);
 }
 
 TEST(VerdictRivals, EightSecondsWithFourHundredIterationsAreEnough) {

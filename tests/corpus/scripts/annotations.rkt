@@ -1,0 +1,17 @@
+#lang racket/base
+;; Notes about documents in a table beside them, which is weak in its keys, or not.
+(define words (current-command-line-arguments))
+(define leaks? (equal? (vector-ref words 0) "leaks"))
+(random-seed (string->number (vector-ref words 1)))
+(struct document (title paragraphs))
+(define notes (if leaks? (make-hasheq) (make-weak-hasheq)))
+(define (new-document)
+  (document (format "title ~a" (random 1000000))
+            (for/list ([i (in-range (+ 5 (random 30)))])
+              (make-string (+ 20 (random 120)) #\w))))
+(define pause (+ 0.03 (* 0.03 (random))))
+(let loop ([recent '()])
+  (define one (new-document))
+  (hash-set! notes one (for/vector ([i (in-range 20)]) (format "note ~a of ~a" i (random 1000000))))
+  (sleep pause)
+  (loop (if (> (length recent) 40) (list one) (cons one recent))))

@@ -1,0 +1,23 @@
+;; An account book. Of its journal it keeps the last 400 entries in a ring, or all in a list.
+(import (chicken base) (chicken process-context) (chicken random) (chicken foreign) (chicken format) (chicken gc))
+(define usleep (foreign-lambda int "usleep" int))
+(define words (command-line-arguments))
+(define leaks (string=? (car words) "leaks"))
+(set-pseudo-random-seed! (make-string 8 (integer->char (+ 65 (string->number (cadr words))))))
+(define pause (+ 15000 (pseudo-random-integer 15000)))
+(define balances (make-vector 500 0))
+(define ring (make-vector 400 #f))
+(define journal '())
+(define (entry number)
+  (let ((from (pseudo-random-integer 500)) (to (pseudo-random-integer 500)) (amount (pseudo-random-integer 1000)))
+    (vector-set! balances from (- (vector-ref balances from) amount))
+    (vector-set! balances to (+ (vector-ref balances to) amount))
+    (list number from to amount (sprintf "transfer ~A of ~A" number (make-string (+ 100 (pseudo-random-integer 1500)) #\x)))))
+(let loop ((number 0))
+  (let ((one (entry number)))
+    (if leaks
+        (set! journal (cons one journal))
+        (vector-set! ring (modulo number 400) one)))
+  (if (= 0 (modulo number 250)) (gc #t)) ; the day is over
+  (usleep pause)
+  (loop (+ number 1)))

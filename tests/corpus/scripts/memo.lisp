@@ -1,0 +1,20 @@
+;; A service that remembers what it has computed; when there are 400 results it forgets them all, or never does.
+(defvar *form* (first ext:*args*))
+(defvar *state* (parse-integer (second ext:*args*)))
+(defun chance (limit)
+  (setf *state* (mod (* *state* 48271) 2147483647))
+  (mod *state* limit))
+(defvar *results* (make-hash-table :test #'equal))
+(defun plan (key)
+  (let ((stops (loop repeat (+ 40 (chance 100)) collect (format nil "stop ~D of ~A" (chance 100000) key))))
+    (sort stops #'string<)))
+(defun answer (key)
+  (or (gethash key *results*)
+      (progn
+        (when (and (string= *form* "steady") (>= (hash-table-count *results*) 400))
+          (clrhash *results*))
+        (setf (gethash key *results*) (plan key)))))
+(defvar *pause* (+ 0.05 (/ (chance 40) 1000.0)))
+(loop
+  (answer (format nil "from ~D to ~D" (chance 10000) (chance 10000)))
+  (sleep *pause*))
