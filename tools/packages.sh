@@ -31,6 +31,12 @@ CORPUS_PACKAGES=("${FEW_CORPUS_PACKAGES[@]}" redis-server memcached nginx-light 
   weechat-plugins gstreamer1.0-tools gstreamer1.0-plugins-base puma ruby-sinatra python3-sqlalchemy python3-twisted
   python3-cherrypy3 python3-aiosmtpd python3-bs4 python3-lxml python3-zmq libh2-java clojure groovy rustc elixir
   libmojolicious-perl neovim m4 gdb gnuplot-nox)
+# Another machine's compiler and emulator, and the arm64 packages of its root (tools/aarch64_root.sh): every library of ours.
+AARCH64_PACKAGES=(g++-aarch64-linux-gnu qemu-user)
+AARCH64_ROOT_PACKAGES=(libc6-dev libstdc++-12-dev)
+for package in "${BUILD_PACKAGES[@]}"; do
+  if [[ $package == *-dev ]]; then AARCH64_ROOT_PACKAGES+=("$package"); fi
+done
 GUEST_PACKAGES=(qemu-system-x86)
 DOCS_PACKAGES=(mkdocs)
 INSTALL_PACKAGES=(pkgconf)
