@@ -32,6 +32,7 @@ install(TARGETS plimsoll_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONE
 set(pages ${CMAKE_CURRENT_BINARY_DIR}/command_pages)
 add_custom_command(OUTPUT ${pages}/stamp VERBATIM
   COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/tools/command_pages.py $<TARGET_FILE:plimsoll_cli> ${pages}
+    ${CMAKE_CROSSCOMPILING_EMULATOR}
   DEPENDS plimsoll_cli tools/command_pages.py)
 add_custom_target(plimsoll_command_pages ALL DEPENDS ${pages}/stamp)
 install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT command)

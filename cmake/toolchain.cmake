@@ -21,12 +21,17 @@ target_compile_options(plimsoll_flags INTERFACE
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64")
   # The oldest machine we run on; Highway adds AVX2 and AVX-512 at run time.
   target_compile_options(plimsoll_flags INTERFACE -march=x86-64-v2 -maes -mpclmul)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64")
+  target_compile_options(plimsoll_flags INTERFACE -march=armv8-a+crypto)  # Highway's NEON has AES
 endif()
 # Which of Highway's targets the kernels are compiled for: all of ours, or the one that this machine uses and nothing else,
 # which is what the demo waits for. Known to those who include Highway alone, so that a change compiles only these again.
 set(PLIMSOLL_INSTRUCTION_SETS all CACHE STRING "all, host (for this machine alone) or avx2 (no AVX-512)")
 set(target_definitions HWY_DISABLED_TARGETS=HWY_AVX3_DL)  # none of its extra instructions is used
 set(target_options "")  # empty: more than one of them
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64")  # NEON alone: tiles are arrays of vectors, and SVE's have no size
+  set(target_definitions "HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")
+endif()
 if(PLIMSOLL_INSTRUCTION_SETS STREQUAL "host" AND EXISTS /proc/cpuinfo AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64")
   file(STRINGS /proc/cpuinfo cpu_flags REGEX "^flags" LIMIT_COUNT 1)
   if(cpu_flags MATCHES " avx512bw " AND cpu_flags MATCHES " avx512vl ")

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""command_pages.py COMMAND FOLDER: manual pages and bash completion, made from what the command's --help says.
+"""command_pages.py COMMAND FOLDER [EMULATOR...]: manual pages and bash completion, made from what the command's --help says.
 
 Writes FOLDER/man1/*.1 (one page for the command and one for each of its commands), FOLDER/plimsoll.bash and FOLDER/stamp.
 """
@@ -58,7 +58,7 @@ def parse(words, text):
 
 def read(command, words):
     """The command's page and, below it, those of its commands."""
-    text = subprocess.run([command, *words[1:], "--help"], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run([*command, *words[1:], "--help"], capture_output=True, text=True, check=True).stdout
     pages = [parse(words, text)]
     for name, _ in pages[0].sections.get("Subcommands", []):
         pages += read(command, [*words, name])
@@ -136,8 +136,8 @@ def completion(pages):
 
 
 def main():
-    command, folder = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
-    version = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    command, folder = [*sys.argv[3:], str(pathlib.Path(sys.argv[1]).resolve())], pathlib.Path(sys.argv[2])
+    version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
     pages = read(command, ["plimsoll"])
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "man1").mkdir(parents=True)

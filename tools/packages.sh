@@ -35,6 +35,12 @@ CORPUS_PACKAGES=("${FEW_CORPUS_PACKAGES[@]}" redis-server memcached nginx-light 
   libservlet-api-java g++ libasio-dev python3-fastapi uvicorn python3-xapian python3-pil python3-numpy
   gnat gfortran fpc nim valac gdc racket chicken-bin libchicken-dev clisp luajit pike8.0-core gjs
   ghostscript pari-gp aspell aspell-en clangd-14)
+# Another machine's compiler and emulator, and the arm64 packages of its root (tools/aarch64_root.sh): every library of ours.
+AARCH64_PACKAGES=(g++-aarch64-linux-gnu qemu-user)
+AARCH64_ROOT_PACKAGES=(libc6-dev libstdc++-12-dev)
+for package in "${BUILD_PACKAGES[@]}"; do
+  if [[ $package == *-dev ]]; then AARCH64_ROOT_PACKAGES+=("$package"); fi
+done
 GUEST_PACKAGES=(qemu-system-x86 systemd)
 DOCS_PACKAGES=(mkdocs)
 INSTALL_PACKAGES=(pkgconf)

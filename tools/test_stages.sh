@@ -10,7 +10,7 @@ QUICK_STAGES=(build models goldens unit_tests mutations tools_tests
   conformance references bad_input random_graphs sklearn golden_verify
   include_rule clang_format install wheel)
 FULL_STAGES=(references_full random_graphs_full generation train_torch_full train_watch asan mutations_full tsan verdicts_full corpus chaos_full unexplained watch_page train_onnxruntime
-  python_leaks_full packages version2)
+  python_leaks_full packages version2 aarch64)
 # These watch processes for minutes and compute little: they run beside the others.
 WAITING_STAGES=(exec_tests exec_trouble exec_escapes lab_tests watch_tests watch_trouble verdicts corpus_few)
 
@@ -256,7 +256,8 @@ corpus() {
 }
 
 # verify_variants VARIANTS... -- ARGUMENTS: `plimsoll verify` once for each variant (a string of options), counts added
-# up. Failures are shown as they come, what is not implemented once.
+# up. Failures are shown as they come, what is not implemented once. COMMAND is how the command is started.
+COMMAND=(build/plimsoll)
 verify_variants() {
   local variants=() variant log status wrong=0 passed=0 failed=0
   while [[ $1 != -- ]]; do variants+=("$1") && shift; done
@@ -265,7 +266,7 @@ verify_variants() {
   for variant in "${variants[@]}"; do
     status=0
     # shellcheck disable=SC2086
-    build/plimsoll verify "$@" $variant >"$log" || status=$?
+    "${COMMAND[@]}" verify "$@" $variant >"$log" || status=$?
     [[ $(tail -n 1 "$log") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]] || { cat "$log"; rm "$log"; return 1; }
     ((passed += BASH_REMATCH[1], failed += BASH_REMATCH[2])) || true
     ((status == 0)) || wrong=1
@@ -280,10 +281,14 @@ verify_variants() {
 # Every case of Debian's libonnx-testdata whose operators are implemented, under several truths.
 conformance() {
   need "${TEST_PACKAGES[@]}" || skip "no libonnx-testdata"
-  local data=/usr/share/libonnx-testdata/data
   local variants=("" "--placer naive" "--poison --check-passes" "--threads 1" "--threads 2" "--isa sse4" "--level none")
   if grep -qw avx2 /proc/cpuinfo; then variants+=("--isa avx2"); fi
-  verify_variants "${variants[@]}" -- \
+  verify_testdata "${variants[@]}"
+}
+
+verify_testdata() {
+  local data=/usr/share/libonnx-testdata/data
+  verify_variants "$@" -- \
     "$data"/node "$data"/pytorch-converted "$data"/pytorch-operator "$data"/simple \
     --contradictory test_adam_multiple # docs/conformance.md
 }
@@ -439,4 +444,22 @@ version2() {
   [[ $(grep -c 'PASSED  \]\|^[0-9]* passed, ' "$log") == 7 ]] || { tail -n 40 "$log"; wrong=1; }
   echo "$passed passed, $failed failed, $skipped skipped"
   ((failed == 0 && wrong == 0))
+}
+
+# For aarch64, with Debian's cross compiler: ONNX's cases, then the unit tests, under qemu-user. It says nothing about time.
+aarch64() {
+  need "${BUILD_PACKAGES[@]}" "${AARCH64_PACKAGES[@]}" "${TEST_PACKAGES[@]}" || skip "no g++-aarch64-linux-gnu or no qemu-user"
+  local root log=build/aarch64/stage.log wrong=0
+  root=$(tools/aarch64_root.sh) || skip "no arm64 packages"
+  cmake --preset aarch64 >/dev/null
+  cmake --build build/aarch64
+  COMMAND=(qemu-aarch64 -L "$root" build/aarch64/plimsoll)
+  verify_testdata "" "--placer naive --poison --check-passes --threads 2" "--level none" >"$log" || wrong=1
+  run_ctest build/aarch64 >>"$log" || wrong=1
+  cat "$log"
+  echo "skipped, by reason:"
+  grep -h -A 1 ': Skipped$' build/aarch64/Testing/Temporary/LastTest.log | grep -v -e ': Skipped$' -e '^--$' | sort | uniq -c || true
+  sed -nE 's/^([0-9]+) passed, ([0-9]+) failed(, ([0-9]+) skipped)?$/\1 \2 \4/p' "$log" |
+    awk '{p += $1; f += $2; s += $3} END {printf "%d passed, %d failed, %d skipped\n", p, f, s}'
+  ((wrong == 0))
 }

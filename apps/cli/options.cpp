@@ -129,8 +129,8 @@ void add_engine_options(Arguments arguments, EngineOptions& options) {
   arguments.add_flag("--poison", options.poison, "fill memory with NaN before use and after the last use");
   arguments
       .add_option("--isa", options.isa,
-                  "the most that kernels may use: sse4, avx2, avx_vnni, avx512f, avx512 or amx")
-      .one_of({"sse4", "avx2", "avx_vnni", "avx512f", "avx512", "amx"});
+                  "the most that kernels may use: sse4, avx2, avx_vnni, avx512f, avx512 or amx; on Arm neon")
+      .one_of({"sse4", "avx2", "avx_vnni", "avx512f", "avx512", "amx", "neon"});
   arguments.add_flag("--no-winograd", options.no_winograd,
                      "3x3 convolutions and large products by their definition");
   arguments.add_flag("--bf16", options.bf16,

@@ -20,9 +20,9 @@ namespace plimsoll {
 struct EnvOptions {
   int64_t memory_limit_bytes = 0;  // a line over all sessions together; 0: none
   // The most that kernels may use: "sse4", "avx2", "avx_vnni" (AVX2 and AVX-VNNI), "avx512f" (AVX-512 without
-  // VNNI), "avx512" (with it, where the machine has it), "amx" (AMX-INT8 besides), or "" for the best this
-  // machine has. It holds for the whole process, because weights are packed for it: another one while a
-  // Session lives is an Error (kInvalidArgument).
+  // VNNI), "avx512" (with it, where the machine has it), "amx" (AMX-INT8 besides), "neon" (on Arm), or ""
+  // for the best this machine has. It holds for the whole process, because weights are packed for it: another
+  // one while a Session lives is an Error (kInvalidArgument).
   std::string instruction_set;
   // Kept for whoever asks: nothing is logged.
   int log_severity_level = 2;  // of ONNX Runtime, 0 (verbose) to 4 (fatal)
@@ -53,7 +53,7 @@ class Env {
   // Sessions that have it keep it. Throws kInvalidArgument if there is none.
   void UnregisterAllocator(const MemoryInfo& info);
   std::optional<Allocator> GetSharedAllocator(const MemoryInfo& info) const;
-  // The instruction set in use: one of EnvOptions::instruction_set, "neon" or "scalar".
+  // The instruction set in use: one of EnvOptions::instruction_set, or "scalar".
   static std::string GetInstructionSet();
 
   struct Impl;

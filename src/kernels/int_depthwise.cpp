@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/int_finish-inl.h"
+#include "kernels/pair_products-inl.h"
 #include "kernels/vnni-inl.h"
 
 // The rows that a kernel sees are put together first: for each column of the input, the bytes of one channel
@@ -77,9 +78,7 @@ struct PairDepthwise {
           for (int64_t p = 0; p < pixels; ++p) {
             const auto value =
                 hn::LoadU(d16, reinterpret_cast<const int16_t*>(x + p * walk.step) + v * 2 * kSumLanes);
-            auto other = hn::Zero(d);
-            sum[p][v] = hn::ReorderWidenMulAccumulate(d, value, weights, sum[p][v], other);
-            sum[p][v] = hn::RearrangeToOddPlusEven(sum[p][v], other);
+            sum[p][v] = add_pair_products(sum[p][v], value, weights);
           }
         }
       }

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "kernels/int_gemm_amx-inl.h"
+#include "kernels/pair_products-inl.h"
 #include "kernels/vnni-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -106,13 +107,8 @@ struct PairTilesOf : TileOfAnyRows<PairTilesOf<Element>> {
         int32_t pair;
         std::memcpy(&pair, a + r * a_stride + g * kGroup, sizeof pair);
         const auto value = hn::BitCast(d16, hn::Set(d, pair));
-        IntVec other0 = hn::Zero(d), other1 = hn::Zero(d);
-        sum0[r] = hn::ReorderWidenMulAccumulate(d, value, b0, sum0[r], other0);
-        sum0[r] = hn::RearrangeToOddPlusEven(sum0[r], other0);
-        if constexpr (vectors > 1) {
-          sum1[r] = hn::ReorderWidenMulAccumulate(d, value, b1, sum1[r], other1);
-          sum1[r] = hn::RearrangeToOddPlusEven(sum1[r], other1);
-        }
+        sum0[r] = add_pair_products(sum0[r], value, b0);
+        if constexpr (vectors > 1) sum1[r] = add_pair_products(sum1[r], value, b1);
       }
     }
     HWY_UNROLL(8)

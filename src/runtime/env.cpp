@@ -30,6 +30,7 @@ const Level kLevels[] = {
     {"avx_vnni", kAvx2 | kernels::kAvxVnni},
     {"avx2", kAvx2},
     {"sse4", kSse4},
+    {"neon", HWY_NEON},
 };
 
 // What this machine has and the kernels were compiled for.
@@ -57,7 +58,7 @@ void set_instruction_set(const std::string& name) {
                                    [&](const Level& candidate) { return candidate.name == name; });
   if (level == std::end(kLevels))
     fail(ErrorCode::kInvalidArgument,
-         "instruction set '{}': expected sse4, avx2, avx_vnni, avx512f, avx512 or amx", name);
+         "instruction set '{}': expected sse4, avx2, avx_vnni, avx512f, avx512, amx or neon", name);
   const std::lock_guard lock(LiveSession::mutex());
   const int64_t before = usable_targets();
   hwy::SetSupportedTargetsForTest(0);

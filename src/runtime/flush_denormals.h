@@ -5,6 +5,8 @@
 #include <xmmintrin.h>
 #endif
 
+#include <cstdint>
+
 #include "kernels/parallel.h"
 
 namespace plimsoll {
@@ -21,17 +23,29 @@ class FlushDenormals {
   }
 
  private:
-  static constexpr unsigned kBits = 0x8040;
-  static unsigned get() {
+#if defined(__aarch64__)
+  using Register = uint64_t;
+  static constexpr Register kBits = Register{1} << 24;  // one bit for operands and results
+#else
+  using Register = unsigned;
+  static constexpr Register kBits = 0x8040;
+#endif
+  static Register get() {
 #if defined(__SSE2__)
     return _mm_getcsr();
+#elif defined(__aarch64__)
+    Register bits;
+    asm volatile("mrs %0, fpcr" : "=r"(bits));
+    return bits;
 #else
     return 0;
 #endif
   }
-  static void set(unsigned bits) {
+  static void set(Register bits) {
 #if defined(__SSE2__)
     _mm_setcsr(bits);
+#elif defined(__aarch64__)
+    asm volatile("msr fpcr, %0" : : "r"(bits));
 #else
     (void)bits;
 #endif

@@ -1,4 +1,5 @@
 // A checkpoint is killed, or its disk is full, at every call in turn: the last complete one opens.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/syscall.h>
@@ -26,8 +27,8 @@ thread_local DiskFaults faults;
 bool strikes() {
   return faults.fault != Fault::kNone && ++faults.calls == faults.at;
 }
-long struck_call(long number, long a, long b, long c, bool halfway) {
-  if (!strikes()) return syscall(number, a, b, c);
+long struck_call(long number, bool halfway, long a, long b = 0, long c = 0, long d = 0) {
+  if (!strikes()) return syscall(number, a, b, c, d);
   if (faults.fault == Fault::kFullDisk) {
     errno = ENOSPC;
     return -1;
@@ -39,14 +40,14 @@ long struck_call(long number, long a, long b, long c, bool halfway) {
 }  // namespace
 
 extern "C" ssize_t write(int fd, const void* data, size_t count) {
-  return struck_call(SYS_write, fd, reinterpret_cast<long>(data), static_cast<long>(count), true);
+  return struck_call(SYS_write, true, fd, reinterpret_cast<long>(data), static_cast<long>(count));
 }
 extern "C" int fsync(int fd) {
-  return static_cast<int>(struck_call(SYS_fsync, fd, 0, 0, false));
+  return static_cast<int>(struck_call(SYS_fsync, false, fd));
 }
 extern "C" int rename(const char* from, const char* to) noexcept {
-  return static_cast<int>(
-      struck_call(SYS_rename, reinterpret_cast<long>(from), reinterpret_cast<long>(to), 0, false));
+  return static_cast<int>(struck_call(SYS_renameat, false, AT_FDCWD, reinterpret_cast<long>(from), AT_FDCWD,
+                                      reinterpret_cast<long>(to)));
 }
 
 namespace plimsoll {

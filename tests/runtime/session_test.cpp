@@ -147,6 +147,22 @@ TEST(Session, LocalFunctionsRunAtEveryLevel) {
   }
 }
 
+TEST(Session, RefusesTheInstructionSetOfAnotherMachine) {
+  EnvOptions ours, others;
+  ours.instruction_set = Env::GetInstructionSet();
+  others.instruction_set = ours.instruction_set == "neon" ? "sse4" : "neon";
+  EXPECT_NO_THROW(const Env env(ours));
+  try {
+    const Env env(others);
+    ADD_FAILURE() << "expected an Error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(std::string(error.what()).find("not available on this machine"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(Env::GetInstructionSet(), ours.instruction_set);
+}
+
 // Weights are packed for the instruction set in use.
 TEST(Session, KeepsTheInstructionSetWhileItLives) {
   const std::string set = Env::GetInstructionSet();

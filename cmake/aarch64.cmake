@@ -1,0 +1,17 @@
+# A toolchain: Debian's cross compiler, against the root that tools/aarch64_root.sh makes.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+if(DEFINED ENV{PLIMSOLL_CACHE})
+  set(CMAKE_SYSROOT $ENV{PLIMSOLL_CACHE}/aarch64/root)
+else()
+  set(CMAKE_SYSROOT $ENV{HOME}/.cache/plimsoll/aarch64/root)
+endif()
+set(CMAKE_FIND_ROOT_PATH ${CMAKE_SYSROOT})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+# GoogleTest's cases are asked for, and ctest runs them, by it.
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L ${CMAKE_SYSROOT})
