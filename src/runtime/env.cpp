@@ -35,7 +35,9 @@ const Level kLevels[] = {
 
 // What this machine has and the kernels were compiled for.
 int64_t usable_targets() {
-  return hwy::SupportedTargets() & (HWY_TARGETS | kernels::kOwnInstructions);
+  constexpr int64_t kNeedAvx512 = kernels::kOwnInstructions & ~kernels::kAvxVnni;
+  const int64_t targets = hwy::SupportedTargets() & (HWY_TARGETS | kernels::kOwnInstructions);
+  return (targets & HWY_AVX3) != 0 ? targets : targets & ~kNeedAvx512;
 }
 
 const char* name_of(int64_t targets) {
