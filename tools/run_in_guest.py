@@ -131,8 +131,8 @@ def fill(tree, arguments):
         tree.link(f"bin/{command}", "busybox")
     tree.write("init", INIT.replace("{begin}", BEGIN).replace("{done}", DONE).encode())
     tree.write("command", (" ".join(arguments.command) + "\n").encode())
-    tree.write("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n", 0o644)
-    tree.write("etc/group", b"root:x:0:\nnogroup:x:65534:\n", 0o644)
+    tree.write("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\nuser:x:1000:1000::/tmp:/bin/sh\n", 0o644)
+    tree.write("etc/group", b"root:x:0:\nnogroup:x:65534:\nuser:x:1000:\n", 0o644)
     tree.write("etc/shadow", b"root:*:19000:0:99999:7:::\n", 0o600)
     if arguments.python:
         interpreter = os.path.realpath("/usr/bin/python3")
