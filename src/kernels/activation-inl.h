@@ -9,6 +9,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/activation.h"
+#include "kernels/min_max-inl.h"
 #include "kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,7 +25,7 @@ HWY_INLINE void with_activation(D d, Activation f, Body&& body) {
     case ActivationKind::kNone:
       return body([=](V x) HWY_ATTR { return x; });
     case ActivationKind::kRelu:
-      return body([=](V x) HWY_ATTR { return hn::Max(hn::Zero(d), x); });
+      return body([=](V x) HWY_ATTR { return v_max(hn::Zero(d), x); });
     case ActivationKind::kLeakyRelu:
       return body([=](V x) HWY_ATTR {
         return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, f.a)), x);

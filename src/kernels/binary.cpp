@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/min_max-inl.h"
 #include "kernels/power-inl.h"
 #include "kernels/vector_math-inl.h"
 
@@ -67,10 +68,10 @@ HWY_INLINE void compute_block(BinaryKind f, const BroadcastBlock& s, const T* a,
       return block(s, a, b, y, [](V u, V v) HWY_ATTR { return hn::Div(u, v); });
     case BinaryKind::kMin:  // the instruction returns the second operand on NaN
       return block(s, a, b, y,
-                   [](V u, V v) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(u), u, hn::Min(u, v)); });
+                   [](V u, V v) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(u), u, v_min(u, v)); });
     case BinaryKind::kMax:
       return block(s, a, b, y,
-                   [](V u, V v) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(u), u, hn::Max(u, v)); });
+                   [](V u, V v) HWY_ATTR { return hn::IfThenElse(hn::IsNaN(u), u, v_max(u, v)); });
     case BinaryKind::kPrelu:
       return block(s, a, b, y, [](V u, V v) HWY_ATTR {
         return hn::IfThenElse(hn::Lt(u, hn::Zero(D())), hn::Mul(u, v), u);

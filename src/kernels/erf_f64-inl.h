@@ -9,6 +9,7 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/min_max-inl.h"
 #include "kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -113,8 +114,8 @@ template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_erf_by_table(D d, V x) {
 #if HWY_TARGET == HWY_AVX3
   if constexpr (kIsDouble<D>) {
-    const V shift = hn::Set(d, 0x1.8p52);                       // added to it, k stands in the lowest bits
-    const V magnitude = hn::Min(hn::Set(d, 5.93), hn::Abs(x));  // from there on erf rounds to 1
+    const V shift = hn::Set(d, 0x1.8p52);                     // added to it, k stands in the lowest bits
+    const V magnitude = v_min(hn::Set(d, 5.93), hn::Abs(x));  // from there on erf rounds to 1
     const V shifted = hn::MulAdd(magnitude, hn::Set(d, kErfSteps), shift);
     const __m512i k = _mm512_castpd_si512(shifted.raw);
     const V t = hn::NegMulAdd(hn::Sub(shifted, shift), hn::Set(d, kErfStep), magnitude);
@@ -124,8 +125,8 @@ HWY_INLINE V v_erf_by_table(D d, V x) {
   }
 #elif HWY_TARGET == HWY_AVX2
   if constexpr (kIsDouble<D>) {
-    const V magnitude = hn::Min(hn::Set(d, 6.0), hn::Abs(x));  // from there on erf rounds to 1
-    __m256i piece = _mm256_setzero_si256();                    // minus its number, in each half of a lane
+    const V magnitude = v_min(hn::Set(d, 6.0), hn::Abs(x));  // from there on erf rounds to 1
+    __m256i piece = _mm256_setzero_si256();                  // minus its number, in each half of a lane
     for (double edge : kErfEdges) {
       const __m256d above = _mm256_cmp_pd(magnitude.raw, _mm256_set1_pd(edge), _CMP_GT_OQ);
       piece = _mm256_add_epi32(piece, _mm256_castpd_si256(above));

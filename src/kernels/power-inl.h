@@ -11,6 +11,7 @@
 
 #include <limits>
 
+#include "kernels/min_max-inl.h"
 #include "kernels/power_f64-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -56,7 +57,7 @@ HWY_INLINE V double_power(D d, V x, V y) {
   log = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Set(d, -kInfinity), log);
   log = hn::IfThenElse(hn::Lt(x, hn::Set(d, kInfinity)), log, x);  // NaN too
   const V t = hn::Mul(y, log);
-  const V result = double_exp2(d, hn::Min(hn::Set(d, 200.0), hn::Max(hn::Set(d, -200.0), t)));
+  const V result = double_exp2(d, v_min(hn::Set(d, 200.0), v_max(hn::Set(d, -200.0), t)));
   return hn::IfThenElse(hn::Eq(t, t), result, t);
 }
 

@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/min_max-inl.h"
 #include "kernels/row_sum-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,13 +19,13 @@ namespace {
 struct Max {
   template <class V>
   HWY_INLINE V operator()(V sum, V v) const {
-    return hn::IfThenElse(hn::IsNaN(sum), sum, hn::Max(sum, v));
+    return hn::IfThenElse(hn::IsNaN(sum), sum, v_max(sum, v));
   }
 };
 struct Min {
   template <class V>
   HWY_INLINE V operator()(V sum, V v) const {
-    return hn::IfThenElse(hn::IsNaN(sum), sum, hn::Min(sum, v));
+    return hn::IfThenElse(hn::IsNaN(sum), sum, v_min(sum, v));
   }
 };
 struct Product {

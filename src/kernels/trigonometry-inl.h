@@ -9,6 +9,7 @@
 
 #include <cmath>
 
+#include "kernels/min_max-inl.h"
 #include "kernels/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -50,7 +51,7 @@ template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_sinh(D d, V x) {
   const V half = hn::Set(d, 0.5f), one = hn::Set(d, 1.0f), most = hn::Set(d, 20.0f);
   const V magnitude = hn::Abs(x);
-  const V t = v_expm1(d, hn::Min(most, magnitude));
+  const V t = v_expm1(d, v_min(most, magnitude));
   const V small = hn::Mul(half, hn::Add(t, hn::Div(t, hn::Add(t, one))));
   const V root = v_exp(d, hn::Mul(half, magnitude));
   const V large = hn::Mul(hn::Mul(half, root), root);

@@ -10,6 +10,7 @@
 #include <cstddef>
 
 #include "kernels/erf_f64-inl.h"
+#include "kernels/min_max-inl.h"
 #include "kernels/trigonometry-inl.h"
 #include "kernels/unary.h"
 #include "kernels/vector_math-inl.h"
@@ -53,17 +54,17 @@ HWY_NOINLINE void map_simple(const Unary& f, const T* x, T* y, size_t count) {
     case UnaryKind::kRound:
       PLIMSOLL_MAP(hn::Round(v));
     case UnaryKind::kRelu:
-      PLIMSOLL_MAP(hn::Max(zero, v));
+      PLIMSOLL_MAP(v_max(zero, v));
     case UnaryKind::kLeakyRelu:
       PLIMSOLL_MAP(hn::IfThenElse(hn::Lt(v, zero), hn::Mul(v, a), v));
     case UnaryKind::kHardSigmoid:
-      PLIMSOLL_MAP(hn::Min(one, hn::Max(zero, hn::MulAdd(a, v, b))));
+      PLIMSOLL_MAP(v_min(one, v_max(zero, hn::MulAdd(a, v, b))));
     case UnaryKind::kClip:
-      PLIMSOLL_MAP(hn::Min(b, hn::Max(a, v)));
+      PLIMSOLL_MAP(v_min(b, v_max(a, v)));
     default: {  // kHardSwish
       // x + 3 is exact where x / 6 + 1/2 would cancel; a sixth of 6 rounds to 1.
       const V sixth = hn::Set(d, T{1} / 6), three = hn::Set(d, T{3}), six = hn::Set(d, T{6});
-      PLIMSOLL_MAP(hn::Mul(v, hn::Mul(hn::Min(six, hn::Max(zero, hn::Add(v, three))), sixth)));
+      PLIMSOLL_MAP(hn::Mul(v, hn::Mul(v_min(six, v_max(zero, hn::Add(v, three))), sixth)));
     }
   }
 }

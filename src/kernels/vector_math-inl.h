@@ -12,6 +12,7 @@
 
 #include <limits>
 
+#include "kernels/min_max-inl.h"
 #include "kernels/storage-inl.h"
 #include "kernels/vector_math_f64-inl.h"
 
@@ -143,7 +144,7 @@ HWY_INLINE V v_sigmoid(D d, V x) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_tanh(D d, V x) {
   const V magnitude =
-      hn::Min(hn::Set(d, kIsDouble<D> ? 20 : 9.02f), hn::Abs(x));  // the rest rounds to 1; NaN passes
+      v_min(hn::Set(d, kIsDouble<D> ? 20 : 9.02f), hn::Abs(x));  // the rest rounds to 1; NaN passes
   const V t = v_expm1(d, hn::Add(magnitude, magnitude));
   return hn::CopySign(quotient(d, t, hn::Add(t, hn::Set(d, 2.0f))), x);
 }
@@ -180,7 +181,7 @@ HWY_INLINE V v_log(D d, V x) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_softplus(D d, V x) {
   const V tail = hn::Log1p(d, v_exp(d, hn::Neg(hn::Abs(x))));
-  return hn::Add(hn::Max(hn::Zero(d), x), tail);
+  return hn::Add(v_max(hn::Zero(d), x), tail);
 }
 
 template <class D, class V = hn::Vec<D>>
@@ -219,7 +220,7 @@ HWY_INLINE V v_celu(D d, V x, V a) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_mish(D d, V x) {
   const V two = hn::Set(d, 2.0f);
-  const V e = v_exp(d, hn::Min(hn::Set(d, 20.0f), x));
+  const V e = v_exp(d, v_min(hn::Set(d, 20.0f), x));
   const V n = hn::Mul(e, hn::Add(e, two));
   return hn::Mul(x, hn::Div(n, hn::Add(n, two)));
 }

@@ -9,6 +9,8 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/min_max-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -29,7 +31,7 @@ HWY_INLINE V polynomial(D d, V x, V sum, hn::TFromD<D> next, Rest... rest) {
 // x86's min and max return the second operand on NaN: the value goes second so that NaN passes.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_clamp(D d, V x, hn::TFromD<D> low, hn::TFromD<D> high) {
-  return hn::Min(hn::Set(d, high), hn::Max(hn::Set(d, low), x));
+  return v_min(hn::Set(d, high), v_max(hn::Set(d, low), x));
 }
 
 // 2^n for whole n in [-1022, 1023]: added to 1.5 * 2^52, n + 1023 stands in the lowest bits.
@@ -83,7 +85,7 @@ HWY_INLINE V erf_f64(D d, V x) {
                     -1.6365844691234924e-07, 1.6462114365889248e-06, -1.492565035840625e-05,
                     0.00012055332981789664, -0.0008548327023450853, 0.005223977625442188,
                     -0.026866170645131252, 0.11283791670955126, -0.37612638903183754, 1.1283791670955126));
-  const V magnitude = hn::Min(hn::Set(d, 6.0), hn::Max(one, hn::Abs(x)));
+  const V magnitude = v_min(hn::Set(d, 6.0), v_max(one, hn::Abs(x)));
   const V t = hn::Div(hn::Sub(magnitude, three), hn::Add(magnitude, three));
   const V f =
       polynomial(d, t, hn::Set(d, -2.610812332754207e-06), -1.0984994722900036e-05, 7.0643345343920115e-06,
