@@ -3,6 +3,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <atomic>
+
 #include "kernels/parallel.h"
 #include "kernels/strassen-inl.h"
 #include "kernels/strassen.h"
@@ -33,10 +35,33 @@ void multiply_rest(const GemmShape& shape, int64_t first, const GemmLeft<>& a, c
   gemm_packed({shape.m, shape.k, shape.n - first}, a, packed + first * shape.k, c, e, nullptr, threads);
 }
 
+// What is not finite would spread from a row to its partner, which may be another sample's. Times zero it is
+// NaN, and so is every sum with it.
+bool all_finite(const GemmShape& shape, const GemmLeft<>& a, int threads) {
+  const FloatTag d;
+  std::atomic<bool> finite = true;
+  parallel_for(threads, threads, [&](int64_t part) HWY_ATTR {
+    FloatVec sum0 = hn::Zero(d), sum1 = hn::Zero(d);
+    for (int64_t row = shape.m * part / threads; row < shape.m * (part + 1) / threads; ++row) {
+      const float* from = a.data + row * a.row_stride;
+      int64_t k = 0;
+      for (; k + 2 * kFloatLanes <= shape.k; k += 2 * kFloatLanes) {
+        sum0 = hn::MulAdd(hn::LoadU(d, from + k), hn::Zero(d), sum0);
+        sum1 = hn::MulAdd(hn::LoadU(d, from + k + kFloatLanes), hn::Zero(d), sum1);
+      }
+      for (; k < shape.k; k += kFloatLanes)
+        sum0 = hn::MulAdd(load_lanes(from + k, shape.k - k), hn::Zero(d), sum0);
+    }
+    if (!hn::AllTrue(d, hn::Eq(hn::Add(sum0, sum1), hn::Zero(d)))) finite = false;
+  });
+  return finite;
+}
+
 void multiply_by_strassen(const GemmShape& shape, const GemmLeft<>& a, const void* packed,
                           const GemmOutput<>& c, const GemmEpilogue<>& e, float* scratch, int threads) {
   const Job<float> job = plan_job<float>(shape, a, packed, c, e, false, threads);
-  if (job.detour) return gemm_packed(shape, a, packed, c, e, nullptr, threads);
+  if (job.detour || !all_finite(shape, a, threads))
+    return gemm_packed(shape, a, packed, c, e, nullptr, threads);
   const StrassenCut cut = cut_strassen(shape, a.row_stride, threads);
   const int64_t units = cut.pairs * cut.tiles;
   parallel_for(threads, cut.tasks_m * cut.tasks_n, [&](int64_t task) {

@@ -10,8 +10,8 @@
 // kept.
 //
 // Numerics: rounds off about twice as much as gemm_packed, relative to the largest numbers of two rows of A
-// and two columns of B; what is not finite spreads from a row to its partner. The same for every number of
-// threads.
+// and two columns of B. Where A has numbers that are not finite it is gemm_packed: they would spread from a
+// row to its partner. The same for every number of threads.
 namespace plimsoll::kernels {
 
 // Whether it is faster than gemm_packed, for A's with columns side by side.

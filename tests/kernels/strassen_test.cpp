@@ -125,6 +125,21 @@ void check(const Problem& p, int64_t row_step = 1) {
 }
 
 // Halves of few rows and steps, panels without a partner, columns that fill no panel.
+TEST(Strassen, WhatIsNotFiniteStaysInItsRow) {
+  for_each_target([] {
+    Problems problems;
+    for (float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      Problem p = problems.make({130, 256, 256}, true);
+      ASSERT_TRUE(strassen_pays(p.shape));
+      const int64_t row = 77;
+      p.a[static_cast<size_t>(row * p.a_stride() + 255)] = bad;
+      const std::vector<float> c = run(p, 2);
+      for (int64_t i = 0; i < p.shape.m * p.shape.n; ++i)
+        ASSERT_EQ(std::isfinite(c[static_cast<size_t>(i)]), i / p.shape.n != row) << i;
+    }
+  });
+}
+
 TEST(Strassen, RandomShapesAgainstTheDefinition) {
   for_each_target([] {
     Problems problems;
