@@ -78,13 +78,13 @@ TEST(HoldPoolTaps, WindowsOfMoreThanAByteStay) {
 
 TEST(HoldPoolTaps, AnotherWindowsGradientStays) {
   Pooled p;
-  p.pool("Exp");
-  p.c.output(p.dx);
-  p.kernel = {2, 2}, p.strides = {2, 2}, p.pads = {0, 0, 0, 0};
-  p.dx->producer->attributes = p.attributes().set("kind", std::string_view("max")).list();
-  p.c.root().inputs[1]->facts.type.dims = p.c.arena().copy(std::vector<Dim>{2, 3, 4, 70});
-  p.c.ready();
-  EXPECT_FALSE(hold_pool_taps(p.c.root(), {}));
+  p.x = p.c.node("Exp", {p.c.input({2, 7, 9, 70})});
+  p.c.output(p.c.node("MaxPool", {p.x}, p.attributes(), std::string(kPlimsollDomain)));
+  p.kernel = {2, 2}, p.pads = {0, 0, 0, 0};
+  p.c.output(p.c.node("PoolGradient",
+                      {p.c.input({2, 3, 4, 70}), p.c.constant<int64_t>({4}, {2, 70, 7, 9}), p.x},
+                      p.attributes().set("kind", std::string_view("max")), std::string(kPlimsollDomain)));
+  EXPECT_FALSE(p.c.apply(hold_pool_taps));
 }
 
 }  // namespace
