@@ -221,7 +221,8 @@ class InferenceSession(Session):
     def find_batch_size(self, limit: Union[int, str], dim: Optional[str] = None,
                         dims: Optional[Mapping[str, int]] = None, largest: int = 1 << 16) -> int:
         """The largest size of dimension `dim` (by default the first free one) with which everything stays within
-        `limit`; 0 if none does. `dims` gives the sizes of the other free dimensions. One that the model does not name
+        `limit`; 0 if none does. It is told of this session's own kernels: one that is opened under the limit may do without
+        Winograd's and Strassen's ways, which spend memory on time, and then take more. `dims` gives the sizes of the other free dimensions. One that the model does not name
         is called by its input and axis, such as "x.d0".
 
             >>> session.find_batch_size("512MiB", "batch")
