@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""compare.py [MODEL...] [--threads 1,2] [--rounds 10] [--isa avx2] [--bf16]: Plimsoll against ONNX Runtime. See docs/benchmarks.md.
+"""compare.py [MODEL...] [--threads 1,2] [--rounds 10] [--isa avx2] [--held avx2] [--bf16]: Plimsoll against ONNX Runtime. See docs/benchmarks.md.
 
 Keep this process small (no numpy): the peak that wait4 reports for a child is never below its parent's at the fork.
 """
@@ -16,6 +16,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
+import held  # noqa: E402
 import machine  # noqa: E402
 import onnxruntime_npm  # noqa: E402
 import report  # noqa: E402
@@ -34,11 +35,11 @@ class BenchError(Exception):
     pass
 
 
-def measure(command):
+def measure(command, environment=None):
     """Runs a fresh process; returns (its JSON, ms from start to its first line, peak RSS by wait4)."""
     with tempfile.TemporaryFile("w+") as errors:
         start = time.perf_counter()
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=onnxruntime_npm.environment())
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
         try:
             line = process.stdout.readline()
             first_line_ms = 1000 * (time.perf_counter() - start)
@@ -63,8 +64,12 @@ class Case:
         self._model = str(model_path(name))
         self._inputs = inputs
         self._seconds = options.seconds
-        self._isa = ["--isa", options.isa] if options.isa else []
+        self._isa = ["--isa", options.held or options.isa] if options.held or options.isa else []
+        self._environment = options.environment
         self._directory = pathlib.Path(directory)
+
+    def measure(self, command):
+        return measure(command, self._environment)
 
     def bench(self, engine):
         return self._ort(self._seconds) if engine == "ort" else self._plimsoll("bench", [
@@ -80,7 +85,7 @@ class Case:
         compiled = self._directory / f"model_{self.threads}.plim"
         if not compiled.exists():
             shapes = [f"--shape={i['name']}={','.join(map(str, i['dims']))}" for i in self._inputs]
-            measure(self._plimsoll("compile", [str(compiled), *shapes]))
+            self.measure(self._plimsoll("compile", [str(compiled), *shapes]))
         return self._plimsoll("run", self._files(), str(compiled))
 
     def _files(self):
@@ -98,14 +103,14 @@ class Case:
 
 def run_round(case, engine, empty):
     """One round of one engine: its latency and peak from a longer run, its first output from a process of one run."""
-    report, _, peak_rss = measure(case.bench(engine))
-    _, first_output_ms, _ = measure(case.once(engine))
+    report, _, peak_rss = case.measure(case.bench(engine))
+    _, first_output_ms, _ = case.measure(case.once(engine))
     sample = {key: report[key] for key in ("load_ms", "min_ms", "median_ms", "p99_ms")}
     if "instruction_set" in report:
         sample["instruction_set"] = report["instruction_set"]
     sample |= {"first_output_ms": first_output_ms, "peak_rss_bytes": peak_rss}
     if engine == "plimsoll":
-        sample["compiled_first_output_ms"] = measure(case.once_compiled())[1]
+        sample["compiled_first_output_ms"] = case.measure(case.once_compiled())[1]
     if engine == "ort":
         # What Node itself costs is not ONNX Runtime's fault.
         sample["raw_first_output_ms"], sample["raw_peak_rss_bytes"] = first_output_ms, peak_rss
@@ -127,8 +132,8 @@ def smallest(samples):
     return best
 
 
-def measure_empty_node(rounds):
-    samples = [measure(EMPTY_NODE) for _ in range(rounds)]
+def measure_empty_node(rounds, environment):
+    samples = [measure(EMPTY_NODE, environment) for _ in range(rounds)]
     return {"first_output_ms": min(s[1] for s in samples), "peak_rss_bytes": min(s[2] for s in samples)}
 
 
@@ -230,6 +235,7 @@ def parse(benchmarks):
     parser.add_argument("--seconds", default=1.0, type=float, help="how long a process repeats its run (1)")
     parser.add_argument("--only", choices=ENGINES, help="measure one engine alone")
     parser.add_argument("--isa", choices=["sse4", "avx2", "avx_vnni", "avx512f", "avx512", "amx"], help="hold Plimsoll to these instructions")
+    parser.add_argument("--held", choices=["avx2"], help="hold both engines to these instructions: what a machine without others would do")
     parser.add_argument("--bf16", action="store_true",
                         help="measure Plimsoll with products in bfloat16 too, in columns of its own")
     parser.add_argument("--output", type=pathlib.Path,
@@ -237,6 +243,8 @@ def parse(benchmarks):
     options = parser.parse_args()
     if options.rounds < 1 or min(options.threads) < 1:
         parser.error("--rounds and --threads start at 1")
+    if options.held and (options.isa or options.bf16):
+        parser.error("--held says all about instructions")
     options.whole = not options.models and not options.only
     options.models = chosen(options.models, benchmarks)
     options.engines = [options.only] if options.only else list(ENGINES)
@@ -253,16 +261,17 @@ def main():
         sys.exit(f"error: not in the cache: {' '.join(missing)}; run ./dev models")
     if "plimsoll" in options.engines and not PLIMSOLL.exists():
         sys.exit(f"error: {PLIMSOLL} is not there; run ./dev build, or measure with --only ort")
-    described = machine.describe(ROOT)
+    described = machine.describe(ROOT, options.held)
     if described["load_average"] > BUSY:
         print(f"warning: load average {described['load_average']:.1f}: others are using this machine", file=sys.stderr)
     empty = None
+    options.environment = held.environment() if options.held else onnxruntime_npm.environment()
     if "ort" in options.engines:
         try:
-            onnxruntime_npm.ensure()
+            (held if options.held else onnxruntime_npm).ensure()
         except onnxruntime_npm.Unavailable as problem:
             sys.exit(f"error: {problem}")
-        empty = measure_empty_node(max(options.rounds, 5))
+        empty = measure_empty_node(max(options.rounds, 5), options.environment)
 
     rows = [compare(name, threads, options, empty) for threads in options.threads for name in options.models]
     progress("")

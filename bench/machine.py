@@ -21,10 +21,16 @@ def _output(*command):
         return ""
 
 
-def describe(root):
+BEYOND_AVX2 = ("avx512", "avx_vnni", "amx_")
+
+
+def describe(root, held=None):
+    """`held` are the instructions beyond which both engines see none."""
     flags = set((_field("/proc/cpuinfo", "flags") or _field("/proc/cpuinfo", "Features")).split())
+    if held:
+        flags = {flag for flag in flags if not flag.startswith(BEYOND_AVX2)}
     return {
-        "cpu": _cpu(),
+        "cpu": _cpu() + (f", both held to {held.upper()}" if held else ""),
         "instruction_sets": [name for name in INSTRUCTION_SETS if name in flags],
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": int(_field("/proc/meminfo", "MemTotal").split()[0]) * 1024,

@@ -35,6 +35,8 @@ def load(folder):
 def label(result):
     """Short enough for a column: the maker, the family, the instructions."""
     cpu = re.sub(r"\((R|TM)\)|Processor|CPU|@.*|\d+-Core", "", result["machine"]["cpu"])
+    if "held to" in cpu:
+        return " ".join(cpu.split())
     return f"{' '.join(cpu.split())}, {result['instruction_set'].upper().replace('AVX5', 'AVX-5')}"
 
 
