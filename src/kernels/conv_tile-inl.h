@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "kernels/accumulate-inl.h"
 #include "kernels/activation-inl.h"
 #include "kernels/lanes-inl.h"
 
@@ -85,14 +86,7 @@ HWY_INLINE void conv_pixel(VecOf<T> (&acc)[kRows][kVecs], int row, const char* b
   const TagOf<T> d;
   const VecOf<T> x = hn::Set(d, *reinterpret_cast<const LaneOf<T>*>(base + s.at<kPixel>()));
   HWY_UNROLL(2)
-  for (int v = 0; v < kVecs; ++v) {
-    acc[row][v] = hn::MulAdd(x, w[v], acc[row][v]);
-#if HWY_TARGET > HWY_AVX3 && HWY_COMPILER_GCC
-    // With 16 registers: in its own register, in this order, or the compiler moves sums around and spills
-    // them.
-    __asm__ volatile("" : "+x"(acc[row][v].raw));
-#endif
-  }
+  for (int v = 0; v < kVecs; ++v) accumulate(acc[row][v], x, w[v]);
   if constexpr (kPixel + 1 < kPixels) conv_pixel<T, kPixel + 1, kPixels>(acc, row + 1, base, s, w);
 }
 

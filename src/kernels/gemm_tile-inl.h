@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "kernels/accumulate-inl.h"
 #include "kernels/activation-inl.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_lanes-inl.h"
@@ -76,13 +77,7 @@ HWY_INLINE void tile_step(VecOf<T> (&acc)[kRows][kVecs], const LaneOf<T>* const 
   for (int r = 0; r < kRows; ++r) {
     const VecOf<T> value = hn::Set(d, a[r][k]);
     HWY_UNROLL(8)
-    for (int v = 0; v < kVecs; ++v) {
-      acc[r][v] = hn::MulAdd(value, row[v], acc[r][v]);
-#if HWY_TARGET > HWY_AVX3 && HWY_COMPILER_GCC
-      // With 16 registers: each sum in its own, in this order, or the compiler rotates them and spills some.
-      __asm__ volatile("" : "+x"(acc[r][v].raw));
-#endif
-    }
+    for (int v = 0; v < kVecs; ++v) accumulate(acc[r][v], value, row[v]);
   }
 }
 
