@@ -2,7 +2,9 @@
 """Tests of the scripts in tools/. The last line: N passed, M failed, K skipped."""
 import contextlib
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,7 @@ from tensor_proto import encode
 
 TOOLS = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(TOOLS.parent / "bench"))
+import held  # noqa: E402
 import report  # noqa: E402
 ONNX_CASES = pathlib.Path("/usr/share/libonnx-testdata/data/node")
 
@@ -31,6 +34,48 @@ class CasesOfAnOperator(unittest.TestCase):
         for operator, cases in [("gathernd", ["GatherND.Picks"]), ("add", ["Arithmetic.Adds"]),
                                 ("sub", ["GatherND.Picks", "Arithmetic.Adds"]), ("gather", [])]:
             self.assertEqual(op_tests.cases_of(operator, self.TEXT), cases, operator)
+
+
+class HeldToAvx2(unittest.TestCase):
+    """What asks the CPU by CPUID is told of AVX2 and nothing beyond it; all else stays as it is."""
+    SOURCE = r"""
+        #include <cpuid.h>
+        #include <stdio.h>
+        void tell(void) {
+          unsigned a, b, c, d;
+          __cpuid_count(0, 0, a, b, c, d);
+          printf("%x %x %x", b, d, c);
+          __cpuid_count(7, 0, a, b, c, d);
+          printf(" %u %u %u", b >> 5 & 1, b >> 16 & 1, c >> 11 & 1);
+          __cpuid_count(7, 1, a, b, c, d);
+          printf(" %u\n", a >> 4 & 3);
+        }
+    """
+
+    def test_a_library_whose_cpuid_is_answered(self):
+        with tempfile.TemporaryDirectory() as directory:
+            room = pathlib.Path(directory)
+            (room / "tell.c").write_text(self.SOURCE)
+            (room / "main.c").write_text("void tell(void); int main(void) { tell(); return 0; }")
+            subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", room / "libtell.so", room / "tell.c"], check=True)
+            subprocess.run(["cc", "-o", room / "main", room / "main.c", "-L", room, "-ltell", f"-Wl,-rpath,{room}"], check=True)
+            before = subprocess.run([room / "main"], capture_output=True, text=True, check=True).stdout.split()
+            self.assertEqual(held.without_cpuid(room / "libtell.so", room / "held.so"), 3)
+            (room / "held.so").rename(room / "libtell.so")
+            self.assertEqual(subprocess.run([room / "main"], capture_output=True).returncode, -signal.SIGILL)
+            held.build_preloaded(room / "hold.so")
+            after = subprocess.run([room / "main"], capture_output=True, text=True, check=True,
+                                   env=os.environ | {"LD_PRELOAD": str(room / "hold.so")}).stdout.split()
+        self.assertEqual(after[:4], before[:4])  # the maker's name, AVX2
+        self.assertEqual(after[4:], ["0", "0", "0"])
+
+    def test_a_library_without_it_is_refused(self):
+        with tempfile.TemporaryDirectory() as directory:
+            room = pathlib.Path(directory)
+            (room / "empty.c").write_text("int answer(void) { return 42; }")
+            subprocess.run(["cc", "-nostdlib", "-shared", "-fPIC", "-o", room / "empty.so", room / "empty.c"], check=True)
+            with self.assertRaises(ValueError):
+                held.without_cpuid(room / "empty.so", room / "copy.so")
 
 
 class JoinedOperators(unittest.TestCase):
