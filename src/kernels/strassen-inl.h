@@ -18,6 +18,8 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include "kernels/gemm_plan-inl.h"
 #include "kernels/gemm_tile-inl.h"
@@ -134,20 +136,81 @@ inline void left_operands(const GemmLeft<float>& a, const StrassenCut& cut, floa
   }
 }
 
-// The sums of parts of B, from `depth` rows of two panels and as many that follow.
-inline void right_sums(const float* b1, const float* b2, int64_t depth, float* to) {
+// Sums of parts of B, vector by vector: each is kept for the tiles that follow, the last one returned.
+struct FirstSums {  // T1 and T2
+  const float *b11, *b12, *b22;
+  float *t1, *t2;
+  HWY_INLINE FloatVec operator()(int64_t at) const {
+    const FloatTag d;
+    const FloatVec first = hn::Sub(hn::Load(d, b12 + at), hn::Load(d, b11 + at));
+    hn::Store(first, d, t1 + at);
+    const FloatVec second = hn::Sub(hn::Load(d, b22 + at), first);
+    hn::Store(second, d, t2 + at);
+    return second;
+  }
+};
+struct Difference {
+  const float *from, *subtracted;
+  float* to;
+  HWY_INLINE FloatVec operator()(int64_t at) const {
+    const FloatTag d;
+    const FloatVec sum = hn::Sub(hn::Load(d, from + at), hn::Load(d, subtracted + at));
+    hn::Store(sum, d, to + at);
+    return sum;
+  }
+};
+
+template <int kRows, class Sums>
+HWY_INLINE void summing_step(FloatVec (&acc)[kRows][2], const float* const (&a)[kRows], int64_t k,
+                             const Sums& sums) {
   const FloatTag d;
-  const int64_t part = depth * kPanelOf<float>;
-  for (int64_t i = 0; i < part; i += kFloatLanes) {
-    const FloatVec b11 = hn::Load(d, b1 + i), b12 = hn::Load(d, b2 + i);
-    const FloatVec b21 = hn::Load(d, b1 + part + i), b22 = hn::Load(d, b2 + part + i);
-    const FloatVec t1 = hn::Sub(b12, b11), t2 = hn::Sub(b22, t1);
-    hn::Store(hn::Sub(b21, t2), d, to + i);
-    hn::Store(t1, d, to + part + i);
-    hn::Store(t2, d, to + 2 * part + i);
-    hn::Store(hn::Sub(b22, b12), d, to + 3 * part + i);
+  const FloatVec row[2] = {sums(k * kPanelOf<float>), sums(k * kPanelOf<float> + kFloatLanes)};
+  HWY_UNROLL(14)
+  for (int r = 0; r < kRows; ++r) {
+    const FloatVec value = hn::Set(d, a[r][k]);
+    HWY_UNROLL(2)
+    for (int v = 0; v < 2; ++v) {
+      acc[r][v] = hn::MulAdd(value, row[v], acc[r][v]);
+#if HWY_TARGET > HWY_AVX3 && HWY_COMPILER_GCC
+      __asm__ volatile("" : "+x"(acc[r][v].raw));  // as in tile_step
+#endif
+    }
   }
 }
+
+// A whole panel's tile that makes its right side on the way: the additions run beside the multiplications,
+// where a loop of their own would wait for B.
+template <int kRows, class Sums>
+void summing_tile(const Tile<float>& t, const Sums& sums) {
+  const FloatTag d;
+  FloatVec acc[kRows][2];
+  const float* a[kRows];
+  HWY_UNROLL(14)
+  for (int r = 0; r < kRows; ++r) {
+    a[r] = t.a + r * t.a_stride;
+    acc[r][0] = acc[r][1] = hn::Zero(d);
+  }
+  tile_begin(acc, t, AllLanes<float>());
+  const float* prefetch = t.prefetch;
+  int64_t k = 0;
+  for (; k + 4 <= t.k; k += 4) {
+    hwy::Prefetch(prefetch);
+    hwy::Prefetch(prefetch + t.prefetch_step - kLineOf<float>);
+    prefetch += t.prefetch_step;
+    HWY_UNROLL(4)
+    for (int i = 0; i < 4; ++i) summing_step(acc, a, k + i, sums);
+  }
+  for (; k < t.k; ++k) summing_step(acc, a, k, sums);
+  tile_end<float>(acc, t.c, t.c_stride, AllLanes<float>());
+}
+
+template <class Sums, int... kIndex>
+constexpr auto make_summing_tiles(std::integer_sequence<int, kIndex...>) {
+  using Function = void (*)(const Tile<float>&, const Sums&);
+  return std::array<Function, sizeof...(kIndex)>{&summing_tile<kIndex + 1, Sums>...};
+}
+template <class Sums>
+inline constexpr auto kSummingTiles = make_summing_tiles<Sums>(std::make_integer_sequence<int, kMaxRows>());
 
 // Part of C behind a block of k: what it begins with, and the end of it.
 struct StrassenEnd {
@@ -184,16 +247,17 @@ struct StrassenEnd {
   }
 };
 
-// Two panels against tiles [tile0, tile1) of `tiles` of one block.
+// Two panels against tiles [tile0, tile1) of `tiles` of one block. The first of them makes B's sums.
 inline void multiply_pair(const Job<float>& job, const StrassenBlock& block, int64_t panel,
                           int64_t next_panel, int64_t tiles, int64_t tile0, int64_t tile1, float* sums) {
   constexpr int64_t kPanel = kPanelOf<float>;
   const int64_t panel_stride = job.shape.k * kPanel, part = block.depth * kPanel;
   const float* b1 = job.b + panel * panel_stride + block.k0 * kPanel;
   const float* b2 = b1 + panel_stride;
-  right_sums(b1, b2, block.depth, sums);
-  const std::array<const float*, kProducts> right = {b1,          b1 + part,       b2 + part,      sums,
-                                                     sums + part, sums + 2 * part, sums + 3 * part};
+  float *t1 = sums, *t2 = sums + part, *t3 = sums + 2 * part, *t4 = sums + 3 * part;
+  const std::array<const float*, kProducts> right = {b1, b1 + part, b2 + part, t4, t1, t2, t3};
+  const FirstSums first_sums{b1, b2, b2 + part, t1, t2};
+  const Difference third_sum{b2 + part, b2, t3}, fourth_sum{b1 + part, t2, t4};
   const StrassenEnd end{job, block.k0 == 0, block.k0 + 2 * block.depth >= job.shape.k};
   HWY_ALIGN float products[kProducts][kMaxRows * kPanelOf<float>];
   Tile<float> t;
@@ -206,8 +270,8 @@ inline void multiply_pair(const Job<float>& job, const StrassenBlock& block, int
   int64_t ahead = 0;
   for (int64_t i = tile0; i < tile1; ++i) {
     const int64_t row = block.rows * i / tiles, count = block.rows * (i + 1) / tiles - row;
-    const TileFunction<float> tile = kPanelTiles<float>[static_cast<size_t>(count - 1)];
-    const auto multiply = [&](size_t product, const float* start) {
+    const auto index = static_cast<size_t>(count - 1);
+    const auto prepare = [&](size_t product, const float* start) {
       t.a_stride = block.left_stride[product];
       t.a = block.left[product] + row * t.a_stride;
       t.b = right[product];
@@ -217,15 +281,23 @@ inline void multiply_pair(const Job<float>& job, const StrassenBlock& block, int
       t.prefetch =
           ahead + fetched > 4 * part ? t.b : next + (is_second ? panel_stride - 2 * part : 0) + ahead;
       ahead += fetched;
-      tile(t);
     };
-    multiply(0, nullptr);      // A11 B11
-    multiply(1, products[0]);  // + A12 B21: C11
-    multiply(5, products[0]);  // A11 B11 + S2 T2: U2
-    multiply(6, products[5]);  // U2 + S3 T3: U3
-    multiply(4, nullptr);      // S1 T1: C22 - U3
-    multiply(2, products[4]);  // S1 T1 + S4 B22: C12 - U2
-    multiply(3, products[6]);  // U3 - A22 T4: C21
+    const auto multiply = [&](size_t product, const float* start) {
+      prepare(product, start);
+      kPanelTiles<float>[index](t);
+    };
+    const auto multiply_sums = [&](size_t product, const float* start, const auto& made) {
+      if (i > tile0) return multiply(product, start);
+      prepare(product, start);
+      kSummingTiles<std::decay_t<decltype(made)>>[index](t, made);
+    };
+    multiply(0, nullptr);                       // A11 B11
+    multiply(1, products[0]);                   // + A12 B21: C11
+    multiply_sums(5, products[0], first_sums);  // A11 B11 + S2 T2: U2
+    multiply_sums(6, products[5], third_sum);   // U2 + S3 T3: U3
+    multiply(4, nullptr);                       // S1 T1: C22 - U3
+    multiply(2, products[4]);                   // S1 T1 + S4 B22: C12 - U2
+    multiply_sums(3, products[6], fourth_sum);  // U3 - A22 T4: C21
     const int64_t col = panel * kPanel;
     if (row < block.kept)
       end(block.top + row, col, std::min(count, block.kept - row), products[1], products[2], products[5]);
