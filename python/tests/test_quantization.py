@@ -208,6 +208,7 @@ def raising(sample):
     (raising, KeyError, "mine"),
     (lambda sample: [sample], TypeError, "dict"),
     (lambda sample: {"x": sample["x"] * np.nan}, ValueError, "NaN"),
+    (lambda sample: {"x": sample["x"] + np.inf}, ValueError, "finite"),
     (lambda sample: {"x": sample["x"][:, :3]}, ValueError, "sample 0"),
     (lambda sample: {"z": sample["x"]}, ValueError, "'z'"),
     (lambda sample: None, ValueError, "at least one sample"),

@@ -23,6 +23,12 @@ int64_t packed_size(int64_t k, int64_t n) {
   return with_form([&](auto form) { return size_packed<decltype(form)>(k, n); });
 }
 
+constexpr IntGemmScratch kScratch = {HWY_TARGET == HWY_AVX2 ? 165 : 98, 13312};
+
+IntGemmScratch scratch_needed() {
+  return kScratch;
+}
+
 int format_number() {
   return with_form([](auto form) { return static_cast<int>(kIntPanel * 8 + decltype(form)::kGroup); });
 }
@@ -50,12 +56,12 @@ template <typename Form>
 Block<Form> block_in(std::byte* scratch, int64_t k) {
   using Left = typename Form::Left;
   constexpr int64_t kBlockRows = Form::kBlockRows;
-  // kBlockRows * stride elements, kBlockRows sums, a row and a wide panel fit IntGemmScratch.
+  // kBlockRows * stride elements, kBlockRows sums, a row and a wide panel fit kScratch.
   constexpr int64_t kWide = kWidensPanels<Form> ? kIntPanel * int64_t{sizeof(typename Form::Right)} : 0;
-  static_assert(kBlockRows * sizeof(Left) + 1 + kWide <= IntGemmScratch::kPerK);
+  static_assert(kBlockRows * sizeof(Left) + 1 + kWide <= kScratch.per_k);
   static_assert(kBlockRows * (Form::kGroup + 62 + 64 / sizeof(Left)) * sizeof(Left) + kBlockRows * 4 +
                     kWide * Form::kGroup + 128 <=
-                IntGemmScratch::kBase);
+                kScratch.base);
   static_assert(kBlockRows % Form::kRows == 0);
   Block<Form> block;
   block.stride = (k + Form::kGroup - 1 + 63) / 64 * 64;
@@ -382,7 +388,10 @@ void multiply_as(GemmShape shape, const IntGemmLeft& a, const void* packed, cons
 
 void multiply_int(GemmShape shape, const IntGemmLeft& a, const void* packed, const IntGemmOutput& c,
                   const IntGemmFinish& finish, std::byte* scratch, int threads) {
-  with_form_for(shape.m, shape.k, [&](auto form) {
+  const bool is_small = with_form([&](auto form) {
+    return is_packed_small<decltype(form)>(shape.k, shape.n, static_cast<const int8_t*>(packed));
+  });
+  with_form_for(shape.m, shape.k, is_small, [&](auto form) {
     multiply_as<decltype(form)>(shape, a, packed, c, finish, scratch, threads);
   });
 }
@@ -396,12 +405,17 @@ namespace plimsoll::kernels {
 namespace {
 HWY_EXPORT(format_number);
 HWY_EXPORT(packed_size);
+HWY_EXPORT(scratch_needed);
 HWY_EXPORT(pack_panels);
 HWY_EXPORT(multiply_int);
 }  // namespace
 
 int int_gemm_format() {
   return HWY_DYNAMIC_DISPATCH(format_number)();
+}
+
+IntGemmScratch int_gemm_scratch() {
+  return HWY_DYNAMIC_DISPATCH(scratch_needed)();
 }
 
 size_t int_gemm_packed_bytes(int64_t k, int64_t n) {

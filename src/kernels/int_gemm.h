@@ -72,16 +72,18 @@ struct IntGemmFinish {
 
 // Names the packed format.
 int int_gemm_format();
-// Bytes of B[k x n] packed: its elements and the sums of its columns.
+// Bytes of B[k x n] packed: its elements, the sums of its columns and what form it is in.
 size_t int_gemm_packed_bytes(int64_t k, int64_t n);
 void int_gemm_pack(int64_t k, int64_t n, const IntGemmRight& b, void* packed);
 
 // Scratch of all threads is threads * (per_k * k + base).
 struct IntGemmScratch {
-  static constexpr int64_t kPerK = 98, kBase = 13312;
+  int64_t per_k, base;
 };
+IntGemmScratch int_gemm_scratch();
 inline int64_t int_gemm_scratch_bytes(int64_t k, int threads) {
-  return threads * (IntGemmScratch::kPerK * k + IntGemmScratch::kBase);
+  const IntGemmScratch scratch = int_gemm_scratch();
+  return threads * (scratch.per_k * k + scratch.base);
 }
 
 // C may not overlap A or packed B; `scratch` is aligned to 64.

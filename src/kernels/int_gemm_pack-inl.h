@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/int_gemm.h"
 #include "kernels/int_gemm_tile-inl.h"
@@ -20,7 +21,8 @@ namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace {
 
 // Packed: panel after panel, each [groups][kIntPanel][kGroup] of B as signed bytes, zeros behind k; then the
-// sums of the columns of what is stored. Unsigned elements are stored less 128.
+// sums of the columns of what is stored; then 1 if PairTiles' panels were put in the order of SmallQuadTiles,
+// else 0. Unsigned elements are stored less 128.
 template <typename Form>
 HWY_INLINE int64_t group_count(int64_t k) {
   return (k + Form::kGroup - 1) / Form::kGroup;
@@ -35,7 +37,8 @@ HWY_INLINE int64_t int_panels(int64_t n) {
 
 template <typename Form>
 HWY_INLINE int64_t size_packed(int64_t k, int64_t n) {
-  return int_panels(n) * (panel_bytes<Form>(k) + kIntPanel * int64_t{sizeof(int32_t)});
+  return int_panels(n) * (panel_bytes<Form>(k) + kIntPanel * int64_t{sizeof(int32_t)}) +
+         int64_t{sizeof(int32_t)};
 }
 
 #if HWY_TARGET == HWY_AVX3
@@ -100,6 +103,56 @@ HWY_INLINE int64_t pack_pairs(int64_t k, const uint8_t* from, int64_t row_stride
 }
 #endif
 
+// Whether PairTiles' panels are those of SmallQuadTiles.
+template <typename Form>
+HWY_INLINE bool is_packed_small(int64_t k, int64_t n, const int8_t* packed) {
+  int32_t is_small;
+  std::memcpy(&is_small, packed + size_packed<Form>(k, n) - int64_t{sizeof is_small}, sizeof is_small);
+  return is_small != 0;
+}
+
+#if HWY_TARGET == HWY_AVX2
+// Whether two products by unsigned bytes always fit 16 bits together, for each pair of neighbours in k: 255
+// times the sum of those above zero is at most 32767, of those below at least -32768.
+HWY_INLINE bool has_small_pairs(const int8_t* panels, int64_t bytes) {
+  const __m256i zero = _mm256_setzero_si256(), ones = _mm256_set1_epi8(1), most = _mm256_set1_epi16(128);
+  for (int64_t i = 0; i < bytes; i += 32) {
+    const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(panels + i));
+    const __m256i above = _mm256_maddubs_epi16(ones, _mm256_max_epi8(pairs, zero));
+    const __m256i below = _mm256_sub_epi16(zero, _mm256_maddubs_epi16(ones, _mm256_min_epi8(pairs, zero)));
+    const __m256i largest = _mm256_max_epi16(above, below);
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi16(largest, most)) != 0) return false;
+  }
+  return true;
+}
+
+// Two groups of pairs become one of fours.
+HWY_INLINE void pairs_to_quads(int8_t* panels, int64_t bytes) {
+  static_assert(kIntPanel == 16);
+  for (int64_t i = 0; i < bytes; i += 64) {
+    auto* at = reinterpret_cast<__m256i*>(panels + i);
+    const __m256i first = _mm256_loadu_si256(at), second = _mm256_loadu_si256(at + 1);
+    const __m256i low = _mm256_unpacklo_epi16(first, second), high = _mm256_unpackhi_epi16(first, second);
+    _mm256_storeu_si256(at, _mm256_permute2x128_si256(low, high, 0x20));
+    _mm256_storeu_si256(at + 1, _mm256_permute2x128_si256(low, high, 0x31));
+  }
+}
+#endif
+
+// Behind the sums.
+template <typename Form>
+void finish_packing([[maybe_unused]] int64_t k, [[maybe_unused]] int64_t n, int8_t* packed) {
+  int32_t is_small = 0;
+#if HWY_TARGET == HWY_AVX2
+  if constexpr (std::is_same_v<Form, PairTiles>) {
+    const int64_t bytes = int_panels(n) * panel_bytes<Form>(k);
+    is_small = has_small_pairs(packed, bytes) ? 1 : 0;
+    if (is_small != 0) pairs_to_quads(packed, bytes);
+  }
+#endif
+  std::memcpy(packed + size_packed<Form>(k, n) - int64_t{sizeof is_small}, &is_small, sizeof is_small);
+}
+
 template <typename Form>
 void pack_as(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
   constexpr int64_t kGroup = Form::kGroup;
@@ -130,6 +183,7 @@ void pack_as(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
       }
     }
   }
+  finish_packing<Form>(k, n, packed);
 }
 
 }  // namespace

@@ -103,8 +103,9 @@ const void* select(SelectContext& c) {
   choice->bias_at = c.scratch(columns * Dim(4));
   choice->scales_at = c.scratch(columns * Dim(4));
   choice->zeros_at = c.scratch(columns * Dim(4));
-  choice->working_at = c.scratch(Dim(c.threads) * (max(x[2], hidden) * Dim(kernels::IntGemmScratch::kPerK) +
-                                                   Dim(kernels::IntGemmScratch::kBase)));
+  const kernels::IntGemmScratch working = kernels::int_gemm_scratch();
+  choice->working_at =
+      c.scratch(Dim(c.threads) * (max(x[2], hidden) * Dim(working.per_k) + Dim(working.base)));
   if (!c.is_concrete()) return choice;
   choice->steps = x[0].value(), choice->batch = x[1].value(), choice->input = x[2].value();
   choice->hidden = hidden.value();

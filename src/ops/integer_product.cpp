@@ -135,8 +135,8 @@ IntegerProduct select_product(SelectContext& c, const ProductInputs& in, bool pa
   }
   if (!is_scalar(c, in.a_zero)) p.a_zeros_at = c.scratch(a[a.size() - 2] * Dim(4));
   if (!is_scalar(c, in.b_zero)) p.b_zeros_at = c.scratch(b.back() * Dim(4));
-  p.working_at = c.scratch(Dim(c.threads) * (a.back() * Dim(kernels::IntGemmScratch::kPerK) +
-                                             Dim(kernels::IntGemmScratch::kBase)));
+  const kernels::IntGemmScratch working = kernels::int_gemm_scratch();
+  p.working_at = c.scratch(Dim(c.threads) * (a.back() * Dim(working.per_k) + Dim(working.base)));
   if (c.input(in.a).is_concrete() && c.input(in.b).is_concrete()) set_geometry(c, in, apart || !packs, p);
   return p;
 }

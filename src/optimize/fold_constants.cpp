@@ -67,6 +67,30 @@ int64_t replaced_bytes(const Node& node, const Editor& editor) {
   return bytes;
 }
 
+// Whether what becomes of the value is the weight of a convolution, which is packed once if it is constant:
+// else every run makes it, and packs it, and has room for both.
+bool becomes_convolution_weight(const Edge& value, const Editor& editor) {
+  constexpr int kMostSteps = 4;
+  const Edge* at = &value;
+  for (int step = 0; step < kMostSteps; ++step) {
+    const Node* user = editor.only_user(*at);
+    if (user == nullptr) return false;
+    if (is_op(user, "Conv")) return user->input(1) == at;
+    const bool is_arithmetic = is_op(user, "Mul") || is_op(user, "Add") || is_op(user, "Sub") ||
+                               is_op(user, "Cast") || is_op(user, "Reshape");
+    const auto is_known = [&](const Edge* e) { return e == at || (e != nullptr && is_constant(e)); };
+    if (!is_arithmetic || !std::all_of(user->inputs.begin(), user->inputs.end(), is_known)) return false;
+    at = user->outputs[0];
+  }
+  return false;
+}
+
+// The most bytes that the node may be replaced by.
+int64_t cap_of(const Node& node, const Editor& editor, int64_t cap) {
+  const bool is_weight = node.outputs[0] != nullptr && becomes_convolution_weight(*node.outputs[0], editor);
+  return is_weight ? 4 * cap : cap;
+}
+
 bool fits(const Node& node, const Editor& editor, int64_t cap) {
   int64_t bytes = 0;
   for (const Edge* e : node.outputs) {
@@ -109,8 +133,26 @@ std::vector<TensorView> evaluate(const Node& node, BumpArena& scratch, DimPool& 
   }
 }
 
-bool fold(Node& node, Editor& editor, int64_t cap) {
-  if (!can_fold(node) || is_large_movement(node) || !fits(node, editor, cap)) return false;
+// Gives back the bytes of a folded constant that nothing uses any more.
+void release_unused(Edge& edge, const Editor& editor) {
+  const std::byte* const bytes = edge.data->bytes.data();
+  auto& list = edge.graph->initializers;
+  list.resize_down(static_cast<size_t>(std::remove(list.begin(), list.end(), &edge) - list.begin()));
+  edge.data = nullptr;
+  edge.constant = nullptr;
+  // The same bytes may be another constant's, under another shape.
+  const bool is_shared = std::any_of(editor.graphs().begin(), editor.graphs().end(), [&](Graph* graph) {
+    return std::any_of(graph->initializers.begin(), graph->initializers.end(),
+                       [&](const Edge* e) { return e->data != nullptr && e->data->bytes.data() == bytes; });
+  });
+  if (!is_shared) editor.arena().release(bytes);
+}
+
+// `folded`: the constants made so far that can be given back.
+bool fold(Node& node, Editor& editor, int64_t most, std::pmr::vector<Edge*>& folded) {
+  if (!can_fold(node) || is_large_movement(node)) return false;
+  const int64_t cap = cap_of(node, editor, most);
+  if (!fits(node, editor, cap)) return false;
   BumpArena scratch(editor.arena().budget());
   DimPool dims(scratch);
   const std::vector<TensorView> results = evaluate(node, scratch, dims);
@@ -121,9 +163,18 @@ bool fold(Node& node, Editor& editor, int64_t cap) {
     if (view) bytes += view.bytes();
   }
   if (bytes > cap && bytes >= replaced_bytes(node, editor)) return false;
+  const std::vector<Edge*> inputs(node.inputs.begin(), node.inputs.end());
   const std::vector<Edge*> outputs(node.outputs.begin(), node.outputs.end());
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i] != nullptr) editor.make_constant(*outputs[i], keep(results[i], editor.arena()));
+    if (outputs[i] == nullptr) continue;
+    editor.make_constant(*outputs[i], keep(results[i], editor.arena()));
+    if (editor.arena().bytes_to_release(outputs[i]->data->bytes.data()) > 0) folded.push_back(outputs[i]);
+  }
+  for (Edge* input : inputs) {
+    const auto found = std::find(folded.begin(), folded.end(), input);
+    if (found == folded.end() || editor.use_count(*input) > 0) continue;
+    folded.erase(found);
+    release_unused(*input, editor);
   }
   return true;
 }
@@ -168,6 +219,7 @@ bool is_dequantization(const Node& node) {
 
 bool fold_graph(Graph& root, const OptimizeOptions& options, bool dequantizes) {
   Editor editor(root, options.tables);
+  std::pmr::vector<Edge*> folded(editor.memory());
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node) || adopt_constant(*node, editor) || fold_view(*node, editor)) continue;
@@ -176,7 +228,7 @@ bool fold_graph(Graph& root, const OptimizeOptions& options, bool dequantizes) {
         if (edge != nullptr && !node->op->control_flow) write_known_values(*edge, editor);
       }
       if (editor.alive(*node) && (dequantizes || !is_dequantization(*node)))
-        fold(*node, editor, options.fold_bytes_cap);
+        fold(*node, editor, options.fold_bytes_cap, folded);
     }
   }
   return editor.finish();
@@ -186,6 +238,7 @@ bool fold_graph(Graph& root, const OptimizeOptions& options, bool dequantizes) {
 
 bool fold_sizes(Graph& root, const OptimizeOptions& options) {
   Editor editor(root);
+  std::pmr::vector<Edge*> folded(editor.memory());
   for (Graph* graph : editor.graphs()) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node) || node->op->control_flow) continue;
@@ -196,7 +249,7 @@ bool fold_sizes(Graph& root, const OptimizeOptions& options) {
         if (edge != nullptr) write_known_values(*edge, editor);
       }
       const bool reads_parameters = !std::all_of(node->inputs.begin(), node->inputs.end(), is_no_parameter);
-      if (editor.alive(*node) && !reads_parameters) fold(*node, editor, options.fold_bytes_cap);
+      if (editor.alive(*node) && !reads_parameters) fold(*node, editor, options.fold_bytes_cap, folded);
     }
   }
   return editor.finish();

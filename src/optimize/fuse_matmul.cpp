@@ -123,6 +123,23 @@ void convert_gemm(Node& node, Editor& editor) {
   editor.become(node, kPlimsollDomain, "FusedMatMul", in.list(), attributes.list());
 }
 
+// MatMulNBits has room for a bias.
+void fuse_bias_of_blocks(Node& node, Editor& editor) {
+  constexpr size_t kBias = 5;
+  Edge* y = node.outputs[0];
+  const bool fits = is_real(y) && y->facts.type.type == ElementType::kFloat && rank_of(y) >= 1;
+  if (node.input(kBias) != nullptr || !fits) return;
+  Node* next = editor.only_user(*y);
+  if (!is_op(next, "Add")) return;
+  Edge* bias = bias_vector(other_input(*next, y), y->facts.type.dims.back(), rank_of(y), editor);
+  if (bias == nullptr) return;
+  std::vector<Edge*> inputs(node.inputs.begin(), node.inputs.end());
+  inputs.resize(kBias);
+  inputs.push_back(bias);
+  const AttributeList attributes(editor.arena(), node);
+  editor.become(*next, kMicrosoftDomain, "MatMulNBits", inputs, attributes.list());
+}
+
 }  // namespace
 
 bool fuse_matmul(Graph& root, const OptimizeOptions& options) {
@@ -131,6 +148,7 @@ bool fuse_matmul(Graph& root, const OptimizeOptions& options) {
     for (Node* node : editor.nodes(*graph)) {
       if (!editor.alive(*node)) continue;
       if (is_op(node, "Gemm")) convert_gemm(*node, editor);
+      if (is_op(node, "MatMulNBits", kMicrosoftDomain)) fuse_bias_of_blocks(*node, editor);
       MatMulFusion(*node, editor).run();
     }
   }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "kernels/each_target.h"
@@ -33,6 +34,7 @@ struct Case {
        column_zeros = false;
   int threads = 1;
   bool extreme = false;  // every element as large as it can be
+  bool small = false;    // signed weights of 7 bits
 };
 
 int32_t number(uint8_t byte, bool is_signed) {
@@ -93,6 +95,9 @@ class Problem {
     std::vector<uint8_t> bytes(static_cast<size_t>(count));
     for (uint8_t& byte : bytes)
       byte = static_cast<uint8_t>(c_.extreme ? (seed == 1 ? 255 : 128) : uniform(generator));
+    if (c_.small && seed == 2) {
+      for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(byte % 129 - 64);
+    }
     return bytes;
   }
   static int32_t zero(int64_t i, bool is_signed) {
@@ -169,6 +174,68 @@ TEST(IntGemm, NeverSaturates) {
       for (int64_t m : {7, 33}) {
         Case c{m, 4099, 35};
         c.b_signed = b_signed, c.extreme = true;
+        check(c);
+      }
+    }
+  });
+}
+
+// Two products of neighbours in k just fit 16 bits, or just do not: a form that adds them up there must tell.
+TEST(IntGemm, NeverSaturatesInSixteenBits) {
+  const std::pair<int, int> pairs[] = {{64, 64}, {127, 1}, {1, 127},   {-128, 0},  {-64, -64}, {127, -128},
+                                       {127, 2}, {65, 64}, {-128, -1}, {-127, -2}, {127, 127}, {-128, -128}};
+  for_each_form([&] {
+    for (const auto& [even, odd] : pairs) {
+      for (int64_t m : {1, 5, 40, 150}) {
+        for (int64_t k : {2, 7, 130}) {
+          for (bool is_last : {false, true}) {
+            constexpr int64_t kColumns = 37;
+            SCOPED_TRACE(testing::Message()
+                         << even << ", " << odd << ", " << m << " x " << k << ", " << is_last);
+            // Everywhere; or in the last pair of the last column only.
+            std::vector<int8_t> b(static_cast<size_t>(k * kColumns));
+            for (int64_t i = 0; i < k; ++i) {
+              for (int64_t col = 0; col < kColumns; ++col) {
+                const bool at = !is_last || (col == kColumns - 1 && i / 2 == (k - 1) / 2);
+                const int value = i % 2 == 0 ? even : odd;
+                b[static_cast<size_t>(i * kColumns + col)] =
+                    static_cast<int8_t>(at ? value : (i + col) % 3 - 1);
+              }
+            }
+            const std::vector<uint8_t> a(static_cast<size_t>(m * k), 255);
+            Buffer packed(int_gemm_packed_bytes(k, kColumns));
+            Buffer scratch(static_cast<size_t>(int_gemm_scratch_bytes(k, 1)));
+            int_gemm_pack(k, kColumns, {b.data(), kColumns, 1, true}, packed.get());
+            IntGemmLeft left;
+            left.data = a.data(), left.row_stride = k;
+            IntGemmFinish finish;
+            finish.b_signed = true;
+            std::vector<int32_t> y(static_cast<size_t>(m * kColumns), -1), expected;
+            int_gemm({m, k, kColumns}, left, packed.get(), {y.data(), kColumns, IntGemmResult::kInt32},
+                     finish, scratch.get(), 1);
+            for (int64_t col = 0; col < kColumns; ++col) {
+              int32_t sum = 0;
+              for (int64_t i = 0; i < k; ++i) sum += 255 * b[static_cast<size_t>(i * kColumns + col)];
+              expected.push_back(sum);
+            }
+            for (int64_t row = 0; row < m; ++row)
+              EXPECT_TRUE(std::equal(expected.begin(), expected.end(), y.begin() + row * kColumns)) << row;
+          }
+        }
+      }
+    }
+  });
+}
+
+// Weights of 7 bits, every type of A, strides and zero points: the forms that only these allow.
+TEST(IntGemm, IsExactForSmallWeights) {
+  for_each_form([] {
+    for (int64_t m : {3, 6, 11, 43, 97, 170}) {
+      for (int bits = 0; bits < 32; ++bits) {
+        Case c{m, 77, 37};
+        c.small = true, c.k += bits % 4;
+        c.a_signed = (bits & 1) != 0, c.transposed_a = (bits & 2) != 0, c.transposed_b = (bits & 4) != 0;
+        c.row_zeros = (bits & 8) != 0, c.column_zeros = (bits & 16) != 0;
         check(c);
       }
     }

@@ -137,6 +137,45 @@ TEST(Fold, AboveTheCapOnlyIfItShrinks) {
   EXPECT_TRUE(c.apply(fold_constants, options));
 }
 
+// A convolution packs its weight once if it is constant: else every run would make it and pack it.
+TEST(Fold, TheWeightOfAConvolutionMayBeLarger) {
+  OptimizeOptions options;
+  options.fold_bytes_cap = 512;
+  const auto folds = [&](const char* op, const std::vector<int64_t>& x) {
+    GraphCase c;
+    const std::vector<int64_t> shape = {16, 16, 1, 1};
+    Edge* wide = c.node("Expand", {c.weights({1, 16, 1, 1}), c.constant<int64_t>({4}, shape)});
+    Edge* w = c.node("Add", {wide, c.weights(shape)});
+    c.output(c.node(op, {c.input(x), w}));
+    return c.apply(fold_constants, options) && c.node_count() == 1;
+  };
+  EXPECT_FALSE(folds("Mul", {1, 16, 1, 1}));
+  EXPECT_TRUE(folds("Conv", {1, 16, 5, 5}));
+  options.fold_bytes_cap = 255;
+  EXPECT_FALSE(folds("Conv", {1, 16, 5, 5}));
+}
+
+TEST(Fold, GivesBackWhatWasMadeOnTheWay) {
+  constexpr int64_t kBytes = 256 * 256 * 4;
+  GraphCase c;
+  Edge* on_the_way = c.node("Mul", {c.weights({256, 256}), c.scalar(2)});
+  c.output(c.node("Add", {c.input({256, 256}), c.node("Add", {on_the_way, c.scalar(1)})}));
+  c.ready();
+  const int64_t before = c.arena().mapped_bytes();
+  EXPECT_TRUE(fold_constants(c.root(), {}));
+  EXPECT_EQ(c.find("Add")->input(1)->constant->bytes(), kBytes);
+  EXPECT_LT(c.arena().mapped_bytes() - before, 2 * kBytes);
+}
+
+TEST(Fold, KeepsWhatAnotherShapeOfItIs) {
+  GraphCase c;
+  Edge* made = c.node("Mul", {c.weights({256, 256}), c.scalar(2)});
+  Edge* flat = c.node("Reshape", {made, c.constant<int64_t>({1}, {-1})});
+  Edge* y = c.node("Add", {c.input({65536}), flat});
+  c.output(c.node("Add", {y, c.node("Reshape", {c.node("Neg", {made}), c.constant<int64_t>({1}, {-1})})}));
+  EXPECT_TRUE(c.apply(fold_constants));
+}
+
 TEST(Fold, DoesNotCopyALargeTransposedWeight) {
   GraphCase c;
   Edge* w = c.transpose(c.weights({256, 128}), {1, 0});

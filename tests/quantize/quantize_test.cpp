@@ -169,24 +169,39 @@ TEST(Quantize, BodiesAreQuantizedWhereAsked) {
 TEST(Quantize, ZerosQuantizeToZeros) {
   const Folder folder;
   const std::string path = folder.write("model.onnx", two_layers(std::vector<float>(64 * 96, 0.0f)));
-  Quantize(Env(), path, folder / "a.onnx", {});
-  const std::vector<float> expected = run(path), found = run(folder / "a.onnx");
-  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-6);
+  const std::vector<float> expected = run(path);
+  for (const Case& c : cases()) {
+    Quantize(Env(), path, folder / "a.onnx", c.options);
+    const std::vector<float> found = run(folder / "a.onnx");
+    // The bias alone: halves round it too.
+    const bool rounds_it =
+        c.options.mode == QuantizeMode::kFloat16 || c.options.mode == QuantizeMode::kBFloat16;
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(found[i], expected[i], rounds_it ? std::abs(expected[i]) / 128 : 1e-6) << c.name;
+  }
 }
 
 TEST(Quantize, WhatIsNotFiniteIsRefused) {
-  const Folder folder;
-  std::vector<float> weights = normal(64 * 96, 1);
-  weights[77] = std::numeric_limits<float>::infinity();
-  const std::string path = folder.write("model.onnx", two_layers(weights));
-  try {
-    Quantize(Env(), path, folder / "a.onnx", {});
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("'W1'"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("77"), std::string::npos) << error.what();
+  for (const Case& c : cases()) {
+    // Halves have infinities and NaN of their own.
+    if (c.options.mode == QuantizeMode::kFloat16 || c.options.mode == QuantizeMode::kBFloat16) continue;
+    for (float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                      std::numeric_limits<float>::quiet_NaN()}) {
+      SCOPED_TRACE(testing::Message() << c.name << ", " << bad);
+      const Folder folder;
+      std::vector<float> weights = normal(64 * 96, 1);
+      weights[77] = bad;
+      const std::string path = folder.write("model.onnx", two_layers(weights));
+      try {
+        Quantize(Env(), path, folder / "a.onnx", c.options);
+        ADD_FAILURE() << "it was taken";
+      } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("'W1'"), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("77"), std::string::npos) << error.what();
+      }
+      EXPECT_EQ(folder.files(), 1u);
+    }
   }
-  EXPECT_EQ(folder.files(), 1u);
 }
 
 TEST(Quantize, WhatIsQuantizedIsRefused) {
