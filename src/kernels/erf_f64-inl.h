@@ -1,4 +1,4 @@
-// erf of doubles by a table, once per target. Within two units in the last place; measured against libm by
+// erf of doubles by tables, once per target. Within two units in the last place; measured against libm by
 // tests/kernels/unary_f64_test.cpp.
 #if defined(PLIMSOLL_KERNELS_ERF_F64_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_KERNELS_ERF_F64_INL_H_
@@ -9,8 +9,9 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/erf_table.h"
 #include "kernels/min_max-inl.h"
-#include "kernels/vector_math-inl.h"
+#include "kernels/vector_math_f64-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
@@ -77,80 +78,56 @@ alignas(64) constexpr double kErfNear[13][16] = {
 HWY_INLINE __m512d erf_coefficient(size_t power, __m512i k) {
   return _mm512_permutex2var_pd(_mm512_load_pd(kErfNear[power]), k, _mm512_load_pd(kErfNear[power] + 8));
 }
-#elif HWY_TARGET == HWY_AVX2
-// A lookup among 4 elements is one instruction: erf between kErfEdges, by the powers of the distance to a
-// piece's middle (the first's is 0), fitted as above. Off by less than 7e-17, near 0 relative to erf.
-constexpr double kErfEdges[3] = {1.05, 2.3, 3.8};
-alignas(32) constexpr double kErfMiddles[4] = {0.0, 1.675, 3.05, 4.9};
-alignas(32) constexpr double kErfPieces[19][4] = {
-    {-9.089072082020743e-08, 2.9324391815197076e-08, 4.6022108587975446e-09, 1.8575254766334635e-12},
-    {-4.0025725932725226e-07, -3.5468254711553304e-07, -1.1277470966349143e-08, 3.0152584045300693e-12},
-    {8.457531958581379e-06, 3.113410725938641e-07, -1.893798036408854e-08, -4.673656913256764e-11},
-    {-3.300996995873628e-05, 3.166051540619146e-06, 1.5517629936803104e-07, 1.5152498905067155e-10},
-    {2.5441661435123987e-05, -8.331546954576215e-06, -3.3277314127645794e-07, -3.5633583924430833e-10},
-    {9.505611575186155e-05, -1.0895898326559978e-05, -1.5155482374462203e-07, 7.971931085711376e-10},
-    {1.885845174345071e-05, 8.294941957292876e-05, 3.0174662904707324e-06, -1.5894301609299279e-09},
-    {-0.0008652902710014342, -7.417696141109951e-05, -8.970038549603878e-06, 2.6803690727900625e-09},
-    {4.3653329234981685e-06, -0.00041079569567480936, 1.0181499814891446e-05, -3.902532152609015e-09},
-    {0.005222612624171176, 0.001217811082558374, 2.0314445288468264e-05, 4.97725773757605e-09},
-    {3.154878540963901e-07, 1.5913332566470844e-05, -0.0001269753428908285, -5.515055526229032e-09},
-    {-0.02686622332432353, -0.006293487340114171, 0.00033812519220429284, 5.243068595416168e-09},
-    {6.1345969156560364e-09, 0.012224260910241608, -0.0006106104865402295, -4.2264296538653204e-09},
-    {0.11283791623731451, 0.001861882122514714, 0.00081470860396344, 2.840491175610378e-09},
-    {2.2093777229223662e-11, -0.049739294103850175, -0.0008162872317307191, -1.550590701160098e-09},
-    {-0.37612638903238216, 0.10487814976760881, 0.0006038727274367569, 6.610308253370722e-10},
-    {5.316169076407889e-15, -0.11428846897968976, -0.0003138560327118528, -2.0665231740325157e-10},
-    {1.1283791670955126, 0.06823192177891965, 0.00010290361728237284, 4.2173490751856945e-11},
-    {0.0, 0.9821544715266071, 0.9999839201742399, 0.999999999995781},
-};
-
-// Piece k's element, for indices of halves 2k and 2k + 1.
-HWY_INLINE __m256d erf_lookup(const double* of_pieces, __m256i halves) {
-  return _mm256_castps_pd(_mm256_permutevar8x32_ps(_mm256_castpd_ps(_mm256_load_pd(of_pieces)), halves));
+#else
+// The points of the table by which each lane's element is rounded, from the lowest bits of `shifted`.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void erf_points(D d, V shifted, V& erf, V& slope) {
+  const hn::Full128<double> pair;
+  const hn::RebindToSigned<D> di;
+  const auto bits = hn::BitCast(di, shifted);
+  const auto point = [&](auto lane) HWY_ATTR {
+    return hn::LoadU(pair, &kErfPoints[static_cast<uint32_t>(hn::ExtractLane(bits, lane))].erf);
+  };
+  if constexpr (hn::MaxLanes(d) == 4) {
+    const auto even = hn::Combine(d, point(2), point(0)), odd = hn::Combine(d, point(3), point(1));
+    erf = hn::InterleaveLower(d, even, odd);
+    slope = hn::InterleaveUpper(d, even, odd);
+  } else {
+    static_assert(hn::MaxLanes(d) == 2);
+    erf = hn::InterleaveLower(d, point(0), point(1));
+    slope = hn::InterleaveUpper(d, point(0), point(1));
+  }
 }
 #endif
 
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V v_erf_by_table(D d, V x) {
+HWY_INLINE V erf_f64(D d, V x) {
+  const V shift = hn::Set(d, 0x1.8p52);  // added to it, the nearest point's number stands in the lowest bits
 #if HWY_TARGET == HWY_AVX3
-  if constexpr (kIsDouble<D>) {
-    const V shift = hn::Set(d, 0x1.8p52);                     // added to it, k stands in the lowest bits
-    const V magnitude = v_min(hn::Set(d, 5.93), hn::Abs(x));  // from there on erf rounds to 1
-    const V shifted = hn::MulAdd(magnitude, hn::Set(d, kErfSteps), shift);
-    const __m512i k = _mm512_castpd_si512(shifted.raw);
-    const V t = hn::NegMulAdd(hn::Sub(shifted, shift), hn::Set(d, kErfStep), magnitude);
-    __m512d sum = erf_coefficient(0, k);
-    for (size_t power = 1; power < 13; ++power) sum = _mm512_fmadd_pd(sum, t.raw, erf_coefficient(power, k));
-    return hn::CopySign(V{sum}, x);
-  }
-#elif HWY_TARGET == HWY_AVX2
-  if constexpr (kIsDouble<D>) {
-    const V magnitude = v_min(hn::Set(d, 6.0), hn::Abs(x));  // from there on erf rounds to 1
-    __m256i piece = _mm256_setzero_si256();                  // minus its number, in each half of a lane
-    for (double edge : kErfEdges) {
-      const __m256d above = _mm256_cmp_pd(magnitude.raw, _mm256_set1_pd(edge), _CMP_GT_OQ);
-      piece = _mm256_add_epi32(piece, _mm256_castpd_si256(above));
-    }
-    const __m256i first = _mm256_set_epi32(1, 0, 1, 0, 1, 0, 1, 0);
-    const __m256i halves = _mm256_sub_epi32(first, _mm256_add_epi32(piece, piece));
-    const __m256d t = _mm256_sub_pd(magnitude.raw, erf_lookup(kErfMiddles, halves));
-    __m256d sum = erf_lookup(kErfPieces[0], halves);
-    for (size_t power = 1; power < 19; ++power)
-      sum = _mm256_fmadd_pd(sum, t, erf_lookup(kErfPieces[power], halves));
-    return hn::CopySign(V{sum}, x);
-  }
+  const V magnitude = v_min(hn::Set(d, 5.93), hn::Abs(x));  // from there on erf rounds to 1
+  const V shifted = hn::MulAdd(magnitude, hn::Set(d, kErfSteps), shift);
+  const __m512i k = _mm512_castpd_si512(shifted.raw);
+  const V t = hn::NegMulAdd(hn::Sub(shifted, shift), hn::Set(d, kErfStep), magnitude);
+  __m512d sum = erf_coefficient(0, k);
+  for (size_t power = 1; power < 13; ++power) sum = _mm512_fmadd_pd(sum, t.raw, erf_coefficient(power, k));
+  return hn::CopySign(V{sum}, x);
+#else
+  // erf(r + t) = erf(r) + slope(r) t (1 - r t + (2 r^2 - 1) t^2 / 3 - ...), the series to the sixth power of
+  // t.
+  const V last = hn::Set(d, kErfLast);
+  const V magnitude = v_min(last, hn::Abs(x));
+  const V number = v_min(magnitude, last);  // of NaN the last
+  const V shifted = hn::MulAdd(number, hn::Set(d, kErfStepsOfOne), shift);
+  V erf, slope;
+  erf_points(d, shifted, erf, slope);
+  const V r = hn::Mul(hn::Sub(shifted, shift), hn::Set(d, 1.0 / kErfStepsOfOne));
+  const V t = hn::Sub(magnitude, r), tt = hn::Mul(t, t), rt = hn::Mul(r, t);
+  const V by_r = polynomial(d, rt, hn::Set(d, -2.0 / 45), 2.0 / 15, -1.0 / 3, 2.0 / 3, -1.0, 1.0);
+  const V by_t2 = polynomial(d, rt, hn::Set(d, 2.0 / 9), -2.0 / 5, 0.5, -1.0 / 3);
+  const V by_t4 = polynomial(d, rt, hn::Set(d, -1.0 / 6), 0.1);
+  const V series = hn::MulAdd(hn::MulAdd(by_t4, tt, by_t2), tt, by_r);
+  return hn::CopySign(hn::MulAdd(hn::Mul(slope, t), series, erf), x);
 #endif
-  return v_erf(d, x);
-}
-
-// As v_gelu.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V v_gelu_by_table(D d, V x) {
-  if constexpr (!kIsDouble<D>) return v_gelu(d, x);
-  const V half = hn::Mul(x, hn::Set(d, 0.5f));
-  return hn::MulAdd(
-      half, v_erf_by_table(d, hn::Mul(x, hn::Set(d, static_cast<hn::TFromD<D>>(0.70710678118654752440)))),
-      half);
 }
 
 }  // namespace plimsoll::kernels::HWY_NAMESPACE

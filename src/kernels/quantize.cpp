@@ -12,6 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/storage-inl.h"
 #include "kernels/to_bytes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -53,28 +54,46 @@ struct Quantizer {
         high(hn::Set(d, static_cast<float>(least + 255 - zero_point))),
         zero(hn::Set(di, zero_point)) {}
   // Clamped before it is rounded: the same, and never outside 32 bits.
-  HWY_INLINE void store(const float* x, uint8_t* y) const { store_value(hn::Div(hn::LoadU(d, x), scale), y); }
+  template <typename T>
+  HWY_INLINE void store(const T* x, uint8_t* y) const {
+    auto quotient = hn::Div(load_all(d, x), scale);
+    if constexpr (kIsHalf<T>) quotient = widened(d, narrowed(d, quotient, T()), T());
+    store_value(quotient, y);
+  }
   HWY_INLINE void store_value(hn::Vec<D> value, uint8_t* y) const {
     store_bytes(hn::Add(nearest_within(hn::Min(hn::Max(value, low), high)), zero), y);
   }
 };
 
-void quantize_run(const float* x, int64_t count, float scale, int32_t zero_point, int32_t least, uint8_t* y) {
+template <typename T>
+void quantize_run(const T* x, int64_t count, float scale, int32_t zero_point, int32_t least, uint8_t* y) {
   const Quantizer quantizer(scale, zero_point, least);
   constexpr int64_t kMost = hn::MaxLanes(D());
   const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes) quantizer.store(x + i, y + i);
   if (i == count) return;
-  HWY_ALIGN float rest[kMost] = {};
+  HWY_ALIGN T rest[kMost] = {};
   HWY_ALIGN uint8_t bytes[kMost];
-  std::memcpy(rest, x + i, static_cast<size_t>(count - i) * sizeof(float));
+  std::memcpy(rest, x + i, static_cast<size_t>(count - i) * sizeof(T));
   quantizer.store(rest, bytes);
   std::memcpy(y + i, bytes, static_cast<size_t>(count - i));
 }
 
-template <typename T>
-void dequantize_run(const T* x, int64_t count, float scale, int32_t zero_point, float* y) {
+void quantize_f32(const float* x, int64_t count, float scale, int32_t zero_point, int32_t least, uint8_t* y) {
+  quantize_run(x, count, scale, zero_point, least, y);
+}
+void quantize_f16(const Float16* x, int64_t count, float scale, int32_t zero_point, int32_t least,
+                  uint8_t* y) {
+  quantize_run(x, count, scale, zero_point, least, y);
+}
+void quantize_bf16(const BFloat16* x, int64_t count, float scale, int32_t zero_point, int32_t least,
+                   uint8_t* y) {
+  quantize_run(x, count, scale, zero_point, least, y);
+}
+
+template <typename T, typename Y>
+void dequantize_run(const T* x, int64_t count, float scale, int32_t zero_point, Y* y) {
   const D d;
   const hn::RebindToSigned<D> di;
   const hn::Rebind<T, D> d8;
@@ -82,17 +101,35 @@ void dequantize_run(const T* x, int64_t count, float scale, int32_t zero_point, 
   const auto by = hn::Set(d, scale);
   const auto zero = hn::Set(di, zero_point);
   int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto whole = hn::Sub(hn::PromoteTo(di, hn::LoadU(d8, x + i)), zero);
-    hn::StoreU(hn::Mul(hn::ConvertTo(d, whole), by), d, y + i);
-  }
-  for (; i < count; ++i) y[i] = static_cast<float>(x[i] - zero_point) * scale;
+  const auto product = [&](const T* from) {
+    const auto whole = hn::Sub(hn::PromoteTo(di, hn::LoadU(d8, from)), zero);
+    return hn::Mul(hn::ConvertTo(d, whole), by);
+  };
+  for (; i + lanes <= count; i += lanes) store_all(d, product(x + i), y + i);
+  if (i == count) return;
+  T rest[hn::MaxLanes(D())] = {};
+  const auto some = static_cast<size_t>(count - i);
+  std::memcpy(rest, x + i, some);
+  store_first(d, product(rest), y + i, some);
 }
 
+template <typename Y>
 void dequantize_bytes(const uint8_t* x, bool is_signed, int64_t count, float scale, int32_t zero_point,
-                      float* y) {
+                      Y* y) {
   if (is_signed) return dequantize_run(reinterpret_cast<const int8_t*>(x), count, scale, zero_point, y);
   dequantize_run(x, count, scale, zero_point, y);
+}
+void dequantize_f32(const uint8_t* x, bool is_signed, int64_t count, float scale, int32_t zero_point,
+                    float* y) {
+  dequantize_bytes(x, is_signed, count, scale, zero_point, y);
+}
+void dequantize_f16(const uint8_t* x, bool is_signed, int64_t count, float scale, int32_t zero_point,
+                    Float16* y) {
+  dequantize_bytes(x, is_signed, count, scale, zero_point, y);
+}
+void dequantize_bf16(const uint8_t* x, bool is_signed, int64_t count, float scale, int32_t zero_point,
+                     BFloat16* y) {
+  dequantize_bytes(x, is_signed, count, scale, zero_point, y);
 }
 
 // f(a less its zero point, b likewise), as floats, rounded to bytes.
@@ -219,8 +256,12 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll::kernels {
 namespace {
 HWY_EXPORT(range_of);
-HWY_EXPORT(quantize_run);
-HWY_EXPORT(dequantize_bytes);
+HWY_EXPORT(quantize_f32);
+HWY_EXPORT(quantize_f16);
+HWY_EXPORT(quantize_bf16);
+HWY_EXPORT(dequantize_f32);
+HWY_EXPORT(dequantize_f16);
+HWY_EXPORT(dequantize_bf16);
 HWY_EXPORT(add_bytes);
 HWY_EXPORT(multiply_bytes);
 HWY_EXPORT(soften_bytes);
@@ -251,14 +292,38 @@ FloatRange range_with_zero(const float* x, int64_t count, int threads) {
 void quantize_8(const float* x, int64_t count, float scale, int32_t zero_point, int32_t least, uint8_t* y,
                 int threads) {
   in_tasks(count, threads, [&](int64_t at, int64_t n) {
-    HWY_DYNAMIC_DISPATCH(quantize_run)(x + at, n, scale, zero_point, least, y + at);
+    HWY_DYNAMIC_DISPATCH(quantize_f32)(x + at, n, scale, zero_point, least, y + at);
+  });
+}
+void quantize_8(const Float16* x, int64_t count, float scale, int32_t zero_point, int32_t least, uint8_t* y,
+                int threads) {
+  in_tasks(count, threads, [&](int64_t at, int64_t n) {
+    HWY_DYNAMIC_DISPATCH(quantize_f16)(x + at, n, scale, zero_point, least, y + at);
+  });
+}
+void quantize_8(const BFloat16* x, int64_t count, float scale, int32_t zero_point, int32_t least, uint8_t* y,
+                int threads) {
+  in_tasks(count, threads, [&](int64_t at, int64_t n) {
+    HWY_DYNAMIC_DISPATCH(quantize_bf16)(x + at, n, scale, zero_point, least, y + at);
   });
 }
 
 void dequantize_8(const uint8_t* x, bool is_signed, int64_t count, float scale, int32_t zero_point, float* y,
                   int threads) {
   in_tasks(count, threads, [&](int64_t at, int64_t n) {
-    HWY_DYNAMIC_DISPATCH(dequantize_bytes)(x + at, is_signed, n, scale, zero_point, y + at);
+    HWY_DYNAMIC_DISPATCH(dequantize_f32)(x + at, is_signed, n, scale, zero_point, y + at);
+  });
+}
+void dequantize_8(const uint8_t* x, bool is_signed, int64_t count, float scale, int32_t zero_point,
+                  Float16* y, int threads) {
+  in_tasks(count, threads, [&](int64_t at, int64_t n) {
+    HWY_DYNAMIC_DISPATCH(dequantize_f16)(x + at, is_signed, n, scale, zero_point, y + at);
+  });
+}
+void dequantize_8(const uint8_t* x, bool is_signed, int64_t count, float scale, int32_t zero_point,
+                  BFloat16* y, int threads) {
+  in_tasks(count, threads, [&](int64_t at, int64_t n) {
+    HWY_DYNAMIC_DISPATCH(dequantize_bf16)(x + at, is_signed, n, scale, zero_point, y + at);
   });
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "tensor/element_type.h"
+
 namespace plimsoll::kernels {
 
 struct FloatRange {
@@ -12,11 +14,20 @@ struct FloatRange {
 FloatRange range_with_zero(const float* x, int64_t count, int threads);
 
 // y = saturate(round(x / scale) + zero_point) in [least, least + 255], half to even; `least` is -128 or 0.
+// The quotient is rounded to x's type.
 void quantize_8(const float* x, int64_t count, float scale, int32_t zero_point, int32_t least, uint8_t* y,
+                int threads);
+void quantize_8(const Float16* x, int64_t count, float scale, int32_t zero_point, int32_t least, uint8_t* y,
+                int threads);
+void quantize_8(const BFloat16* x, int64_t count, float scale, int32_t zero_point, int32_t least, uint8_t* y,
                 int threads);
 // y = (x - zero_point) * scale
 void dequantize_8(const uint8_t* x, bool is_signed, int64_t count, float scale, int32_t zero_point, float* y,
                   int threads);
+void dequantize_8(const uint8_t* x, bool is_signed, int64_t count, float scale, int32_t zero_point,
+                  Float16* y, int threads);
+void dequantize_8(const uint8_t* x, bool is_signed, int64_t count, float scale, int32_t zero_point,
+                  BFloat16* y, int threads);
 
 // Two runs of bytes of one type; a stride of 0 is one element for all. Results are in the range of the type.
 struct ByteOperands {

@@ -9,7 +9,6 @@
 
 #include <cstddef>
 
-#include "kernels/erf_f64-inl.h"
 #include "kernels/min_max-inl.h"
 #include "kernels/trigonometry-inl.h"
 #include "kernels/unary.h"
@@ -134,7 +133,7 @@ HWY_NOINLINE void map_any(const Unary& f, const T* x, T* y, int64_t elements) {
     case UnaryKind::kLog:
       PLIMSOLL_MAP(v_log(d, v));
     case UnaryKind::kErf:
-      PLIMSOLL_MAP(v_erf_by_table(d, v));
+      PLIMSOLL_MAP(v_erf(d, v));
     case UnaryKind::kTanh:
       PLIMSOLL_MAP(v_tanh(d, v));
     case UnaryKind::kSigmoid:
@@ -144,7 +143,7 @@ HWY_NOINLINE void map_any(const Unary& f, const T* x, T* y, int64_t elements) {
     case UnaryKind::kSoftplus:
       PLIMSOLL_MAP(v_softplus(d, v));
     case UnaryKind::kGelu:
-      PLIMSOLL_MAP(v_gelu_by_table(d, v));
+      PLIMSOLL_MAP(v_gelu(d, v));
     case UnaryKind::kGeluTanh:
       PLIMSOLL_MAP(v_gelu_tanh(d, v));
     case UnaryKind::kElu:

@@ -5,7 +5,6 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/erf_f64-inl.h"
 #include "kernels/lanes-inl.h"
 #include "kernels/vector_math-inl.h"
 
@@ -22,7 +21,7 @@ HWY_INLINE hn::Vec<D> real(D d, double value) {
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V gelu_slope(D d, V x) {
   const V half = real(d, 0.5);
-  const V below = hn::MulAdd(half, v_erf_by_table(d, hn::Mul(x, real(d, 0.70710678118654752440))), half);
+  const V below = hn::MulAdd(half, v_erf(d, hn::Mul(x, real(d, 0.70710678118654752440))), half);
   const V density = hn::Mul(v_exp(d, hn::Mul(hn::Mul(x, x), real(d, -0.5))), real(d, 0.39894228040143267794));
   // Infinity has a density of 0.
   const V term = hn::IfThenElse(hn::Gt(hn::Abs(x), real(d, 40.0)), hn::Zero(d), hn::Mul(x, density));

@@ -12,6 +12,7 @@
 
 #include <limits>
 
+#include "kernels/erf_f64-inl.h"
 #include "kernels/min_max-inl.h"
 #include "kernels/storage-inl.h"
 #include "kernels/vector_math_f64-inl.h"
@@ -131,10 +132,8 @@ HWY_INLINE V one_plus_exp_of_minus(D d, V x) {
 // Both ends are exact: below -87.33, where the result would not be a normal number, it is 0.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V v_sigmoid(D d, V x) {
-  if constexpr (kIsDouble<D>) {  // through e^-|x|, so that the divisor stays between 1 and 2
-    const V one = hn::Set(d, 1.0f);
-    const V e = v_exp(d, hn::Neg(hn::Abs(x)));
-    return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
+  if constexpr (kIsDouble<D>) {
+    return sigmoid_f64(d, x);
   } else {
     const V y = inverse(d, one_plus_exp_of_minus(d, v_clamp(d, x, -87.33f, 88.0f)));
     return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.33f)), y);

@@ -67,11 +67,10 @@ class Quantize {
   }
 
   void run(const QuantizedRun& r) const {
-    if (x_.type == ElementType::kFloat && scale_.type == ElementType::kFloat && is_byte(y_.type) &&
-        r.scale_stride == 0 && precision_ == ElementType::kFloat) {
-      const int32_t zero = zero_ != nullptr ? integer_at(zero_->type, zero_->data, r.scale) : 0;
-      return kernels::quantize_8(x_.as<float>() + r.start, r.count, scale_.as<float>()[r.scale], zero,
-                                 y_.type == ElementType::kInt8 ? -128 : 0, y_.as<uint8_t>() + r.start, 1);
+    if (is_byte(y_.type) && r.scale_stride == 0 && x_.type == scale_.type && x_.type == precision_) {
+      if (x_.type == ElementType::kFloat) return quantize_bytes<float>(r);
+      if (x_.type == ElementType::kFloat16) return quantize_bytes<Float16>(r);
+      if (x_.type == ElementType::kBFloat16) return quantize_bytes<BFloat16>(r);
     }
     for (int64_t done = 0; done < r.count; done += kChunk) {
       const int64_t count = std::min(kChunk, r.count - done);
@@ -80,6 +79,13 @@ class Quantize {
   }
 
  private:
+  template <typename T>
+  void quantize_bytes(const QuantizedRun& r) const {
+    const int32_t zero = zero_ != nullptr ? integer_at(zero_->type, zero_->data, r.scale) : 0;
+    kernels::quantize_8(x_.as<T>() + r.start, r.count, read_as_float(scale_, r.scale), zero,
+                        y_.type == ElementType::kInt8 ? -128 : 0, y_.as<uint8_t>() + r.start, 1);
+  }
+
   void chunk(int64_t start, int64_t count, int64_t scale, int64_t stride) const {
     if (is_byte(y_.type) && stride == 0 && precision_ != ElementType::kInt32) {
       float quotients[kChunk];
@@ -150,11 +156,10 @@ class Dequantize {
   }
 
   void run(const QuantizedRun& r) const {
-    if (is_byte(x_.type) && scale_.type == ElementType::kFloat && y_.type == ElementType::kFloat &&
-        r.scale_stride == 0) {
-      const int32_t zero = zero_ != nullptr ? integer_at(zero_->type, zero_->data, r.scale) : 0;
-      return kernels::dequantize_8(x_.as<uint8_t>() + r.start, x_.type == ElementType::kInt8, r.count,
-                                   scale_.as<float>()[r.scale], zero, y_.as<float>() + r.start, 1);
+    if (is_byte(x_.type) && r.scale_stride == 0) {
+      if (y_.type == ElementType::kFloat) return dequantize_bytes<float>(r);
+      if (y_.type == ElementType::kFloat16) return dequantize_bytes<Float16>(r);
+      return dequantize_bytes<BFloat16>(r);
     }
     for (int64_t done = 0; done < r.count; done += kChunk) {
       const int64_t count = std::min(kChunk, r.count - done);
@@ -163,6 +168,13 @@ class Dequantize {
   }
 
  private:
+  template <typename T>
+  void dequantize_bytes(const QuantizedRun& r) const {
+    const int32_t zero = zero_ != nullptr ? integer_at(zero_->type, zero_->data, r.scale) : 0;
+    kernels::dequantize_8(x_.as<uint8_t>() + r.start, x_.type == ElementType::kInt8, r.count,
+                          read_as_float(scale_, r.scale), zero, y_.as<T>() + r.start, 1);
+  }
+
   void chunk(int64_t start, int64_t count, int64_t scale, int64_t stride) const {
     float x[kChunk], scales[kChunk];
     difference(start, count, scale, stride, x);

@@ -9,6 +9,7 @@
 #include "each_target.h"
 #include "kernels/byte_table.h"
 #include "kernels/quantize.h"
+#include "kernels/storage.h"
 
 namespace plimsoll::kernels {
 namespace {
@@ -56,6 +57,43 @@ TEST(SoftmaxOfBytes, IsTheDefinitionsByEveryForm) {
           }
         }
       }
+    }
+  });
+}
+
+// What the 16-bit types do in one step, in several.
+template <typename Half>
+void expect_halves_go_through_floats(const std::vector<float>& numbers, float scale) {
+  const auto count = static_cast<int64_t>(numbers.size());
+  std::vector<Half> x(numbers.size()), quotients(numbers.size()), back(numbers.size());
+  std::vector<float> wide(numbers.size()), quotient(numbers.size());
+  narrow(numbers.data(), x.data(), count);
+  widen(x.data(), wide.data(), count);
+  for (size_t i = 0; i < wide.size(); ++i) quotient[i] = wide[i] / scale;
+  narrow(quotient.data(), quotients.data(), count);
+  widen(quotients.data(), quotient.data(), count);
+  std::vector<uint8_t> bytes(numbers.size() + 1, 77), expected(numbers.size());
+  quantize_8(quotient.data(), count, 1.0f, 3, -128, expected.data(), 1);
+  quantize_8(x.data(), count, scale, 3, -128, bytes.data(), 1);
+  for (size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(bytes[i], expected[i]) << numbers[i];
+  EXPECT_EQ(bytes.back(), 77);
+
+  dequantize_8(expected.data(), true, count, scale, 3, wide.data(), 1);
+  narrow(wide.data(), x.data(), count);
+  back.push_back(x[0]);
+  dequantize_8(expected.data(), true, count, scale, 3, back.data(), 1);
+  for (size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(back[i].bits, x[i].bits) << int{expected[i]};
+  EXPECT_EQ(back.back().bits, x[0].bits);
+}
+
+TEST(QuantizedHalves, AreTheFloatsRounded) {
+  std::vector<float> numbers = {0.0f, -0.0f, 65504.0f, -65504.0f, INFINITY, -INFINITY, NAN};
+  std::mt19937 generator(5);
+  while (numbers.size() < 99) numbers.push_back((static_cast<float>(generator() % 20001) - 10000) * 0.0013f);
+  for_each_target([&] {
+    for (float scale : {0.0625f, 0.1f, 1e-5f}) {
+      expect_halves_go_through_floats<Float16>(numbers, scale);
+      expect_halves_go_through_floats<BFloat16>(numbers, scale);
     }
   });
 }

@@ -139,7 +139,10 @@ TEST(UnaryF64, ReachesTheLimits) {
     EXPECT_EQ(at(UnaryKind::kTanh, infinity), 1);
     EXPECT_TRUE(std::signbit(at(UnaryKind::kTanh, -0.0)));
     EXPECT_EQ(at(UnaryKind::kErf, -infinity), -1);
+    EXPECT_EQ(at(UnaryKind::kErf, 5.99), 1);
     EXPECT_EQ(at(UnaryKind::kSigmoid, -infinity), 0);
+    EXPECT_EQ(at(UnaryKind::kSigmoid, -710), 0);
+    EXPECT_EQ(at(UnaryKind::kSigmoid, infinity), 1);
     EXPECT_EQ(at(UnaryKind::kLog, 0), -infinity);
     EXPECT_EQ(at(UnaryKind::kLog, infinity), infinity);
     EXPECT_TRUE(std::isnan(at(UnaryKind::kLog, -1)));
