@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/convert.h"
+#include "kernels/copy.h"
 #include "ops/elementwise.h"
 
 namespace plimsoll {
@@ -237,7 +238,7 @@ void run_cast(const RunContext& c) {
   if (element_bits(to.type) < 8 && from.data != to.data)
     clear_padding_bits(to.data, element_bits(to.type), count);
   if (from.type == to.type && from.type != ElementType::kBool) {
-    std::memmove(to.data, from.data, static_cast<size_t>(to.bytes()));
+    kernels::copy_bytes(to.data, from.data, to.bytes());
     return;
   }
   if (to.type == ElementType::kString) {

@@ -1,6 +1,7 @@
-#include <cstring>
+#include <algorithm>
 
 #include "graph/gradient.h"
+#include "kernels/copy.h"
 #include "ops/dropout.h"
 #include "ops/float8_types.h"
 #include "ops/random_source.h"
@@ -117,12 +118,11 @@ void drop(const RunContext& c, double ratio, Grow grow) {
 
 void pass(const RunContext& c) {
   const TensorView& x = c.inputs[0];
-  if (c.has_output(0) && c.outputs[0].data != x.data)
-    std::memcpy(c.outputs[0].data, x.data, static_cast<size_t>(x.bytes()));
+  if (c.has_output(0)) kernels::copy_bytes(c.outputs[0].data, x.data, x.bytes());
   if (!c.has_output(1)) return;
   const TensorView& mask = c.outputs[1];
   if (mask.type == ElementType::kBool) {
-    std::memset(mask.data, 1, static_cast<size_t>(mask.bytes()));
+    std::fill_n(mask.as<bool>(), mask.elements(), true);
     return;
   }
   visit_float(mask.type, [&](auto tag) {

@@ -1,8 +1,9 @@
 #include "ops/reduce.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
+#include "kernels/copy.h"
 #include "kernels/reduce.h"
 #include "ops/elementwise.h"
 
@@ -450,7 +451,7 @@ bool reduce_nothing(const RunContext& c, Reduction kind) {
     case Reduction::kSumSquare:
       return false;
     default:
-      std::memmove(c.outputs[0].data, c.inputs[0].data, static_cast<size_t>(c.outputs[0].bytes()));
+      kernels::copy_bytes(c.outputs[0].data, c.inputs[0].data, c.outputs[0].bytes());
       return true;
   }
 }
@@ -487,7 +488,7 @@ void run_reduce(const RunContext& c, Reduction kind) {
   const Groups g = group_dims(x.dims, reduced);
   if (is_float(x.type) && reduce_floats(c, kind, g)) return;
   if (x.type == ElementType::kBool && g.elements == 0) {  // the least, or the most, that a bool can be
-    std::memset(y.data, kind == Reduction::kMin ? 1 : 0, static_cast<size_t>(y.bytes()));
+    std::fill_n(y.as<bool>(), y.elements(), kind == Reduction::kMin);
     return;
   }
   visit_bool_or_numeric(x.type, [&](auto tag) {

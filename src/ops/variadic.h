@@ -1,8 +1,7 @@
 // Operators that fold a function of two over any number of inputs: Min, Max, Sum, Mean.
 #pragma once
 
-#include <cstring>
-
+#include "kernels/copy.h"
 #include "ops/elementwise.h"
 
 namespace plimsoll {
@@ -15,7 +14,7 @@ template <typename F>
 void run_variadic(const RunContext& c, kernels::BinaryKind kind, F f) {
   const TensorView& y = c.outputs[0];
   if (c.inputs.size() == 1) {
-    std::memmove(y.data, c.inputs[0].data, static_cast<size_t>(y.bytes()));
+    kernels::copy_bytes(y.data, c.inputs[0].data, y.bytes());
     return;
   }
   for (size_t i = 1; i < c.inputs.size(); ++i) {

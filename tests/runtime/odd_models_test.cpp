@@ -47,6 +47,28 @@ TEST(OddModels, AnInputMayHaveNoShape) {
   EXPECT_THAT(run(model, {"x"}, {floats({1, 1}, {3})}), ElementsAre(3));
 }
 
+// Such a model has no memory at all: what copies has nowhere to copy from.
+TEST(OddModels, EveryValueMayBeEmpty) {
+  ModelBuilder model;
+  Edge* x = model.input("x", ElementType::kFloat, {"n", "3"});
+  const auto one = [&](const char* op, std::vector<Attribute> attributes = {}) {
+    model.output(model.node(op, {x}, 1, attributes)[0]);
+  };
+  one("Identity");
+  one("Sum");
+  one("ReduceSum", {ModelBuilder::integer("noop_with_empty_axes", 1)});
+  one("Cast", {ModelBuilder::integer("to", static_cast<int64_t>(ElementType::kFloat))});
+  const std::vector<Edge*> dropped = model.node("Dropout", {x}, 2);
+  model.output(dropped[0]);
+  model.output(dropped[1], ElementType::kBool);
+  const std::string bytes = model.bytes();
+  SessionOptions options;
+  options.optimization_level = GraphOptimizationLevel::kDisableAll;
+  Session session(Env(), bytes.data(), bytes.size(), options);
+  for (const auto& output : session.GetOutputs())
+    EXPECT_THAT(session.Run({}, {"x"}, {floats({0, 3}, {})}, {output.name})[0].GetShape(), ElementsAre(0, 3));
+}
+
 TEST(OddModels, AnInputNeedsAType) {
   const Proto model = tiny::model(tiny::graph({kRelu}, {untyped("x")}, {kY}));
   EXPECT_EQ(code_of([&] { open(model.bytes); }), ErrorCode::kInvalidModel);
