@@ -3,7 +3,7 @@ zmodload zsh/zselect
 form=$1
 RANDOM=$2
 typeset -A answers
-integer pause=$(( 3 + RANDOM % 3 ))
+integer pause=$(( 2 + RANDOM % 3 ))
 while true; do
   words=(program --option=$RANDOM$RANDOM --file=/path/$RANDOM)
   answer=()

@@ -10,7 +10,7 @@ io.on("connection", (socket) => {
   const tell = (name, price) => { if (watched.has(name)) socket.emit("price", name, price); };
   feed.on("price", tell);
   socket.on("watch", (name) => {
-    watched.set(name, Array.from({ length: 40 }, (_, day) => ({ day, price: Math.random() * 100 })));
+    watched.set(name, Array.from({ length: 80 }, (_, day) => ({ day, price: Math.random() * 100 })));
     socket.emit("watching", name);
   });
   socket.on("disconnect", () => { if (form === "steady") feed.off("price", tell); });
