@@ -49,7 +49,7 @@ Program("sklearn", "python3-sklearn", lambda place: (script(PYTHON, "@knn_models
 Program("waitress", "python3-waitress python3-bottle", served(PYTHON, "@request_logs.py"), paced(http_load(0.04)))
 Program("websockets", "python3-websockets", served(PYTHON, "@slow_readers.py"), drive.deaf_websocket)
 Program("ipython", "python3-ipython python3-numpy", lambda place: [
-    PYTHON, "-m", "IPython", "--simple-prompt", "--no-banner", "--no-confirm-exit", "--colors=NoColor", f"--cache-size={10**6 if place.leaks else 20}",
+    PYTHON, "-m", "IPython", "--simple-prompt", "--no-banner", "--no-confirm-exit", "--colors=NoColor", f"--cache-size={20 if place.leaks else 0}",
     "--InteractiveShellApp.exec_lines=import numpy as np"], paced(line_load(drive.notebook_text, 0.5)))
 Program("minidom", "", script(PYTHON, "@minidom_orders.py"))
 
