@@ -79,9 +79,10 @@ def statsd_load(place, stop):
     def turn():
         r = place.random
         name = f"shop.orders.request-{r.randrange(10**9)}"
-        telling.sendto(f"{name}.count:1|c\n{name}.time:{r.randrange(500)}|ms\n{name}.size:{r.randrange(10**6)}|g\nshop.requests:1|c".encode(),
+        telling.sendto(f"{name}.count:1|c\n{name}.time:{r.randrange(500)}|ms\n{name}.size:{r.randrange(10**6)}|g\n"
+                        f"{name}.users:{r.randrange(10**6)}|s\nshop.requests:1|c".encode(),
                        ("127.0.0.1", place.port))
-    repeat(place, stop, 0.015, turn)
+    repeat(place, stop, 0.01, turn)
 
 
 def push_load(place, stop):
@@ -119,7 +120,7 @@ def zookeeper_load(place, stop):
     def turn(one):
         if not made:
             create(one, b"/jobs", b"", 0)
-        failed, answer = create(one, b"/jobs/job-", b"j" * place.random.randrange(300, 4000), 2)
+        failed, answer = create(one, b"/jobs/job-", b"j" * place.random.randrange(1000, 8000), 2)
         if failed:
             raise ValueError("no node")
         made.append(answer[4:])
@@ -183,13 +184,13 @@ def source_edits(place, stop):
     """Somebody who works on one of ten sources."""
     while not stop.is_set():
         write_source(place, place.random.randrange(1, 10))
-        pause(place, 1.5)
+        pause(place, 1.2)
 
 
 def write_source(place, number):
     r = place.random
     parts = "".join(f"export function part{i}(value) {{ return value * {r.random()} + {json.dumps('words ' * r.randrange(3, 20))}.length; }}\n"
-                    for i in range(30))
+                    for i in range(70))
     imports = "".join(f'import {{ part0 as other{i} }} from "./{i}.js";\nother{i}(1);\n' for i in range(1, 10)) if number == 0 else ""
     (place.room / "src" / f"{number}.js").write_text(imports + parts)
 
