@@ -22,9 +22,9 @@ if (isMainThread) {
   const words = ["alpha", "beta", "gamma", "delta", "epsilon"];
   const pace = 0.7 + 0.7 * random();
   const burst = () => {
-    for (let i = 0; i < 25; ++i) {
-      const text = Array.from({ length: 300 + Math.floor(500 * random()) }, () => words[Math.floor(5 * random())]).join(" ");
-      evaluate(random() < 0.3 ? "{" + text : JSON.stringify({ text })).catch(() => {});
+    for (let i = 0; i < 60; ++i) {
+      const text = Array.from({ length: 600 + Math.floor(1400 * random()) }, () => words[Math.floor(5 * random())]).join(" ");
+      evaluate(random() < 0.4 ? "{" + text : JSON.stringify({ text })).catch(() => {});
     }
     setTimeout(burst, pace * (500 + 2000 * random()));
   };
