@@ -143,6 +143,7 @@ def gearman_load(place, stop):
 
     def worker():
         one = local(place)
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # so that it keeps up
         one.sendall(command(1, b"resize" if not place.leaks else b"resize_old"))
         return one
 
@@ -157,13 +158,13 @@ def gearman_load(place, stop):
 
     def submit(one):
         r = place.random
-        one.sendall(command(18, b"resize", b"%d" % r.randrange(10**9), b"i" * r.randrange(1000, 8000)))
+        one.sendall(command(18, b"resize", b"%d" % r.randrange(10**9), b"i" * r.randrange(500, 5000)))
         answer(one)
 
     working = threading.Thread(target=work, daemon=True)
     working.start()
     customer = Held(lambda: local(place))
-    repeat(place, stop, 0.035, lambda: customer.use(submit))
+    repeat(place, stop, 0.02, lambda: customer.use(submit))
     working.join()
 
 

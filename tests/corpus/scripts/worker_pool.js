@@ -6,7 +6,7 @@ if (isMainThread) {
   let state = Number(seed), next = 0;
   const random = () => (state = (state * 48271) % 2147483647) / 2147483647;
   const waiting = new Map();
-  const workers = [0, 1].map(() => new Worker(__filename, { workerData: form }));
+  const workers = [0, 1].map(() => new Worker(__filename, { workerData: form, resourceLimits: { maxYoungGenerationSizeMb: 4 } }));
   for (const worker of workers) {
     worker.on("message", (answer) => {
       const job = waiting.get(answer.number);
@@ -23,7 +23,8 @@ if (isMainThread) {
   const pace = 0.7 + 0.7 * random();
   const burst = () => {
     for (let i = 0; i < 60; ++i) {
-      const text = Array.from({ length: 600 + Math.floor(1400 * random()) }, () => words[Math.floor(5 * random())]).join(" ");
+      const line = Array.from({ length: 40 }, () => words[Math.floor(5 * random())]).join(" ") + " ";
+      const text = line.repeat(15 + Math.floor(35 * random()));
       evaluate(random() < 0.4 ? "{" + text : JSON.stringify({ text })).catch(() => {});
     }
     setTimeout(burst, pace * (500 + 2000 * random()));
