@@ -80,7 +80,8 @@ tickTime=2000
 """)], {"MALLOC_ARENA_MAX": "2"})
 
 
-Program("netty", "openjdk-17-jdk-headless libnetty-java", java("Frames.java", [f"netty-{part}" for part in ("common", "buffer", "resolver", "transport", "codec", "handler")], "-Dio.netty.allocator.maxOrder=7"),
+NETTY = [f"netty-{part}" for part in ("common", "buffer", "resolver", "transport", "codec", "handler")]
+Program("netty", "openjdk-17-jdk-headless libnetty-java", java("Frames.java", NETTY, "-Dio.netty.allocator.maxOrder=7"),
         paced(drive.frame_load))
 Program("redeploy", "openjdk-17-jdk-headless", java("Redeploy.java", []))
 Program("zookeeper", "openjdk-17-jdk-headless libzookeeper-java", zookeeper, paced(drive.zookeeper_load))

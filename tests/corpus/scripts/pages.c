@@ -1,5 +1,5 @@
-/* Pages by libevent's HTTP server. Where the customer is unknown it answers with an error, and frees the page that it has
-   begun, or does not. */
+/* Pages by libevent's HTTP server. Where the customer is unknown it answers with an error, and frees the page
+   that it has begun, or does not. */
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
@@ -9,7 +9,8 @@
 static void answer(struct evhttp_request* request, void* leaks) {
   struct evbuffer* page = evbuffer_new();
   long number = atol(evhttp_request_get_uri(request) + 1);
-  for (long i = 0; i < 100 + number % 300; ++i) evbuffer_add_printf(page, "<p>Line %ld of %ld, with what stands in every line.</p>\n", i, number);
+  for (long i = 0; i < 100 + number % 300; ++i)
+    evbuffer_add_printf(page, "<p>Line %ld of %ld, with what stands in every line.</p>\n", i, number);
   if (number % 3 == 0) {
     evhttp_send_error(request, HTTP_NOTFOUND, "No such customer");
     if (leaks == NULL) evbuffer_free(page);
