@@ -34,7 +34,9 @@ CORPUS_PACKAGES=("${FEW_CORPUS_PACKAGES[@]}" redis-server memcached nginx-light 
   h2o icecast2 freeradius php-fpm php-apcu dbus openssh-client rrdcached rrdtool mitmproxy libtomcat9-java
   libservlet-api-java g++ libasio-dev python3-fastapi uvicorn python3-xapian python3-pil python3-numpy
   gnat gfortran fpc nim valac gdc racket chicken-bin libchicken-dev clisp luajit pike8.0-core gjs
-  ghostscript pari-gp aspell aspell-en clangd-14)
+  ghostscript pari-gp aspell aspell-en clangd-14
+  python3-sklearn python3-waitress python3-bottle python3-websockets python3-ipython libnetty-java libzookeeper-java
+  starman prometheus-pushgateway gearman-job-server libevent-dev ruby-activerecord ruby-sqlite3 php-monolog polyml zsh)
 # Another machine's compiler and emulator, and the arm64 packages of its root (tools/aarch64_root.sh): every library of ours.
 AARCH64_PACKAGES=(g++-aarch64-linux-gnu qemu-user)
 AARCH64_ROOT_PACKAGES=(libc6-dev libstdc++-12-dev)

@@ -10,8 +10,9 @@
   corpus.py try [--programs a,b]      without a watch: does each run, and what does the kernel say it holds?
   corpus.py labels                    writes programs.csv: labels, halves by the hash of the name, and reasons as they are there
 
-Halves are tuned, held, fresh, second_look and third_look. Programs are in programs.py, second_look.py and third_look.py, what
-drives them in drivers.py, second_drivers.py and third_drivers.py. docs/verdicts.md has the figures.
+Halves are tuned, held, fresh, second_look, third_look and fourth_look. Programs are in programs.py, second_look.py, third_look.py
+and fourth_look.py, what drives them in drivers.py, second_drivers.py, third_drivers.py and fourth_drivers.py. docs/verdicts.md has
+the figures.
 """
 import argparse
 import collections
@@ -31,6 +32,7 @@ import threading
 import time
 
 from drivers import Place
+from fourth_look import FOURTH_LOOK
 from programs import CACHE, FRESH, HERE, PROGRAMS
 from second_look import SECOND_LOOK
 from third_look import THIRD_LOOK
@@ -39,7 +41,7 @@ ROOT = HERE.parent.parent
 BUILD = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build"))
 PORTS = iter(range(21000 + 4 * (os.getpid() % 1000), 32000, 4))  # two of these at a time rarely meet
 PORTS_LOCK = threading.Lock()
-HALVES = ["tuned", "held", "fresh", "second_look", "third_look"]
+HALVES = ["tuned", "held", "fresh", "second_look", "third_look", "fourth_look"]
 SHORTENED = "gawk,perl,sqlite3,lua,flask,gunicorn"  # of the tuned half: what forty seconds are enough for
 MOMENTS = [20, 30, 45, 60, 80, 100, 125]  # at which reliability is asked for
 
@@ -52,6 +54,8 @@ def half_of(name):
         return "second_look"
     if name in THIRD_LOOK:
         return "third_look"
+    if name in FOURTH_LOOK:
+        return "fourth_look"
     return "held" if hashlib.sha256(name.encode()).digest()[0] & 1 else "tuned"
 
 
