@@ -144,6 +144,7 @@ void add_members(const std::vector<Row>& rows, const std::function<double(const 
       one.pid = member.pid;
       one.command = member.command;
       one.bytes.push_back({x_of(row), static_cast<double>(member.bytes)});
+      one.tells |= member.live_bytes >= 0;
     }
   }
   int came = 0, ended = 0;
@@ -161,18 +162,53 @@ void add_members(const std::vector<Row>& rows, const std::function<double(const 
   if (came < 2 || ended < 2) series.turnover = 0;
 }
 
-void add_collections(const std::vector<Row>& rows, const std::function<double(const Row&)>& x_of,
-                     Series& series) {
-  bool told = false;
-  for (const Row& row : rows) {
-    double count = 0;
-    for (const TreeMember& member : *row.members) {
-      told |= member.live_bytes >= 0;
-      count += static_cast<double>(member.collections);
-    }
-    series.collections.push_back({x_of(row), count});
+// Whether there were collections enough, for long enough, and lately: a program that leaves its runtime no
+// time to tell, or whose heap is too large to be asked, is judged from outside.
+bool is_known(const Points& collections) {
+  constexpr size_t kFewest = 4;
+  constexpr double kOfTime = 0.4, kOverdue = 0.25;
+  Points marks;
+  for (const Point& point : collections) {
+    if (point.y > (marks.empty() ? 0 : marks.back().y)) marks.push_back(point);
   }
-  if (!told) series.collections.clear();
+  const double span = collections.back().x - collections.front().x;
+  return marks.size() >= kFewest && marks.back().x - marks.front().x >= kOfTime * span &&
+         collections.back().x - marks.back().x <= kOverdue * span;
+}
+
+// What runtimes tell, from the first time on. A runtime that was too busy to tell holds what it told last.
+void add_collections(std::vector<Row>& rows, const std::function<double(const Row&)>& x_of, Series& series) {
+  std::map<int, TreeMember> last;
+  bool exact = true;
+  for (Row& row : rows) {
+    double count = 0, live = 0, heaps = 0;
+    for (const TreeMember& member : *row.members) {
+      if (member.live_bytes >= 0) last.insert_or_assign(member.pid, member);
+      const auto told = last.find(member.pid);
+      if (told == last.end()) continue;
+      exact &= told->second.heap_bytes >= 0;
+      count += static_cast<double>(told->second.collections);
+      live += static_cast<double>(told->second.live_bytes);
+      heaps += static_cast<double>(told->second.heap_bytes);
+    }
+    row.figures[kLivePart] = live;
+    series.collections.push_back({x_of(row), count});
+    series.beyond_heaps.push_back({x_of(row), std::max(0.0, row.figures[kPrivatePart] - heaps)});
+  }
+  if (last.empty() || !exact) series.beyond_heaps.clear();
+  const bool is_unknown = exact && !is_known(series.collections);
+  if (!last.empty() && !is_unknown) return;
+  series.collections.clear();
+  series.beyond_heaps.clear();
+  for (Row& row : rows) row.figures[kLivePart] = 0;
+}
+
+// Nothing was told before the first collection, and what was left then is no rise.
+void begin_with_first(Points& points, const Points& collections) {
+  const auto first = std::find_if(collections.begin(), collections.end(),
+                                  [](const Point& collected) { return collected.y > 0; });
+  if (first == collections.end()) return;
+  std::erase_if(points, [first](const Point& point) { return point.x < first->x; });
 }
 
 }  // namespace
@@ -200,6 +236,10 @@ Series make_series(std::span<const Sample> samples) {
       for (size_t k = i; k < end; ++k) values.push_back(rows[k].figures[part]);
       points.push_back({x_of(rows[(i + end - 1) / 2]), joined == 1 ? values[0] : quantile(values, 0.5)});
     }
+  }
+  if (!series.beyond_heaps.empty()) {
+    begin_with_first(series.parts[kLivePart], series.collections);
+    begin_with_first(series.beyond_heaps, series.collections);
   }
   return series;
 }

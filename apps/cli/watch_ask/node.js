@@ -1,0 +1,89 @@
+// Handed to Node by `plimsoll watch -- COMMAND` (NODE_OPTIONS=--require): tells, in a file beside this one that is named by
+// the process, what V8's heap held after its last full collection. Whatever does not work here is left alone, quietly.
+'use strict';
+(function tell() {
+  var EVERY_MS = 1000;
+  var BETWEEN_COLLECTIONS_MS = 5000;
+  var TIMES_A_COLLECTION = 150; // so long is waited after one: together they take less than a hundredth of the time
+  var LARGEST_HEAP = 128 * 1024 * 1024; // of which a collection is asked for: it stops the program for about 1 ms per MB
+  try {
+    delete require.cache[__filename];
+    if (process.versions.electron || process.versions.bun || process.versions.deno) return;
+    // A worker thread has a heap of its own, and its timers end with it: it is judged from outside.
+    try { if (!require('worker_threads').isMainThread) return; } catch (error) { /* older than threads */ }
+    var fs = require('fs'), v8 = require('v8'), vm = require('vm'), perf_hooks = require('perf_hooks');
+    var open = fs.openSync, write = fs.writeSync, close = fs.closeSync;
+    var statistics = v8.getHeapStatistics, spaces = v8.getHeapSpaceStatistics, setFlags = v8.setFlagsFromString;
+    var hrtime = process.hrtime, memoryUsage = process.memoryUsage, evaluate = vm.runInNewContext;
+    var path = __dirname + '/' + process.pid;
+    var stat = fs.readFileSync('/proc/self/stat', 'latin1');
+    var started = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
+  } catch (error) { return; }
+  var collect = null, observer = null, next = 2 * EVERY_MS, turn = 0;
+  var collections = 0, live = 0, asked = 0, askedMs = 0;
+
+  function now() {
+    var time = hrtime();
+    return time[0] * 1e3 + time[1] / 1e6;
+  }
+  var begin = now();
+
+  function external(heap) {
+    return heap.external_memory === undefined ? memoryUsage().external : heap.external_memory;
+  }
+  function ask() {
+    if (!collect) {
+      setFlags('--expose-gc');
+      try { collect = evaluate('gc'); } finally { setFlags('--no-expose-gc'); }
+    }
+    var before = now();
+    collect();
+    var took = now() - before, heap = statistics();
+    live = heap.used_heap_size + external(heap);
+    ++collections;
+    ++asked;
+    askedMs += took;
+    next = before - begin + Math.max(BETWEEN_COLLECTIONS_MS, TIMES_A_COLLECTION * took);
+  }
+  // A heap too large to ask of collects by itself: what is not new then is what was left.
+  function listen() {
+    var constants = perf_hooks.constants;
+    observer = new perf_hooks.PerformanceObserver(function (list) {
+      try {
+        list.getEntries().forEach(function (entry) {
+          var kind = entry.detail ? entry.detail.kind : entry.kind;
+          if (kind !== constants.NODE_PERFORMANCE_GC_MAJOR) return;
+          live = external(statistics());
+          spaces().forEach(function (space) {
+            if (space.space_name.indexOf('new_') !== 0) live += space.space_used_size;
+          });
+          ++collections;
+        });
+      } catch (error) { /* the next one may do */ }
+    });
+    observer.observe({ entryTypes: ['gc'] });
+  }
+  function look() {
+    var heap = statistics();
+    if (heap.used_heap_size > LARGEST_HEAP) {
+      if (!observer) listen();
+    } else if (now() - begin >= next) {
+      ask();
+      heap = statistics();
+    }
+    if (collections === 0) return;
+    // The same number at both ends: a reader that meets the writer sees two.
+    turn = (turn + 1) % 1e9;
+    var line = ['plimsoll-heap', 1, turn, started, collections, live, heap.total_physical_size + external(heap), asked,
+      Math.round(1000 * askedMs), turn].join(' ');
+    while (line.length < 191) line += ' ';
+    var file = open(path, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_NOFOLLOW, 420);
+    try { write(file, line + '\n', 0, 'latin1'); } finally { close(file); }
+  }
+  try {
+    var timer = setInterval(function () {
+      try { look(); } catch (error) { clearInterval(timer); }
+    }, EVERY_MS);
+    if (timer.unref) timer.unref();
+  } catch (error) { /* then nothing is told */ }
+})();
