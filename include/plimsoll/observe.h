@@ -81,8 +81,8 @@ struct TreeMember {
   // A JVM does, and Node if it was asked.
   int64_t live_bytes = -1;
   int64_t collections = 0;
-  // What the runtime's heap takes, if only full collections count above; -1: any may, so that what lives is an
-  // upper bound.
+  // What the runtime's heap takes, if only full collections count above; -1: any may, so that what lives is
+  // an upper bound.
   int64_t heap_bytes = -1;
   int64_t asked_collections = 0;  // of `collections`, that the watch asked for
   double asked_seconds = 0;       // that these took
@@ -116,9 +116,9 @@ struct MemoryAccount {
 struct ObserverOptions {
   bool tree = true;  // descendants too
   std::string proc_root = "/proc";
-  std::string cgroup_root = "";  // empty: found through /proc/self/mountinfo; a recorded tree in tests
-  double cost_limit = 0.004;     // share of a core at which full samples become rarer
-  std::string told_directory;    // where runtimes that were asked write what they hold; empty: none was
+  std::string cgroup_root = "";     // empty: found through /proc/self/mountinfo; a recorded tree in tests
+  double cost_limit = 0.004;        // share of a core at which full samples become rarer
+  std::string told_directory = "";  // where runtimes that were asked write what they hold; empty: none was
 };
 
 // Watches one process. One thread at a time; owns a few descriptors and buffers it reuses.

@@ -312,6 +312,7 @@ class Judging {
       in_private += is_private(part) && !trend(part).slight;
       if (worst == kPartCount || trend(part).slope > trend(worst).slope) worst = part;
     }
+    if (worst != kPartCount && is_private(worst) && LivesOn()) worst = kLivePart;
     const bool only_together = worst == kPartCount && growing(kPrivatePart);
     if (only_together) worst = LargestPrivate();
     const bool descriptors = growing(kDescriptorsPart), threads = growing(kThreadsPart);
@@ -348,6 +349,14 @@ class Judging {
     else
       say_what_it_means(verdict_.cause, series_, verdict_.evidence);
     return true;
+  }
+
+  // What a heap keeps is the part to name, not the process's memory that it is in, unless more than that
+  // grows.
+  bool LivesOn() const {
+    const bool more_beside =
+        beyond_heaps_.course == Course::kGrowing && beyond_heaps_.slope > trend(kLivePart).slope;
+    return TellsExactly() && growing(kLivePart) && !more_beside;
   }
 
   // A descriptor costs the kernel, and the language that wraps it, a few kilobytes; what holds much more than

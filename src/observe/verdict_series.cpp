@@ -193,7 +193,7 @@ void add_collections(std::vector<Row>& rows, const std::function<double(const Ro
     }
     row.figures[kLivePart] = live;
     series.collections.push_back({x_of(row), count});
-    series.beyond_heaps.push_back({x_of(row), std::max(0.0, row.figures[kPrivatePart] - heaps)});
+    series.beyond_heaps.push_back({x_of(row), row.figures[kPrivatePart] - heaps});
   }
   if (last.empty() || !exact) series.beyond_heaps.clear();
   const bool is_unknown = exact && !is_known(series.collections);
@@ -203,7 +203,29 @@ void add_collections(std::vector<Row>& rows, const std::function<double(const Ro
   for (Row& row : rows) row.figures[kLivePart] = 0;
 }
 
-// Nothing was told before the first collection, and what was left then is no rise.
+// What lives is known at full collections. Between two of them it went from one to the other, nobody knows
+// how: by a line.
+void know_at_collections(const Points& collections, Points& live) {
+  Points marks;
+  double before = 0;
+  auto point = live.begin();
+  for (const Point& collected : collections) {
+    while (point != live.end() && point->x < collected.x) ++point;
+    if (point == live.end() || collected.y <= before) continue;
+    before = collected.y;
+    if (marks.empty() || marks.back().x < point->x) marks.push_back(*point);
+  }
+  if (marks.size() < 2) return;
+  std::erase_if(live, [&](const Point& one) { return one.x < marks.front().x || one.x > marks.back().x; });
+  size_t next = 1;
+  for (Point& one : live) {
+    while (next + 1 < marks.size() && marks[next].x < one.x) ++next;
+    const Point &from = marks[next - 1], &to = marks[next];
+    one.y = from.y + (to.y - from.y) * (one.x - from.x) / (to.x - from.x);
+  }
+}
+
+// Before the first collection nothing was told, and all of it is beyond heaps.
 void begin_with_first(Points& points, const Points& collections) {
   const auto first = std::find_if(collections.begin(), collections.end(),
                                   [](const Point& collected) { return collected.y > 0; });
@@ -238,7 +260,7 @@ Series make_series(std::span<const Sample> samples) {
     }
   }
   if (!series.beyond_heaps.empty()) {
-    begin_with_first(series.parts[kLivePart], series.collections);
+    know_at_collections(series.collections, series.parts[kLivePart]);
     begin_with_first(series.beyond_heaps, series.collections);
   }
   return series;
