@@ -56,7 +56,7 @@ void AskedRuntimes::ask(const std::vector<std::string>& command,
     if (options.empty()) environment.erase("NODE_OPTIONS");
     return;
   }
-  options += (options.empty() ? "--require=" : " --require=") + directory_ + kNodeFile;
+  options += (options.empty() ? "--require " : " --require ") + directory_ + kNodeFile;
 }
 
 std::string asked_text(std::span<const Sample> samples) {
@@ -79,7 +79,7 @@ std::string asked_text(std::span<const Sample> samples) {
   return fmt::format(
       "Node told what its heap holds ({} process(es)): {} full collections, of which {} were asked for and "
       "took "
-      "{:.0f} ms, {:.2f} % of the time; --no-ask leaves it alone",
+      "{:.0f} ms of processor time, {:.2f} % of a core; --no-ask leaves it alone",
       told.size(), collections, asked, 1e3 * took, seconds > 0 ? 100 * took / seconds : 0);
 }
 

@@ -85,7 +85,7 @@ struct TreeMember {
   // an upper bound.
   int64_t heap_bytes = -1;
   int64_t asked_collections = 0;  // of `collections`, that the watch asked for
-  double asked_seconds = 0;       // that these took
+  double asked_seconds = 0;       // of processor time, that these took
 };
 
 // What was read at one moment. `exact` is false for the cheap samples between two full ones: their parts of
