@@ -198,6 +198,7 @@ void ProcessReader::read_told(const std::string& number, const ProcessStat& stat
   told.live_bytes = heap->live_bytes;
   told.collections = heap->collections;
   told.heap_bytes = heap->heap_bytes;
+  told.untold_heaps = heap->untold_heaps;
   told.asked_collections = heap->asked_collections;
   told.asked_seconds = kMicrosecond * static_cast<double>(heap->asked_microseconds);
 }

@@ -39,6 +39,7 @@ Json to_object(const Sample& sample) {
       one["collections"] = member.collections;
       if (member.heap_bytes < 0) continue;
       one["heap_bytes"] = member.heap_bytes;
+      if (member.untold_heaps > 0) one["untold_heaps"] = member.untold_heaps;
       one["asked_collections"] = member.asked_collections;
       one["asked_seconds"] = member.asked_seconds;
     }

@@ -13,7 +13,7 @@ std::optional<ToldHeap> parse_told_heap(std::string_view bytes) {
   ToldHeap told;
   int64_t start_ticks = 0;
   for (int64_t* number : {&start_ticks, &told.collections, &told.live_bytes, &told.heap_bytes,
-                          &told.asked_collections, &told.asked_microseconds}) {
+                          &told.asked_collections, &told.asked_microseconds, &told.untold_heaps}) {
     const auto found = parse_number(next_word(bytes));
     if (!found || *found < 0 || *found > kMost) return std::nullopt;
     *number = *found;

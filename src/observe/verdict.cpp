@@ -111,6 +111,9 @@ class Judging {
     one.rivals.bytes = one.slope * (series_.beyond_heaps.back().x - one.since);
     one.rivals.share =
         one.rivals.bytes / std::max(1.0, last_level(series_.parts[kPrivatePart]) - one.rivals.bytes);
+    const Runtime runtime = LargestTells() ? Runtime{} : RuntimeOf();
+    if (runtime.name != nullptr && one.cycle == 0)
+      one.rivals.nurseries = one.rivals.bytes / runtime.nursery_bytes;
     one.confidence = leak_confidence(one.rivals);
     if (one.confidence < kSureEnough) one.course = Course::kUnclear;
   }
@@ -166,9 +169,10 @@ class Judging {
     return largest;
   }
 
+  // And has no other heap.
   bool LargestTells() const {
     const Series::Member* largest = Largest();
-    return largest != nullptr && largest->tells;
+    return largest != nullptr && largest->tells && !largest->untold;
   }
 
   Runtime RuntimeOf() const {

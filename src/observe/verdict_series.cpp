@@ -145,6 +145,7 @@ void add_members(const std::vector<Row>& rows, const std::function<double(const 
       one.command = member.command;
       one.bytes.push_back({x_of(row), static_cast<double>(member.bytes)});
       one.tells |= member.live_bytes >= 0;
+      one.untold |= member.untold_heaps > 0;
     }
   }
   int came = 0, ended = 0;

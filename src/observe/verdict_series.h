@@ -45,8 +45,9 @@ struct Series {
   struct Member {
     int pid = 0;
     std::string command;
-    Points bytes;        // its own private memory
-    bool tells = false;  // what its collections left
+    Points bytes;         // its own private memory
+    bool tells = false;   // what its collections left
+    bool untold = false;  // it has heaps of whose collections nothing is told
   };
   std::vector<Member> members;  // that were seen again and again; more than one: a tree
   Points collections;           // so far, by runtimes that tell what was left; empty: none does

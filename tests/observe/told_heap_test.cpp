@@ -12,7 +12,7 @@
 namespace plimsoll {
 namespace {
 
-const std::string kWhole = "plimsoll-heap 1 7 4711 3 5000000 9000000 2 15300 7      \n";
+const std::string kWhole = "plimsoll-heap 1 7 4711 3 5000000 9000000 2 15300 1 7      \n";
 
 TEST(ToldHeap, IsWhatWasWritten) {
   const auto told = parse_told_heap(kWhole);
@@ -23,17 +23,18 @@ TEST(ToldHeap, IsWhatWasWritten) {
   EXPECT_EQ(told->heap_bytes, 9'000'000);
   EXPECT_EQ(told->asked_collections, 2);
   EXPECT_EQ(told->asked_microseconds, 15'300);
+  EXPECT_EQ(told->untold_heaps, 1);
 }
 
 TEST(ToldHeap, WhatIsTornOrStrangeTellsNothing) {
   for (size_t length = 0; length < kWhole.size(); ++length)
     EXPECT_FALSE(parse_told_heap(kWhole.substr(0, length)).has_value()) << length;
-  for (const char* strange : {"plimsoll-heap 1 8 4711 3 5000000 9000000 2 15300 7\n",         // two turns
-                              "plimsoll-heap 2 7 4711 3 5000000 9000000 2 15300 7\n",         // another form
-                              "plimsoll-heap 1 7 4711 3 -5 9000000 2 15300 7\n",              //
-                              "plimsoll-heap 1 7 4711 3 99999999999999999999 9 2 15300 7\n",  //
-                              "plimsoll-heap 1 7 4711 3 5000000 9000000 2 15300 7 and more\n",  //
-                              "plimsoll-heap 1 7 4711 x 5000000 9000000 2 15300 7\n"})
+  for (const char* strange : {"plimsoll-heap 1 8 4711 3 5000000 9000000 2 15300 1 7\n",  // two turns
+                              "plimsoll-heap 2 7 4711 3 5000000 9000000 2 15300 1 7\n",  // another form
+                              "plimsoll-heap 1 7 4711 3 -5 9000000 2 15300 1 7\n",       //
+                              "plimsoll-heap 1 7 4711 3 99999999999999999999 9 2 15300 1 7\n",    //
+                              "plimsoll-heap 1 7 4711 3 5000000 9000000 2 15300 1 7 and more\n",  //
+                              "plimsoll-heap 1 7 4711 x 5000000 9000000 2 15300 1 7\n"})
     EXPECT_FALSE(parse_told_heap(strange).has_value()) << strange;
 }
 
@@ -47,7 +48,7 @@ class ToldDirectory : public testing::Test {
   // This process, as if it had started at `start_ticks` and told so.
   TreeMember read(const std::string& start_ticks) {
     std::ofstream(directory_ + "/" + std::to_string(::getpid()))
-        << "plimsoll-heap 1 7 " << start_ticks << " 3 5000000 9000000 2 15300 7\n";
+        << "plimsoll-heap 1 7 " << start_ticks << " 3 5000000 9000000 2 15300 1 7\n";
     ObserverOptions options;
     options.tree = false;
     options.told_directory = directory_;
@@ -89,6 +90,7 @@ TEST_F(ToldDirectory, SurvivesARecording) {
   EXPECT_EQ(again.members[0].live_bytes, 5'000'000);
   EXPECT_EQ(again.members[0].collections, 3);
   EXPECT_EQ(again.members[0].heap_bytes, 9'000'000);
+  EXPECT_EQ(again.members[0].untold_heaps, 1);
   EXPECT_EQ(again.members[0].asked_collections, 2);
   EXPECT_DOUBLE_EQ(again.members[0].asked_seconds, 0.0153);
 }

@@ -337,6 +337,7 @@ TEST(VerdictRivals, AJvmIsJudgedByWhatItsCollectionsLeft) {
 // V8 that is asked every 5 s: what lives, what its heap takes, and the process, in MiB at a second.
 struct ToldV8 {
   std::function<double(double)> live, heap, held;
+  int64_t untold_heaps = 0;  // of worker threads
   double tells_until = 1e9;  // then its event loop does not turn any more
   double seconds = 125;
 
@@ -350,6 +351,7 @@ struct ToldV8 {
       const double last = 5 * std::floor((std::min(at, tells_until) - 2) / 5) + 2;
       if (!told || last < 2) return std::vector<TreeMember>{member};
       member.collections = static_cast<int64_t>(last / 5) + 1;
+      member.untold_heaps = untold_heaps;
       member.live_bytes = static_cast<int64_t>(live(last) * kMiB);
       member.heap_bytes = static_cast<int64_t>(heap(std::min(at, tells_until)) * kMiB);
       return std::vector<TreeMember>{member};
@@ -398,6 +400,19 @@ TEST(VerdictRivals, WhatGrowsBesideALevelHeapIsALeakOfItsOwn) {
   const Verdict verdict = native.verdict();
   EXPECT_EQ(verdict.kind, VerdictKind::kLeak);
   EXPECT_NE(verdict.part, "live");
+}
+
+// A worker thread's heap is not told: until it was filled once, nobody knows what is in it.
+TEST(VerdictRivals, AHeapBesideTheOneThatTellsMayBeGarbage) {
+  ToldV8 beside;
+  beside.live = [](double) { return 7.0; };
+  beside.heap = [](double) { return 9.0; };
+  beside.held = [](double at) { return 16 + 0.1 * at; };
+  EXPECT_EQ(beside.verdict().kind, VerdictKind::kLeak);
+  beside.untold_heaps = 1;
+  EXPECT_EQ(beside.verdict().kind, VerdictKind::kUndecided);
+  beside.held = [](double at) { return 16 + 1.5 * at; };
+  EXPECT_EQ(beside.verdict().kind, VerdictKind::kLeak);
 }
 
 TEST(VerdictRivals, ACacheThatFillsUpInV8IsNoLeak) {

@@ -10,7 +10,7 @@
   try {
     delete require.cache[__filename];
     if (process.versions.electron || process.versions.bun || process.versions.deno) return;
-    // A worker thread has a heap of its own, and its timers end with it: it is judged from outside.
+    // A worker thread has a heap of its own, which is judged from outside: the main one tells how many there were.
     try { if (!require('worker_threads').isMainThread) return; } catch (error) { /* older than threads */ }
     var fs = require('fs'), v8 = require('v8'), vm = require('vm'), perf_hooks = require('perf_hooks');
     var open = fs.openSync, write = fs.writeSync, close = fs.closeSync;
@@ -21,7 +21,7 @@
     var started = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
   } catch (error) { return; }
   var collect = typeof gc === 'function' ? gc : null, observer = null, next = 2 * EVERY_MS, turn = 0;
-  var collections = 0, live = 0, asked = 0, askedMs = 0;
+  var collections = 0, live = 0, asked = 0, askedMs = 0, threads = MAY_ASK ? 0 : 1; // older ones do not tell: there may be
 
   function now() {
     var time = hrtime();
@@ -77,12 +77,13 @@
     // The same number at both ends: a reader that meets the writer sees two.
     turn = (turn + 1) % 1e9;
     var line = ['plimsoll-heap', 1, turn, started, collections, live, heap.total_physical_size + external(heap), asked,
-      Math.round(1000 * askedMs), turn].join(' ');
+      Math.round(1000 * askedMs), threads, turn].join(' ');
     while (line.length < 191) line += ' ';
     var file = open(path, fs.constants.O_WRONLY | fs.constants.O_CREAT | fs.constants.O_NOFOLLOW, 420);
     try { write(file, line + '\n', 0, 'latin1'); } finally { close(file); }
   }
   try {
+    process.on('worker', function () { ++threads; });
     var timer = setInterval(function () {
       try { look(); } catch (error) { clearInterval(timer); }
     }, EVERY_MS);
