@@ -18,9 +18,10 @@ constexpr double kSureEnough = 0.8;     // below it a rise is not called a leak
 constexpr double kNobodyCanTell = 0.7;  // of what a collector has not looked at, at most
 constexpr double kFewestCollections = 3;
 constexpr double kRoomOfOld = 2.0 / 3;
-constexpr double kEnoughPieces = 8;      // of a rise: fewer may be stairs
-constexpr double kSeenCollected = 0.25;  // of a nursery, that fell: a collection
-constexpr double kWarmUp = 0.1;          // of x: what falls there was never needed again
+constexpr double kPooledPages = 16 << 20;  // V8 keeps 64 of 256 KiB that it freed: in no figure of its heap
+constexpr double kEnoughPieces = 8;        // of a rise: fewer may be stairs
+constexpr double kSeenCollected = 0.25;    // of a nursery, that fell: a collection
+constexpr double kWarmUp = 0.1;            // of x: what falls there was never needed again
 constexpr size_t kJumps = 4;
 constexpr double kJumpShare = 0.7;  // of a rise that came in so few jumps: allocated at once, not bit by bit
 
@@ -111,10 +112,11 @@ class Judging {
     one.rivals.bytes = one.slope * (series_.beyond_heaps.back().x - one.since);
     one.rivals.share =
         one.rivals.bytes / std::max(1.0, last_level(series_.parts[kPrivatePart]) - one.rivals.bytes);
-    const Runtime runtime = LargestTells() ? Runtime{} : RuntimeOf();
-    if (runtime.name != nullptr && one.cycle == 0)
-      one.rivals.nurseries = one.rivals.bytes / runtime.nursery_bytes;
+    // What is not told, or was freed and is kept, is beyond heaps too.
+    const double room = LargestTells() ? kPooledPages : RuntimeOf().nursery_bytes;
+    if (room > 0) one.rivals.nurseries = one.rivals.bytes / room;
     one.confidence = leak_confidence(one.rivals);
+    if (one.rivals.bytes < room) one.confidence = std::min(one.confidence, kNobodyCanTell);
     if (one.confidence < kSureEnough) one.course = Course::kUnclear;
   }
 

