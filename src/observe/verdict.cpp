@@ -19,9 +19,10 @@ constexpr double kNobodyCanTell = 0.7;  // of what a collector has not looked at
 constexpr double kFewestCollections = 3;
 constexpr double kRoomOfOld = 2.0 / 3;
 constexpr double kPooledPages = 16 << 20;  // V8 keeps 64 of 256 KiB that it freed: in no figure of its heap
-constexpr double kEnoughPieces = 8;        // of a rise: fewer may be stairs
-constexpr double kSeenCollected = 0.25;    // of a nursery, that fell: a collection
-constexpr double kWarmUp = 0.1;            // of x: what falls there was never needed again
+constexpr double kOfRate = 0.5;      // of what is beyond heaps, between collections: then it is no such pages
+constexpr double kEnoughPieces = 8;  // of a rise: fewer may be stairs
+constexpr double kSeenCollected = 0.25;  // of a nursery, that fell: a collection
+constexpr double kWarmUp = 0.1;          // of x: what falls there was never needed again
 constexpr size_t kJumps = 4;
 constexpr double kJumpShare = 0.7;  // of a rise that came in so few jumps: allocated at once, not bit by bit
 
@@ -37,6 +38,15 @@ double jump_share(const Points& points) {
   for (size_t i = 0; i < std::min(kJumps, steps.size()); ++i) jumps += std::max(0.0, steps[i]);
   const double rise = last_level(points) - points.front().y;
   return rise > 0 ? jumps / rise : 0;
+}
+
+// As many as other parts have.
+Points some_of(const Points& points) {
+  constexpr size_t kMost = 480;
+  const size_t each = (points.size() + kMost - 1) / kMost;
+  Points some;
+  for (size_t i = 0; i < points.size(); i += each) some.push_back(points[i]);
+  return some;
 }
 
 class Judging {
@@ -107,13 +117,14 @@ class Judging {
   // A runtime whose heap is known leaves the rest of the process to be judged as any other.
   void WeighBeyondHeaps() {
     Trend& one = beyond_heaps_;
-    one = find_trend(series_.beyond_heaps, material_rise(kPrivatePart, series_));
+    one = find_trend(some_of(series_.beyond_heaps), material_rise(kPrivatePart, series_));
     if (one.course != Course::kGrowing) return;
     one.rivals.bytes = one.slope * (series_.beyond_heaps.back().x - one.since);
     one.rivals.share =
         one.rivals.bytes / std::max(1.0, last_level(series_.parts[kPrivatePart]) - one.rivals.bytes);
     // What is not told, or was freed and is kept, is beyond heaps too.
-    const double room = LargestTells() ? kPooledPages : RuntimeOf().nursery_bytes;
+    const double pooled = RateBetweenCollections(one.since) > kOfRate * one.slope ? 0 : kPooledPages;
+    const double room = LargestTells() ? pooled : RuntimeOf().nursery_bytes;
     if (room > 0) one.rivals.nurseries = one.rivals.bytes / room;
     one.confidence = leak_confidence(one.rivals);
     if (one.rivals.bytes < room) one.confidence = std::min(one.confidence, kNobodyCanTell);
@@ -133,6 +144,21 @@ class Judging {
       left.push_back(*now);
     }
     if (!left.empty()) weigh_marks(live, left, material_rise(kLivePart, series_), trends_[kLivePart]);
+  }
+
+  // Pages are freed by collections: how fast what is beyond heaps rises while there is none, nor was just
+  // now.
+  double RateBetweenCollections(double since) const {
+    const Points &beyond = series_.beyond_heaps, &collections = series_.collections;
+    const size_t skipped = collections.size() - beyond.size();
+    double rise = 0, x = 0;
+    for (size_t i = 2; i < beyond.size(); ++i) {
+      const bool is_between = collections[skipped + i].y <= collections[skipped + i - 2].y;
+      if (!is_between || beyond[i].x < since) continue;
+      rise += beyond[i].y - beyond[i - 1].y;
+      x += beyond[i].x - beyond[i - 1].x;
+    }
+    return x > 0 ? rise / x : 0;
   }
 
   bool TellsLive() const { return !series_.collections.empty(); }
