@@ -57,6 +57,8 @@ void add_target_options(Arguments arguments, WatchOptions& options) {
   arguments.add_option("--replay", options.replay, "show a recording instead of a process")
       .check(check_not_empty);
   arguments.add_flag("--only-process", options.only_process, "leave its descendants out");
+  arguments.add_flag("--no-ask", options.no_ask,
+                     "do not ask Node, by NODE_OPTIONS, what its heap holds after full collections");
   arguments
       .add_option("--iterations-from-stdout", options.pattern,
                   "each line of the command's stdout that matches this regular expression is an iteration")

@@ -123,6 +123,7 @@ void Watch::attach() {
   ObserverOptions observer_options;
   observer_options.tree = !options_.only_process;
   observer_options.cost_limit = kShareOfReading;
+  observer_options.told_directory = target_.told_directory();
   observer_offset_ = target_.ours() ? elapsed_seconds() : 0;
   observer_.emplace(target_.pid(), observer_options);
   young_reads_ = target_.ours() ? 2 : 0;
@@ -324,6 +325,7 @@ void Watch::finish() {
              : fmt::format("no line of the command's stdout matched '{}': judged by time", options_.pattern));
   if (display_->output().dropped() > 0)
     note(fmt::format("{} samples are not among these lines: nobody read them", display_->output().dropped()));
+  if (std::string asked = asked_text(history_.samples); !asked.empty()) note(std::move(asked));
   if (history_.samples.empty()) note("there is nothing to judge: not one sample was read");
   if (history_.account) recorder_.add(ToJson(*history_.account));
   for (const Experiment& experiment : history_.experiments)

@@ -17,6 +17,7 @@ struct WatchOptions {
   int iterations_fd = -1;     // the command's descriptor that gets one line per iteration; -1: none
   bool only_process = false;  // without descendants
   bool trim = false, reclaim = false, restart = false;
+  bool no_ask = false;  // what runtimes hold, of a command that watch starts
   bool json = false;
 };
 

@@ -38,8 +38,10 @@ plimsoll::Command Target::job_command() const {
   command.argv = options_.command;
   // A terminal is not handed on: the command is in a session of its own and could not read from it.
   command.inherit_input = ::isatty(STDIN_FILENO) != 1;
-  if (!counter_) return command;
+  if (!counter_ && !asked_) return command;
   command.environment = own_environment();
+  if (asked_) asked_->ask(options_.command, *command.environment);
+  if (!counter_) return command;
   if (options_.iterations_fd >= 0)
     (*command.environment)["PLIMSOLL_ITERATIONS_FD"] = std::to_string(options_.iterations_fd);
   else
@@ -69,6 +71,7 @@ void Target::start() {
   kill();
   if (!ours()) return;
   ending_.clear();
+  if (!options_.no_ask && !asked_) asked_.emplace();
   plimsoll::Command command = job_command();
   connect(command);
   job_.emplace(Job::Start(command));

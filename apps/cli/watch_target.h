@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "watch_ask.h"
 #include "watch_iterations.h"
 #include "watch_options.h"
 #include "watch_pipe.h"
@@ -35,6 +36,8 @@ class Target {
   int pid() const;
   bool ours() const { return !options_.command.empty(); }
   std::string cgroup_directory() const { return job_ ? job_->CgroupDirectory() : std::string(); }
+  // Where runtimes that were asked write what they hold; empty: none was.
+  std::string told_directory() const { return asked_ ? asked_->directory() : std::string(); }
   // -1: none is counted or none was seen.
   int64_t iteration() const;
   bool counts_iterations() const;
@@ -55,6 +58,7 @@ class Target {
   const WatchOptions& options_;
   const bool through_us_;
   const Sink sink_;
+  std::optional<AskedRuntimes> asked_;
   std::optional<IterationCounter> counter_;
   Pipe output_, error_, iterations_;
   std::optional<Job> job_;

@@ -78,9 +78,15 @@ struct TreeMember {
   std::string command;  // the beginning of its command line, or the kernel's name for it
   int64_t bytes = 0;
   // What its runtime says was left at its last collection, and how many there were; -1: it does not tell.
-  // A JVM does.
+  // A JVM does, and Node if it was asked.
   int64_t live_bytes = -1;
   int64_t collections = 0;
+  // What the runtime's heap takes, if only full collections count above; -1: any may, so that what lives is
+  // an upper bound.
+  int64_t heap_bytes = -1;
+  int64_t untold_heaps = 0;       // that the process has besides, or had: of V8's worker threads
+  int64_t asked_collections = 0;  // of `collections`, that the watch asked for
+  double asked_seconds = 0;       // of processor time, that these took
 };
 
 // What was read at one moment. `exact` is false for the cheap samples between two full ones: their parts of
@@ -111,8 +117,9 @@ struct MemoryAccount {
 struct ObserverOptions {
   bool tree = true;  // descendants too
   std::string proc_root = "/proc";
-  std::string cgroup_root = "";  // empty: found through /proc/self/mountinfo; a recorded tree in tests
-  double cost_limit = 0.004;     // share of a core at which full samples become rarer
+  std::string cgroup_root = "";     // empty: found through /proc/self/mountinfo; a recorded tree in tests
+  double cost_limit = 0.004;        // share of a core at which full samples become rarer
+  std::string told_directory = "";  // where runtimes that were asked write what they hold; empty: none was
 };
 
 // Watches one process. One thread at a time; owns a few descriptors and buffers it reuses.

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 
+#include "observe/procfs.h"
+
 namespace plimsoll {
 
 namespace {
@@ -80,13 +82,7 @@ bool is_jvm(std::string_view name) {
 }
 
 std::string find_jvm_counters(int directory, FileReader& reader) {
-  std::string pid;
-  std::string_view text = reader.read_at(directory, "status").value_or("");
-  while (auto line = next_line(text)) {
-    if (!line->starts_with("NSpid:")) continue;
-    line->remove_prefix(6);
-    for (auto word = next_word(*line); !word.empty(); word = next_word(*line)) pid = word;
-  }
+  const std::string pid(own_number(reader.read_at(directory, "status").value_or("")));
   if (pid.empty()) return "";
   const int place = ::openat(directory, "root/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (place < 0) return "";

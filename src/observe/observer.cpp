@@ -42,7 +42,7 @@ struct Observer::Impl {
   Impl(int pid, const ObserverOptions& chosen)
       : options(chosen),
         root(chosen.proc_root, pid),
-        processes(chosen.proc_root, pid, chosen.tree, chosen.cost_limit),
+        processes(chosen.proc_root, pid, chosen.tree, chosen.cost_limit, chosen.told_directory),
         container({chosen.proc_root, chosen.cgroup_root}),
         budget(chosen.cost_limit) {
     if (root.descriptor() < 0) fail_to_open(pid, root.error(), options.proc_root);

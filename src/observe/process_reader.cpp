@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "observe/jvm_counters.h"
 #include "observe/thread_stacks.h"
+#include "observe/told_heap.h"
 
 namespace plimsoll {
 namespace {
@@ -46,9 +47,11 @@ void add_files(const FileShares& some, FileShares& all) {
 
 }  // namespace
 
-ProcessReader::ProcessReader(std::string proc_root, int pid, bool tree, double cost_limit)
+ProcessReader::ProcessReader(std::string proc_root, int pid, bool tree, double cost_limit,
+                             std::string told_directory)
     : proc_root_(std::move(proc_root)),
       with_tree_(tree),
+      told_directory_(std::move(told_directory)),
       numbers_are_ours_(are_numbers_ours(proc_root_)),
       tree_(proc_root_, pid),
       members_{{pid, 0}},
@@ -125,6 +128,7 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
   const auto status_text = reader_.read_at(directory.descriptor(), (prefix + "status").c_str());
   if (!status_text) return false;
   const ProcessStatus status = parse_status(*status_text);
+  const std::string number = told_directory_.empty() ? std::string() : std::string(own_number(*status_text));
   if (status.rss_bytes == 0 && status.rss_anonymous_bytes < 0) return false;  // it has given its memory up
 
   Memory& memory = memories_[stat.pid];
@@ -170,6 +174,7 @@ bool ProcessReader::read_member(const ProcessDirectory& directory, const Process
   told.command = memory.command;
   told.bytes = std::max<int64_t>(status.rss_anonymous_bytes, 0);
   if (is_jvm(stat.name)) ask_jvm(directory, memory, told);
+  if (!number.empty()) read_told(number, stat, told);
   result.gaps.lazily_freed_bytes += memory.full.lazily_freed_bytes;
   result.gaps.huge_tlb_bytes += status.huge_tlb_bytes;
   return true;
@@ -183,6 +188,19 @@ void ProcessReader::ask_jvm(const ProcessDirectory& directory, Memory& memory, T
   if (!counters) return;
   told.live_bytes = counters->live_bytes;
   told.collections = counters->collections;
+}
+
+void ProcessReader::read_told(const std::string& number, const ProcessStat& stat, TreeMember& told) {
+  constexpr double kMicrosecond = 1e-6;
+  const auto bytes = reader_.read((told_directory_ + "/" + number).c_str());
+  const auto heap = parse_told_heap(bytes.value_or(""));
+  if (!heap || heap->start_ticks != stat.start_ticks) return;
+  told.live_bytes = heap->live_bytes;
+  told.collections = heap->collections;
+  told.heap_bytes = heap->heap_bytes;
+  told.untold_heaps = heap->untold_heaps;
+  told.asked_collections = heap->asked_collections;
+  told.asked_seconds = kMicrosecond * static_cast<double>(heap->asked_microseconds);
 }
 
 std::string ProcessReader::command_of(const ProcessDirectory& directory, const std::string& prefix,

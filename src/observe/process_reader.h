@@ -23,7 +23,8 @@ struct ReadingGaps {
 class ProcessReader {
  public:
   // `cost_limit`: the share of a core that all readings may take.
-  ProcessReader(std::string proc_root, int pid, bool tree, double cost_limit);
+  // `told_directory`: where runtimes that were asked write what they hold; empty: none was.
+  ProcessReader(std::string proc_root, int pid, bool tree, double cost_limit, std::string told_directory);
 
   // `root` is the open directory of the first process and `stat` what it said just now. A full reading walks
   // every mapping; with `files`, or where the kernel's counter does not agree, it also asks the kernel for
@@ -68,6 +69,8 @@ class ProcessReader {
   ProcessStatus own_part(const ProcessStat& stat, const ProcessStatus& status) const;
   // What lives after a collection, by the JVM's own counters.
   void ask_jvm(const ProcessDirectory& directory, Memory& memory, TreeMember& told);
+  // The same of a runtime that was asked, by its process's number as it knows itself.
+  void read_told(const std::string& number, const ProcessStat& stat, TreeMember& told);
   // The beginning of the command line, for people.
   std::string command_of(const ProcessDirectory& directory, const std::string& prefix,
                          const ProcessStat& stat);
@@ -75,7 +78,8 @@ class ProcessReader {
 
   std::string proc_root_;
   bool with_tree_;
-  bool numbers_are_ours_;  // system calls know the threads in proc_root by their numbers
+  std::string told_directory_;  // empty: no runtime was asked
+  bool numbers_are_ours_;       // system calls know the threads in proc_root by their numbers
   ProcessTree tree_;
   std::vector<ProcessTree::Member> members_;
   std::map<int, Memory> memories_;

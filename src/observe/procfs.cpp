@@ -82,6 +82,16 @@ std::optional<ProcessStat> parse_stat(std::string_view text) {
   return stat;
 }
 
+std::string_view own_number(std::string_view status) {
+  std::string_view number;
+  while (auto line = next_line(status)) {
+    if (!line->starts_with("NSpid:")) continue;
+    line->remove_prefix(6);
+    for (auto word = next_word(*line); !word.empty(); word = next_word(*line)) number = word;
+  }
+  return number;
+}
+
 ProcessStatus parse_status(std::string_view text) {
   const auto bytes = [&](std::string_view key, int64_t otherwise) {
     const auto kib = number_of(text, key);

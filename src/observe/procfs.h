@@ -47,6 +47,8 @@ struct ProcessStatus {
   int64_t huge_tlb_bytes = 0;  // hugetlbfs: in no Rss
   int64_t threads = 0;
 };
+// In the innermost PID namespace that it is in, as it knows itself; empty: the kernel does not tell.
+std::string_view own_number(std::string_view status);
 ProcessStatus parse_status(std::string_view text);
 
 // /proc/PID/smaps_rollup in bytes: the kernel's own sums over all mappings.

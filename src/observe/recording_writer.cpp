@@ -37,6 +37,11 @@ Json to_object(const Sample& sample) {
       if (member.live_bytes < 0) continue;
       one["live_bytes"] = member.live_bytes;
       one["collections"] = member.collections;
+      if (member.heap_bytes < 0) continue;
+      one["heap_bytes"] = member.heap_bytes;
+      if (member.untold_heaps > 0) one["untold_heaps"] = member.untold_heaps;
+      one["asked_collections"] = member.asked_collections;
+      one["asked_seconds"] = member.asked_seconds;
     }
     object["members"] = std::move(members);
   }

@@ -18,7 +18,9 @@ constexpr double kSureEnough = 0.8;     // below it a rise is not called a leak
 constexpr double kNobodyCanTell = 0.7;  // of what a collector has not looked at, at most
 constexpr double kFewestCollections = 3;
 constexpr double kRoomOfOld = 2.0 / 3;
-constexpr double kEnoughPieces = 8;      // of a rise: fewer may be stairs
+constexpr double kPooledPages = 16 << 20;  // V8 keeps 64 of 256 KiB that it freed: in no figure of its heap
+constexpr double kOfRate = 0.5;      // of what is beyond heaps, between collections: then it is no such pages
+constexpr double kEnoughPieces = 8;  // of a rise: fewer may be stairs
 constexpr double kSeenCollected = 0.25;  // of a nursery, that fell: a collection
 constexpr double kWarmUp = 0.1;          // of x: what falls there was never needed again
 constexpr size_t kJumps = 4;
@@ -38,6 +40,15 @@ double jump_share(const Points& points) {
   return rise > 0 ? jumps / rise : 0;
 }
 
+// As many as other parts have.
+Points some_of(const Points& points) {
+  constexpr size_t kMost = 480;
+  const size_t each = (points.size() + kMost - 1) / kMost;
+  Points some;
+  for (size_t i = 0; i < points.size(); i += each) some.push_back(points[i]);
+  return some;
+}
+
 class Judging {
  public:
   Judging(const Series& series, const JudgeOptions& options) : series_(series), options_(options) {
@@ -50,6 +61,7 @@ class Judging {
           find_trend(series.parts[part], material_rise(which, series), turns ? series.turnover : 0);
       if (which == kLivePart) WeighCollections();
       WeighRivals(which);
+      if (which == kLivePart && TellsExactly()) WeighBeyondHeaps();
     }
   }
 
@@ -73,13 +85,15 @@ class Judging {
     one.rivals.share = rise / std::max(1.0, before);
     one.rivals.bytes = is_count(part) ? 0 : rise;
     const bool is_own = is_private(part) || part == kPrivatePart;
-    const Runtime runtime = is_own && !TellsLive() ? RuntimeOf() : Runtime{};
+    const bool was_collected = TellsExactly() ? LargestTells() : TellsLive();
+    const Runtime runtime = is_own && !was_collected ? RuntimeOf() : Runtime{};
     if (runtime.name != nullptr && one.cycle == 0)
       one.rivals.nurseries = Nurseries(part, one, std::min(rise, one.rise), runtime);
     one.confidence = leak_confidence(one.rivals);
-    const bool is_garbage = is_own && TellsLive() && !growing(kLivePart);
+    const bool may_be_garbage = is_own && TellsLive() && !growing(kLivePart);
     const bool is_guess = part == kLivePart && !WasLookedAt(one, rise);
-    if (is_garbage || is_guess) one.confidence = std::min(one.confidence, kNobodyCanTell);
+    if (is_guess || (may_be_garbage && beyond_heaps_.course != Course::kGrowing))
+      one.confidence = std::min(one.confidence, kNobodyCanTell);
     const bool is_evidence = part == kCachePart || part == kReclaimablePart || part == kNamesPart;
     if (is_evidence || one.confidence >= kSureEnough) return;
     one.course = Course::kUnclear;
@@ -92,10 +106,29 @@ class Judging {
   }
 
   // What was promoted counts as live until the old generation is collected, which is given room for two
-  // thirds of what it held (MinHeapFreeRatio): only what rose by more, or fell in between, was looked at.
+  // thirds of what it held (MinHeapFreeRatio): only what rose by more, or fell in between, was looked at; all
+  // of it where only full collections are counted.
   bool WasLookedAt(const Trend& live, double rise) const {
     const double held = last_level(series_.parts[kLivePart]) - rise;
-    return Collections(live.since) >= kFewestCollections && (live.cycle > 0 || rise > kRoomOfOld * held);
+    const bool was_old_collected = TellsExactly() || live.cycle > 0 || rise > kRoomOfOld * held;
+    return Collections(live.since) >= kFewestCollections && was_old_collected;
+  }
+
+  // A runtime whose heap is known leaves the rest of the process to be judged as any other.
+  void WeighBeyondHeaps() {
+    Trend& one = beyond_heaps_;
+    one = find_trend(some_of(series_.beyond_heaps), material_rise(kPrivatePart, series_));
+    if (one.course != Course::kGrowing) return;
+    one.rivals.bytes = one.slope * (series_.beyond_heaps.back().x - one.since);
+    one.rivals.share =
+        one.rivals.bytes / std::max(1.0, last_level(series_.parts[kPrivatePart]) - one.rivals.bytes);
+    // What is not told, or was freed and is kept, is beyond heaps too.
+    const double pooled = RateBetweenCollections(one.since) > kOfRate * one.slope ? 0 : kPooledPages;
+    const double room = LargestTells() ? pooled : RuntimeOf().nursery_bytes;
+    if (room > 0) one.rivals.nurseries = one.rivals.bytes / room;
+    one.confidence = leak_confidence(one.rivals);
+    if (one.rivals.bytes < room) one.confidence = std::min(one.confidence, kNobodyCanTell);
+    if (one.confidence < kSureEnough) one.course = Course::kUnclear;
   }
 
   // What lives is known when it was just collected, and not in between.
@@ -113,7 +146,24 @@ class Judging {
     if (!left.empty()) weigh_marks(live, left, material_rise(kLivePart, series_), trends_[kLivePart]);
   }
 
+  // Pages are freed by collections: how fast what is beyond heaps rises while there is none, nor was just
+  // now.
+  double RateBetweenCollections(double since) const {
+    const Points &beyond = series_.beyond_heaps, &collections = series_.collections;
+    const size_t skipped = collections.size() - beyond.size();
+    double rise = 0, x = 0;
+    for (size_t i = 2; i < beyond.size(); ++i) {
+      const bool is_between = collections[skipped + i].y <= collections[skipped + i - 2].y;
+      if (!is_between || beyond[i].x < since) continue;
+      rise += beyond[i].y - beyond[i - 1].y;
+      x += beyond[i].x - beyond[i - 1].x;
+    }
+    return x > 0 ? rise / x : 0;
+  }
+
   bool TellsLive() const { return !series_.collections.empty(); }
+  // Not an upper bound of what lives.
+  bool TellsExactly() const { return !series_.beyond_heaps.empty(); }
   double Collections(double since) const {
     if (!TellsLive()) return 0;
     const auto then = std::find_if(series_.collections.begin(), series_.collections.end(),
@@ -137,13 +187,31 @@ class Judging {
     return rise / (collected ? std::min(fall, runtime.nursery_bytes) : runtime.nursery_bytes);
   }
 
-  // Of the process that holds most.
-  Runtime RuntimeOf() const {
+  // The process that holds most, or most of those that tell; nothing if there is none.
+  const Series::Member* Largest(bool that_tells = false) const {
     const Series::Member* largest = nullptr;
     for (const Series::Member& member : series_.members) {
+      if (that_tells && !member.tells) continue;
       if (largest == nullptr || member.bytes.back().y > largest->bytes.back().y) largest = &member;
     }
+    return largest;
+  }
+
+  // And has no other heap.
+  bool LargestTells() const {
+    const Series::Member* largest = Largest();
+    return largest != nullptr && largest->tells && !largest->untold;
+  }
+
+  Runtime RuntimeOf() const {
+    const Series::Member* largest = Largest();
     return largest == nullptr ? Runtime{} : find_runtime(largest->command);
+  }
+
+  const char* NameOfTeller() const {
+    const Series::Member* teller = Largest(true);
+    const char* name = teller == nullptr ? nullptr : find_runtime(teller->command).name;
+    return name == nullptr ? "its runtime" : name;
   }
 
   // In a tree, the process that grows most.
@@ -276,6 +344,7 @@ class Judging {
       in_private += is_private(part) && !trend(part).slight;
       if (worst == kPartCount || trend(part).slope > trend(worst).slope) worst = part;
     }
+    if (worst != kPartCount && is_private(worst) && LivesOn()) worst = kLivePart;
     const bool only_together = worst == kPartCount && growing(kPrivatePart);
     if (only_together) worst = LargestPrivate();
     const bool descriptors = growing(kDescriptorsPart), threads = growing(kThreadsPart);
@@ -307,8 +376,19 @@ class Judging {
     verdict_.evidence.push_back(say_rivals(*verdict_.rivals, RuntimeOf()));
     if (worst == kPartCount || worst == kLivePart || is_private(worst)) NameGrower();
     Draw(worst == kPartCount ? blamed : measured);
-    say_what_it_means(verdict_.cause, series_, verdict_.evidence);
+    if (worst == kLivePart)
+      verdict_.evidence.push_back(say_reachable());
+    else
+      say_what_it_means(verdict_.cause, series_, verdict_.evidence);
     return true;
+  }
+
+  // What a heap keeps is the part to name, not the process's memory that it is in, unless more than that
+  // grows.
+  bool LivesOn() const {
+    const bool more_beside =
+        beyond_heaps_.course == Course::kGrowing && beyond_heaps_.slope > trend(kLivePart).slope;
+    return TellsExactly() && growing(kLivePart) && !more_beside;
   }
 
   // A descriptor costs the kernel, and the language that wraps it, a few kilobytes; what holds much more than
@@ -360,6 +440,7 @@ class Judging {
       if (one.course == Course::kUnclear && (part == kPrivatePart || one.rise > material_rise(part, series_)))
         unclear = part;
     }
+    if (unclear == kPrivatePart && IsRoomForGarbage()) return RoomForGarbage();
     if (unclear != kPartCount) return Undecided(unclear);
     if (NamesAreForgotten() == Names::kCannotTell && !KeepsBooksOfCache()) return CannotTellNames();
     if (slowing != kPartCount) return WarmingUp(slowing);
@@ -370,6 +451,22 @@ class Judging {
     Set(VerdictKind::kFlat, Cause::kNone, trend(kPrivatePart));
     verdict_.confidence = 0.95;
     verdict_.evidence.push_back(say_flat(trend(kPrivatePart), series_));
+  }
+
+  // What lives was looked at again and again and stays, and the rest of the process does too.
+  bool IsRoomForGarbage() const {
+    const auto stays = [](const Trend& one) {
+      return one.course == Course::kFlat || one.course == Course::kStopped;
+    };
+    return TellsExactly() && stays(trend(kLivePart)) && stays(beyond_heaps_);
+  }
+
+  void RoomForGarbage() {
+    Set(VerdictKind::kPlateau, Cause::kAllocatorRetention, trend(kPrivatePart));
+    verdict_.confidence = 0.9;
+    verdict_.evidence.push_back(
+        say_live(NameOfTeller(), trend(kLivePart), Collections(0), /*is_room=*/true, series_));
+    Draw(kPrivatePart);
   }
 
   Part Within(Part part) const {  // the kind of private memory that rose most
@@ -415,7 +512,8 @@ class Judging {
     verdict_.seconds_needed = std::max(1.0, one.needed_x * seconds_per_x);
     verdict_.evidence.push_back(say_undecided(part, one, series_));
     if (TellsLive() && part == kPrivatePart)
-      verdict_.evidence.push_back(say_live(trend(kLivePart), Collections(0), series_));
+      verdict_.evidence.push_back(
+          say_live(NameOfTeller(), trend(kLivePart), Collections(0), /*is_room=*/false, series_));
     Draw(part);
     if (one.rivals.pieces == 0 && one.rivals.turns == 0 && one.rivals.stairs == 0) return;
     verdict_.rivals = one.rivals;
@@ -433,6 +531,7 @@ class Judging {
   const Series& series_;
   const JudgeOptions& options_;
   std::array<Trend, kPartCount> trends_;
+  Trend beyond_heaps_;
   Verdict verdict_;
 };
 

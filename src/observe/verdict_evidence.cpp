@@ -33,7 +33,7 @@ const char* name_of(Part part) {
     case kReclaimablePart:
       return "the container's reclaimable slab";
     case kLivePart:
-      return "what the JVM's collector leaves";
+      return "what collections leave of the heap";
     case kDescriptorsPart:
       return "open descriptors";
     case kThreadsPart:
@@ -187,11 +187,18 @@ std::string say_rivals(const GrowthRivals& rivals, const Runtime& runtime) {
   return text;
 }
 
-std::string say_live(const Trend& live, double collections, const Series& series) {
+std::string say_live(const char* runtime, const Trend& live, double collections, bool is_room,
+                     const Series& series) {
   return fmt::format(
-      "the JVM says that {} were left at its last collection, a change of {} over {:.1f} s and {:.0f} "
-      "collections: what rises is, so far, room for garbage",
-      bytes_text(live.level), bytes_text(live.total_rise), series.seconds, collections);
+      "{} says that {} were left at its last collection, a change of {} over {:.1f} s and {:.0f} "
+      "collections: what rises is{} room for garbage",
+      runtime, bytes_text(live.level), bytes_text(live.total_rise), series.seconds, collections,
+      is_room ? "" : ", so far,");
+}
+
+std::string say_reachable() {
+  return "the collector does not take it: something still refers to these objects, and a snapshot of the "
+         "heap names it";
 }
 
 std::string say_grower(const GrowingProcess& grower, const Series& series) {

@@ -22,7 +22,10 @@ std::string say_copies(const Series& series, double lost_bytes, double rise_byte
 std::string say_retention(const Trend& trend, double jump_share);
 // How the other explanations of a rise do.
 std::string say_rivals(const GrowthRivals& rivals, const Runtime& runtime);
-std::string say_live(const Trend& live, double collections, const Series& series);
+// `is_room`: it is sure that what rises beside it is none of that.
+std::string say_live(const char* runtime, const Trend& live, double collections, bool is_room,
+                     const Series& series);
+std::string say_reachable();
 std::string say_grower(const GrowingProcess& grower, const Series& series);
 // What is inference, and what would turn it into a finding.
 void say_what_it_means(Cause cause, const Series& series, std::vector<std::string>& evidence);

@@ -144,6 +144,8 @@ void add_members(const std::vector<Row>& rows, const std::function<double(const 
       one.pid = member.pid;
       one.command = member.command;
       one.bytes.push_back({x_of(row), static_cast<double>(member.bytes)});
+      one.tells |= member.live_bytes >= 0;
+      one.untold |= member.untold_heaps > 0;
     }
   }
   int came = 0, ended = 0;
@@ -161,18 +163,75 @@ void add_members(const std::vector<Row>& rows, const std::function<double(const 
   if (came < 2 || ended < 2) series.turnover = 0;
 }
 
-void add_collections(const std::vector<Row>& rows, const std::function<double(const Row&)>& x_of,
-                     Series& series) {
-  bool told = false;
-  for (const Row& row : rows) {
-    double count = 0;
-    for (const TreeMember& member : *row.members) {
-      told |= member.live_bytes >= 0;
-      count += static_cast<double>(member.collections);
-    }
-    series.collections.push_back({x_of(row), count});
+// Whether there were collections enough, for long enough, and lately: a program that leaves its runtime no
+// time to tell, or whose heap is too large to be asked, is judged from outside.
+bool is_known(const Points& collections) {
+  constexpr size_t kFewest = 4;
+  constexpr double kOfTime = 0.4, kOverdue = 0.25;
+  Points marks;
+  for (const Point& point : collections) {
+    if (point.y > (marks.empty() ? 0 : marks.back().y)) marks.push_back(point);
   }
-  if (!told) series.collections.clear();
+  const double span = collections.back().x - collections.front().x;
+  return marks.size() >= kFewest && marks.back().x - marks.front().x >= kOfTime * span &&
+         collections.back().x - marks.back().x <= kOverdue * span;
+}
+
+// What runtimes tell, from the first time on. A runtime that was too busy to tell holds what it told last.
+void add_collections(std::vector<Row>& rows, const std::function<double(const Row&)>& x_of, Series& series) {
+  std::map<int, TreeMember> last;
+  bool exact = true;
+  for (Row& row : rows) {
+    double count = 0, live = 0, heaps = 0;
+    for (const TreeMember& member : *row.members) {
+      if (member.live_bytes >= 0) last.insert_or_assign(member.pid, member);
+      const auto told = last.find(member.pid);
+      if (told == last.end()) continue;
+      exact &= told->second.heap_bytes >= 0;
+      count += static_cast<double>(told->second.collections);
+      live += static_cast<double>(told->second.live_bytes);
+      heaps += static_cast<double>(told->second.heap_bytes);
+    }
+    row.figures[kLivePart] = live;
+    series.collections.push_back({x_of(row), count});
+    series.beyond_heaps.push_back({x_of(row), row.figures[kPrivatePart] - heaps});
+  }
+  if (last.empty() || !exact) series.beyond_heaps.clear();
+  const bool is_unknown = exact && !is_known(series.collections);
+  if (!last.empty() && !is_unknown) return;
+  series.collections.clear();
+  series.beyond_heaps.clear();
+  for (Row& row : rows) row.figures[kLivePart] = 0;
+}
+
+// What lives is known at full collections. Between two of them it went from one to the other, nobody knows
+// how: by a line.
+void know_at_collections(const Points& collections, Points& live) {
+  Points marks;
+  double before = 0;
+  auto point = live.begin();
+  for (const Point& collected : collections) {
+    while (point != live.end() && point->x < collected.x) ++point;
+    if (point == live.end() || collected.y <= before) continue;
+    before = collected.y;
+    if (marks.empty() || marks.back().x < point->x) marks.push_back(*point);
+  }
+  if (marks.size() < 2) return;
+  std::erase_if(live, [&](const Point& one) { return one.x < marks.front().x || one.x > marks.back().x; });
+  size_t next = 1;
+  for (Point& one : live) {
+    while (next + 1 < marks.size() && marks[next].x < one.x) ++next;
+    const Point &from = marks[next - 1], &to = marks[next];
+    one.y = from.y + (to.y - from.y) * (one.x - from.x) / (to.x - from.x);
+  }
+}
+
+// Before the first collection nothing was told, and all of it is beyond heaps.
+void begin_with_first(Points& points, const Points& collections) {
+  const auto first = std::find_if(collections.begin(), collections.end(),
+                                  [](const Point& collected) { return collected.y > 0; });
+  if (first == collections.end()) return;
+  std::erase_if(points, [first](const Point& point) { return point.x < first->x; });
 }
 
 }  // namespace
@@ -200,6 +259,10 @@ Series make_series(std::span<const Sample> samples) {
       for (size_t k = i; k < end; ++k) values.push_back(rows[k].figures[part]);
       points.push_back({x_of(rows[(i + end - 1) / 2]), joined == 1 ? values[0] : quantile(values, 0.5)});
     }
+  }
+  if (!series.beyond_heaps.empty()) {
+    know_at_collections(series.collections, series.parts[kLivePart]);
+    begin_with_first(series.beyond_heaps, series.collections);
   }
   return series;
 }

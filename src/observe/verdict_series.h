@@ -45,11 +45,16 @@ struct Series {
   struct Member {
     int pid = 0;
     std::string command;
-    Points bytes;  // its own private memory
+    Points bytes;         // its own private memory
+    bool tells = false;   // what its collections left
+    bool untold = false;  // it has heaps of whose collections nothing is told
   };
   std::vector<Member> members;  // that were seen again and again; more than one: a tree
   Points collections;           // so far, by runtimes that tell what was left; empty: none does
-  Points clock;                 // seconds at each x
+  // Private memory beyond the heaps of runtimes whose full collections tell what lives; empty: what lives is
+  // an upper bound, or is not told.
+  Points beyond_heaps;
+  Points clock;  // seconds at each x
 };
 
 double seconds_at(const Series& series, double x);

@@ -282,6 +282,83 @@ class Processes(Case):
         self.assertIn(done.returncode, (0, IO), done.stderr)
 
 
+# Keeps a MiB a second, and says what it sees of whoever watches it.
+KEEPING = """
+console.log('options', process.env.NODE_OPTIONS || 'none');
+console.log('seen', typeof gc, Object.keys(require.cache).length, module.children.length, process.execArgv.length);
+const kept = [];
+setInterval(() => kept.push(new Array(13000).fill(0).map((_, i) => ({i}))), 400);
+"""
+
+
+class AskedNode(Case):
+    """A program on Node, which tells what its heap holds after full collections."""
+
+    def setUp(self):
+        super().setUp()
+        self.node = shutil.which("node")
+        if not self.node:
+            self.skipTest("no node")
+        self.program = self.directory / "program.js"
+        self.program.write_text(KEEPING)
+
+    def told(self, path):
+        """What each sample has of the first process, where it tells anything."""
+        samples = [json.loads(line) for line in path.read_text().splitlines()]
+        return [sample["members"][0] for sample in samples
+                if sample.get("members") and "process" in sample and "heap_bytes" in sample["members"][0]]
+
+    def test_tells_what_lives_and_is_left_as_it_was(self):
+        record = self.directory / "r.jsonl"
+        done = self.watch("--json", "--duration", "12s", "--record", record, "--", self.node, self.program, code=None)
+        told = self.told(record)
+        self.assertGreater(len(told), 3, done.stderr)
+        self.assertGreaterEqual(told[-1]["collections"], 1)  # a busy machine has no time for a second one
+        self.assertEqual(told[-1]["asked_collections"], told[-1]["collections"])
+        self.assertGreater(told[-1]["live_bytes"], 1 << 20)
+        self.assertGreater(told[-1]["asked_seconds"], 0)
+        self.assertGreater(told[-1]["heap_bytes"], told[-1]["live_bytes"] // 2)
+        self.assertIn("seen undefined 1 0 0\n", done.stderr)
+        notes = self.json_of(done)[1]["notes"]
+        self.assertTrue(any("Node told what its heap holds" in note and "--no-ask" in note for note in notes), notes)
+        room = pathlib.Path(re.search(r"options --require (\S+)", done.stderr)[1]).parent
+        self.assertTrue(room.name.startswith("plimsoll-asked-"))
+        self.assertFalse(room.exists())
+        replayed = self.json_of(self.watch("--replay", record, "--json", code=None))[1]
+        for key in ("verdict", "confidence", "evidence"):
+            self.assertEqual(replayed[key], self.json_of(done)[1][key], key)
+
+    def test_no_ask(self):
+        record = self.directory / "r.jsonl"
+        done = self.watch("--json", "--no-ask", "--duration", "4s", "--record", record, "--", self.node, self.program,
+                          code=None, env={key: value for key, value in os.environ.items() if key != "NODE_OPTIONS"})
+        self.assertEqual(self.told(record), [])
+        self.assertIn("options none\n", done.stderr)
+        self.assertFalse(any("Node" in note for note in self.json_of(done)[1]["notes"]))
+
+    def test_options_that_are_there_stay(self):
+        done = self.watch("--json", "--duration", "2s", "--", self.node, self.program, code=None,
+                          env=dict(os.environ, NODE_OPTIONS="--max-old-space-size=300"))
+        self.assertRegex(done.stderr, r"options --max-old-space-size=300 --require \S+/node.js\n")
+
+    def test_what_may_load_nothing_is_left_alone(self):
+        done = self.watch("--json", "--duration", "2s", "--", "sh", "-c", 'echo "options [$NODE_OPTIONS]"', "--permission")
+        self.assertIn("options []\n", done.stderr)
+
+    def test_threads_modules_and_short_ones_end_as_alone(self):
+        module = self.directory / "m.mjs"
+        module.write_text("import {Worker} from 'worker_threads';\n"
+                          "const worker = new Worker('console.log(typeof gc, 6 * 7)', {eval: true});\n"
+                          "worker.on('exit', () => { process.exitCode = 4; });\n")
+        for arguments, ending, output in (((module,), "exited with 4", "undefined 42\n"),
+                                          (("-e", "setTimeout(() => { throw new Error('mine') }, 2600)"), "exited with 1", "Error: mine"),
+                                          (("--expose-gc", "-p", "typeof gc"), "exited with 0", "function\n")):
+            done = self.watch("--json", "--duration", "20s", "--", self.node, *arguments, code=None)
+            self.assertIn(output, done.stderr)
+            notes = self.json_of(done)[1]["notes"]
+            self.assertTrue(any(ending in note for note in notes), (arguments, notes))
+
+
 class Files(Case):
     def test_unwritable(self):
         for option in ("--record", "--html"):

@@ -334,6 +334,125 @@ TEST(VerdictRivals, AJvmIsJudgedByWhatItsCollectionsLeft) {
   EXPECT_NE(judged({{3, 5.7}, {5, 8.9}, {7, 9}, {25, 9.6}, {32, 9.9}, {36, 10.6}}), VerdictKind::kLeak);
 }
 
+// V8 that is asked every 5 s: what lives, what its heap takes, and the process, in MiB at a second.
+struct ToldV8 {
+  std::function<double(double)> live, heap, held;
+  int64_t untold_heaps = 0;  // of worker threads
+  double tells_until = 1e9;  // then its event loop does not turn any more
+  double seconds = 125;
+
+  Verdict verdict(bool told = true) const {
+    Watched watched;
+    watched.seconds = seconds;
+    watched.command = "node server.js";
+    watched.bytes = [this](double at) { return held(at) * kMiB; };
+    watched.members = [this, told](double at) {
+      TreeMember member{7, "node server.js", static_cast<int64_t>(held(at) * kMiB)};
+      const double last = 5 * std::floor((std::min(at, tells_until) - 2) / 5) + 2;
+      if (!told || last < 2) return std::vector<TreeMember>{member};
+      member.collections = static_cast<int64_t>(last / 5) + 1;
+      member.untold_heaps = untold_heaps;
+      member.live_bytes = static_cast<int64_t>(live(last) * kMiB);
+      member.heap_bytes = static_cast<int64_t>(heap(std::min(at, tells_until)) * kMiB);
+      return std::vector<TreeMember>{member};
+    };
+    return watched.verdict();
+  }
+};
+
+double sawtooth_of(double at) {
+  return 6 * std::fmod(at, 5) / 5;
+}
+
+// As handlebars was: below what V8 fills before it collects, nobody can tell from outside.
+TEST(VerdictRivals, WhatV8KeepsAfterEachCollectionIsALeak) {
+  ToldV8 kept;
+  kept.live = [](double at) { return 7 + 0.08 * at; };
+  kept.heap = [](double at) { return 9 + 0.08 * at; };
+  kept.held = [](double at) { return 13 + 0.08 * at; };
+  const Verdict verdict = kept.verdict();
+  EXPECT_EQ(verdict.kind, VerdictKind::kLeak);
+  EXPECT_EQ(verdict.cause, Cause::kLiveHeap);
+  EXPECT_GT(verdict.confidence, 0.9);
+  EXPECT_EQ(verdict.part, "live");
+  EXPECT_NEAR(verdict.bytes_per_second, 0.08 * kMiB, 0.004 * kMiB);
+  EXPECT_NE(kept.verdict(/*told=*/false).kind, VerdictKind::kLeak);
+}
+
+// As ws was: the heap grows, its lows too, and the collector takes it all.
+TEST(VerdictRivals, RoomForGarbageInV8IsNoLeak) {
+  ToldV8 freed;
+  freed.live = [](double at) { return 7 + 0.1 * std::sin(at); };
+  freed.heap = [](double at) { return 10 + 0.3 * at; };
+  freed.held = [](double at) { return 14 + 0.3 * at; };
+  const Verdict verdict = freed.verdict();
+  EXPECT_EQ(verdict.kind, VerdictKind::kPlateau);
+  EXPECT_THAT(verdict.evidence, testing::Contains(testing::HasSubstr("room for garbage")));
+  EXPECT_EQ(freed.verdict(/*told=*/false).kind, VerdictKind::kLeak);
+}
+
+// As duckdb was: an addon's memory, which V8 knows nothing of.
+TEST(VerdictRivals, WhatGrowsBesideALevelHeapIsALeakOfItsOwn) {
+  ToldV8 native;
+  native.live = [](double) { return 7.0; };
+  native.heap = [](double at) { return 9 + sawtooth_of(at); };
+  native.held = [](double at) { return 20 + 0.15 * at + sawtooth_of(at); };
+  const Verdict verdict = native.verdict();
+  EXPECT_EQ(verdict.kind, VerdictKind::kLeak);
+  EXPECT_NE(verdict.part, "live");
+  native.held = [](double at) {
+    return 20 + 0.1 * at;
+  };  // less than V8 may have freed and kept, but all the time
+  native.heap = [](double) { return 9.0; };
+  EXPECT_EQ(native.verdict().kind, VerdictKind::kLeak);
+}
+
+// As node_timers was: pages that V8 freed and keeps are beyond its heap, 64 of them at most.
+TEST(VerdictRivals, WhatV8FreedAndKeepsIsNoLeak) {
+  ToldV8 pooled;
+  pooled.seconds = 60;
+  pooled.live = [](double) { return 6.3; };
+  pooled.heap = [](double at) { return 27 - 0.02 * at; };
+  pooled.held = [](double at) { return 31 + std::floor((at + 3) / 5); };  // at collections
+  const Verdict verdict = pooled.verdict();
+  EXPECT_EQ(verdict.kind, VerdictKind::kUndecided);
+  EXPECT_THAT(verdict.evidence, testing::Contains(testing::HasSubstr("so far, room for garbage")));
+}
+
+// A worker thread's heap is not told: until it was filled once, nobody knows what is in it.
+TEST(VerdictRivals, AHeapBesideTheOneThatTellsMayBeGarbage) {
+  ToldV8 beside;
+  beside.live = [](double) { return 7.0; };
+  beside.heap = [](double) { return 9.0; };
+  beside.held = [](double at) { return 16 + 0.18 * at; };
+  EXPECT_EQ(beside.verdict().kind, VerdictKind::kLeak);
+  beside.untold_heaps = 1;
+  EXPECT_EQ(beside.verdict().kind, VerdictKind::kUndecided);
+  beside.held = [](double at) { return 16 + 1.5 * at; };
+  EXPECT_EQ(beside.verdict().kind, VerdictKind::kLeak);
+}
+
+TEST(VerdictRivals, ACacheThatFillsUpInV8IsNoLeak) {
+  ToldV8 cache;
+  cache.live = [](double at) { return 7 + 5 * (1 - std::exp(-at / 25)); };
+  cache.heap = [&](double at) { return cache.live(at) + 2 + sawtooth_of(at); };
+  cache.held = [&](double at) { return cache.live(at) + 6 + sawtooth_of(at); };
+  EXPECT_NE(cache.verdict().kind, VerdictKind::kLeak);
+}
+
+// The figures of a runtime that stopped to tell say nothing of what came after.
+TEST(VerdictRivals, AHeapThatWasToldOfLongAgoIsJudgedFromOutside) {
+  ToldV8 busy;
+  busy.tells_until = 20;
+  busy.live = [](double) { return 7.0; };
+  busy.heap = [](double) { return 10.0; };
+  busy.held = [](double at) { return 14 + 0.6 * at; };
+  const Verdict told = busy.verdict(), untold = busy.verdict(/*told=*/false);
+  EXPECT_EQ(told.kind, VerdictKind::kLeak);
+  EXPECT_EQ(told.kind, untold.kind);
+  EXPECT_DOUBLE_EQ(told.confidence, untold.confidence);
+}
+
 TEST(VerdictRivals, EightSecondsWithFourHundredIterationsAreEnough) {
   Watched watched;
   watched.seconds = 8;
