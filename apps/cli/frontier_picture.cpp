@@ -77,11 +77,17 @@ std::string frontier_picture(const QuantizeReport& report, std::optional<double>
       "<text x=\"{3}\" y=\"{4}\" text-anchor=\"middle\">{5}</text>\n",
       kLeft, kWidth - kRight, kHeight - kBottom, (kLeft + kWidth - kRight) / 2, kHeight - 14,
       unit < 1e6 ? "kilobytes" : "megabytes");
-  if (max_loss)
+  if (max_loss) {
+    // At the end where the chosen point is not: others crowd around it.
+    const bool is_left = std::any_of(
+        report.frontier.begin(), report.frontier.end(),
+        [&](const QuantizeReport::Candidate& c) { return c.chosen && bytes.share(size(c)) > 0.5; });
     svg += fmt::format(
         "<line class=\"line\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
-        "<text class=\"limit\" x=\"{1}\" y=\"{3:.1f}\" text-anchor=\"end\">allowed: {4:.4g}%</text>\n",
-        kLeft, kWidth - kRight, y(100 * *max_loss), y(100 * *max_loss) - 6, 100 * *max_loss);
+        "<text class=\"limit\" x=\"{5}\" y=\"{3:.1f}\" text-anchor=\"{6}\">allowed: {4:.4g}%</text>\n",
+        kLeft, kWidth - kRight, y(100 * *max_loss), y(100 * *max_loss) - 6, 100 * *max_loss,
+        is_left ? kLeft : kWidth - kRight, is_left ? "start" : "end");
+  }
   std::string path, points, chosen;
   for (const QuantizeReport::Candidate& c : report.frontier) {
     const double px = x(size(c)), py = y(std::isfinite(c.loss) ? 100 * c.loss : worst);

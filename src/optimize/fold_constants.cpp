@@ -11,8 +11,12 @@ namespace {
 
 TensorData keep(const TensorView& view, BumpArena& arena) {
   const auto size = static_cast<size_t>(view.bytes());
-  auto* bytes = static_cast<std::byte*>(arena.allocate(size + 1, 64));
-  if (size > 0) std::memcpy(bytes, view.data, size);
+  const auto* bytes = static_cast<const std::byte*>(view.data);
+  if (arena.bytes_to_release(bytes) == 0) {
+    auto* copy = static_cast<std::byte*>(arena.allocate(size + 1, 64));
+    if (size > 0) std::memcpy(copy, bytes, size);
+    bytes = copy;
+  }
   TensorData tensor;
   tensor.type = view.type;
   tensor.dims = arena.copy(view.dims);
@@ -67,6 +71,13 @@ int64_t replaced_bytes(const Node& node, const Editor& editor) {
   return bytes;
 }
 
+// What dequantizes a weight, where it is written out.
+bool is_arithmetic(const Node& node) {
+  constexpr const char* kOperators[] = {"Mul", "Add", "Sub", "Cast"};
+  return std::any_of(std::begin(kOperators), std::end(kOperators),
+                     [&](const char* op) { return is_op(&node, op); });
+}
+
 // Whether what becomes of the value is the weight of a convolution, which is packed once if it is constant:
 // else every run makes it, and packs it, and has room for both.
 bool becomes_convolution_weight(const Edge& value, const Editor& editor) {
@@ -76,10 +87,9 @@ bool becomes_convolution_weight(const Edge& value, const Editor& editor) {
     const Node* user = editor.only_user(*at);
     if (user == nullptr) return false;
     if (is_op(user, "Conv")) return user->input(1) == at;
-    const bool is_arithmetic = is_op(user, "Mul") || is_op(user, "Add") || is_op(user, "Sub") ||
-                               is_op(user, "Cast") || is_op(user, "Reshape");
     const auto is_known = [&](const Edge* e) { return e == at || (e != nullptr && is_constant(e)); };
-    if (!is_arithmetic || !std::all_of(user->inputs.begin(), user->inputs.end(), is_known)) return false;
+    if (!is_arithmetic(*user) || !std::all_of(user->inputs.begin(), user->inputs.end(), is_known))
+      return false;
     at = user->outputs[0];
   }
   return false;
@@ -91,7 +101,7 @@ int64_t cap_of(const Node& node, const Editor& editor, int64_t cap) {
   return is_weight ? 4 * cap : cap;
 }
 
-bool fits(const Node& node, const Editor& editor, int64_t cap) {
+int64_t known_output_bytes(const Node& node) {
   int64_t bytes = 0;
   for (const Edge* e : node.outputs) {
     if (e == nullptr) continue;
@@ -100,6 +110,11 @@ bool fits(const Node& node, const Editor& editor, int64_t cap) {
     for (Dim d : e->facts.type.dims) count = (Dim(count) * d).value();
     bytes += element_bytes(e->facts.type.type, count);
   }
+  return bytes;
+}
+
+bool fits(const Node& node, const Editor& editor, int64_t cap) {
+  const int64_t bytes = known_output_bytes(node);
   return bytes <= cap || bytes < replaced_bytes(node, editor);
 }
 
@@ -120,13 +135,14 @@ bool is_large_movement(const Node& node) {
   return is_op(&node, "Transpose") && node.input(0)->constant->bytes() > kLargeBytes;
 }
 
-// The results, or none if the data is refused: the error belongs to the run, should it come there.
-std::vector<TensorView> evaluate(const Node& node, BumpArena& scratch, DimPool& dims) {
+// The results in `memory`, or none if the data is refused: the error belongs to the run, should it come
+// there.
+std::vector<TensorView> evaluate(const Node& node, BumpArena& scratch, BumpArena& memory, DimPool& dims) {
   std::vector<TensorView> inputs;
   for (const Edge* e : node.inputs)
     inputs.push_back(e == nullptr ? TensorView{} : aligned(*e->constant, scratch));
   try {
-    return invoke(node, inputs, scratch, dims);
+    return invoke(node, inputs, memory, dims);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kBudgetExceeded || error.code() == ErrorCode::kOutOfMemory) throw;
     return {};
@@ -155,7 +171,11 @@ bool fold(Node& node, Editor& editor, int64_t most, std::pmr::vector<Edge*>& fol
   if (!fits(node, editor, cap)) return false;
   BumpArena scratch(editor.arena().budget());
   DimPool dims(scratch);
-  const std::vector<TensorView> results = evaluate(node, scratch, dims);
+  // What leaves nothing else behind makes its result where it stays: a large one is there once.
+  const bool stays =
+      is_arithmetic(node) && BumpArena::is_large(static_cast<size_t>(known_output_bytes(node)));
+  BumpArena& memory = stays ? editor.arena() : scratch;
+  const std::vector<TensorView> results = evaluate(node, scratch, memory, dims);
   if (results.empty()) return false;
   int64_t bytes = 0;
   for (const TensorView& view : results) {

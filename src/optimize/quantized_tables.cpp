@@ -57,8 +57,11 @@ bool is_elementwise(const Node& node) {
          is_op(&node, "Silu", kPlimsollDomain);
 }
 
+// Also behind DequantizeLinear, which is not folded yet.
 bool is_one_constant(const Edge* edge) {
-  return is_constant(edge) && edge->constant->elements() == 1;
+  if (is_constant(edge)) return edge->constant->elements() == 1;
+  const QuantizedValue value = whole_dequantized(edge);
+  return value && is_constant(value.q) && value.q->constant->elements() == 1 && rank_of(edge) <= 1;
 }
 
 class TablePass {
@@ -121,10 +124,10 @@ class TablePass {
     const Node& node = *edge->producer;
     std::vector<Edge*> inputs;
     for (Edge* input : node.inputs) {
-      if (input != nullptr && !is_constant(input)) {
-        inputs.push_back(rebuild(input, place, made));
-      } else {
+      if (input == nullptr || is_one_constant(input)) {
         inputs.push_back(rank_of(input) > 1 ? editor_.constant_view(*input, {}) : input);
+      } else {
+        inputs.push_back(is_constant(input) ? input : rebuild(input, place, made));
       }
     }
     return made[edge] = place.emit(node.domain, node.op_type, inputs, node.attributes)->outputs[0];

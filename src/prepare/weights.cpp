@@ -223,8 +223,11 @@ void Weights::load(Budget& budget, const Drop& drop) {
 void Weights::pack_all(const Drop& drop) {
   Budget planning("planning", 0);
   Choices choices(planning);
-  for (size_t i = 0; i < packed_.size(); ++i) {
-    const Packed& item = packed_[i];
+  const auto piece_of = [](const Packed& p) { return p.node->inputs[p.input]->data->bytes.data(); };
+  const auto passes = [&](const Packed& p) {
+    return std::find(passing_.begin(), passing_.end(), piece_of(p)) != passing_.end();
+  };
+  const auto pack = [&](const Packed& item) {
     const Node& node = *item.node;
     const std::vector<Facts> inputs = facts_of_edges(node.inputs);
     std::vector<Facts> outputs = facts_of_edges(node.outputs);
@@ -235,19 +238,18 @@ void Weights::pack_all(const Drop& drop) {
     node.op->pack(PackContext(node, inputs, outputs, choice, item.input, *edge.constant,
                               packed_arena_.data() + item.offset));
     if (edge.data->in_file) drop(edge.data->bytes);
-    release_if_packed(i);
+  };
+  // What only packing reads goes first, and is given back piece by piece: it is not there beside all that is
+  // packed.
+  for (const std::byte* piece : passing_) {
+    for (const Packed& item : packed_) {
+      if (piece_of(item) == piece) pack(item);
+    }
+    graph_memory_.release(piece);
   }
-}
-
-// Gives back what only packing reads, as soon as the packed item was the last to read it: no page of both is
-// there for long.
-void Weights::release_if_packed(size_t item) noexcept {
-  const auto piece_of = [](const Packed& p) { return p.node->inputs[p.input]->data->bytes.data(); };
-  const std::byte* const piece = piece_of(packed_[item]);
-  if (std::find(passing_.begin(), passing_.end(), piece) == passing_.end()) return;
-  const bool is_last = std::none_of(packed_.begin() + static_cast<std::ptrdiff_t>(item) + 1, packed_.end(),
-                                    [&](const Packed& p) { return piece_of(p) == piece; });
-  if (is_last) graph_memory_.release(piece);
+  for (const Packed& item : packed_) {
+    if (!passes(item)) pack(item);
+  }
 }
 
 void Weights::adopt(std::span<const std::byte> packed, uint64_t expected) {

@@ -80,7 +80,6 @@ class Weights : public PackPolicy {
   bool request(const Node& node, size_t input, const PackFormat& format, int64_t bytes);
   void collect_raw(Graph& root, TransientMemory& transient);
   void pack_all(const Drop& drop);
-  void release_if_packed(size_t item) noexcept;
   void own(const Edge& edge);
   void collect_passing(std::span<Edge* const> raw);
   void release_passing() noexcept;

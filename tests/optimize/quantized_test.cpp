@@ -208,7 +208,9 @@ TEST(Quantized, WhatOneByteDecidesIsATable) {
     Edge* gelu = c.qdq(c.node("Erf", {c.node("Div", {x, c.scalar(1.41421356f)})}), {0.01f, 128});
     Edge* half =
         c.qdq(c.node("Mul", {x, c.qdq(c.node("Add", {gelu, c.constant<float>({1, 1}, {1})}), kFine)}), kWide);
-    c.output(c.q(c.node("Mul", {half, c.scalar(0.5f)}), kFine));
+    // As the quantizer writes it, that constant is a byte too.
+    Edge* factor = c.qdq(c.constant<float>({}, {0.5f}), {0.5f / 255, 0});
+    c.output(c.q(c.node("Mul", {half, factor}), kFine));
     c.output(c.q(c.node("HardSwish", {c.qdq(c.input({3, 4, 5}), kWide)}), kOut));
     EXPECT_EQ(c.optimized(), 0);
     EXPECT_EQ(c.fused("ByteTable"), 2);
