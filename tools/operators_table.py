@@ -49,10 +49,9 @@ TAIL = """
 | com.microsoft GroupQueryAttention with a sliding cache, or with one of float8; QMoE whose quant_type is not int | not written; ONNX Runtime has float8 for CUDA only |
 | com.microsoft RotaryEmbedding and MRotaryEmbedding of an input without a declared rank and without num_heads, position_ids without a declared rank; UnfoldTensor, QLinearConv with channels last and FusedMatMul with transBatch of an input without a declared rank | others stand for them, and which ones depends on the rank |
 | BeamSearch whose decoder takes cache_indirection, WhisperBeamSearch's cross_qk and non_speech_probs | ONNX Runtime has the first two for CUDA only; the third is not written |
-| com.microsoft MatMulFpQ4, SparseAttention, state_window of LinearAttention and CausalConvWithState, DynamicTimeWarping, Tokenizer, AttnLSTM, WordConvEmbedding, MaxpoolWithMask, BifurcationDetector, SampleOp | ONNX Runtime's CPU has them; not written |
+| com.microsoft MatMulFpQ4, SparseAttention, state_window of LinearAttention and CausalConvWithState, Tokenizer, AttnLSTM, WordConvEmbedding, MaxpoolWithMask, BifurcationDetector, SampleOp | ONNX Runtime's CPU has them; not written |
 | sparse tensors as inputs of a model | ONNX Runtime's CPU has one kernel that takes them, SparseToDenseMatMul |
 | with `--strict`, of a compiled file, or in training: a run whose input, declared as a scalar, has another rank; one whose symbol has two sizes | an Error that names input and dimension. Otherwise the model is prepared a second time for such shapes, with a warning, as ONNX Runtime runs them |
-| a tensor with raw_data and typed data | which of them is meant? ONNX forbids it; ONNX Runtime reads raw_data |
 | opaque types, tensors in segments | ONNX Runtime's CPU has neither |
 """
 

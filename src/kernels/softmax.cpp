@@ -37,16 +37,14 @@ HWY_INLINE W row_max(const W* x, size_t count) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(m0, m1)));
 }
 
-// y = x * a + b
-template <class W>
-HWY_INLINE void affine_row(const W* x, W* y, size_t count, W a, W b) {
+// y = f(x)
+template <class W, class F>
+HWY_INLINE void map_row(const W* x, W* y, size_t count, F f) {
   const TagFor<W> d;
-  using V = VecFor<W>;
   const size_t lanes = hn::Lanes(d);
-  const V va = hn::Set(d, a), vb = hn::Set(d, b);
   size_t i = 0;
-  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::MulAdd(hn::LoadU(d, x + i), va, vb), d, y + i);
-  if (i < count) store_tail(d, hn::MulAdd(load_tail(d, x + i, count - i), va, vb), y + i, count - i);
+  for (; i + lanes <= count; i += lanes) hn::StoreU(f(hn::LoadU(d, x + i)), d, y + i);
+  if (i < count) store_tail(d, f(load_tail(d, x + i, count - i)), y + i, count - i);
 }
 
 template <class W>
@@ -59,10 +57,11 @@ HWY_INLINE void softmax_rows(bool logarithm, const W* x, W* y, int64_t rows, int
     if (logarithm) {
       const V shift = hn::Set(d, largest);
       const double sum = row_sum(d, x, n, [=](V v) HWY_ATTR { return v_exp(d, hn::Sub(v, shift)); });
-      affine_row(x, y, n, W{1}, -(largest + static_cast<W>(std::log(sum))));
+      const V log = hn::Set(d, static_cast<W>(std::log(sum)));  // less than what a large x would round away
+      map_row(x, y, n, [=](V v) HWY_ATTR { return hn::Sub(hn::Sub(v, shift), log); });
     } else {
-      const W sum = exp_row(d, x, y, n, largest);
-      affine_row(y, y, n, W{1} / sum, W{0});
+      const V inverse = hn::Set(d, W{1} / exp_row(d, x, y, n, largest));
+      map_row(y, y, n, [=](V v) HWY_ATTR { return hn::Mul(v, inverse); });
     }
   }
 }
@@ -80,10 +79,10 @@ HWY_INLINE void softmax_column(const W* x, W* y, int64_t rows, size_t width, int
     sum = hn::Add(sum, e);
     if (!kLogarithm) store_tail(d, e, y + r * stride, width);
   }
-  const V last = kLogarithm ? hn::Add(largest, v_log(d, sum)) : hn::Div(hn::Set(d, 1.0f), sum);
+  const V last = kLogarithm ? v_log(d, sum) : hn::Div(hn::Set(d, 1.0f), sum);
   for (int64_t r = 0; r < rows; ++r) {
     const V v = load_tail(d, (kLogarithm ? x : y) + r * stride, width);
-    store_tail(d, kLogarithm ? hn::Sub(v, last) : hn::Mul(v, last), y + r * stride, width);
+    store_tail(d, kLogarithm ? hn::Sub(hn::Sub(v, largest), last) : hn::Mul(v, last), y + r * stride, width);
   }
 }
 

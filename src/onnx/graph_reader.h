@@ -32,7 +32,7 @@ class GraphReader {
         arena_(root.arena()),
         root_(root),
         options_(options),
-        tensors_(root.arena(), source, options),
+        tensors_(root.arena(), source, options, &root),
         types_(root.arena(), root.dims(), options) {
     root.strict = options.strict;
   }

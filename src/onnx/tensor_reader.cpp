@@ -205,13 +205,18 @@ TensorReader::Named TensorReader::read(Message m, bool initializer) {
   const int64_t needed = element_bytes(data.type, elements);
   const bool mapped = source_ != nullptr && source_->is_mapped();
   const bool in_model = mapped && !source_->model().empty();  // otherwise the model is in the caller's memory
-  if (parts.raw && !parts.raw->empty() && parts.values > 0)
-    fail(ErrorCode::kInvalidModel, "{}: expected one kind of data, found raw_data and {}", subject,
-         typed_field_name(parts.typed_field));
+  const bool has_raw = parts.raw && (!parts.raw->empty() || parts.values == 0);
+  if (has_raw && parts.values > 0) {  // raw_data counts, as ONNX Runtime has it
+    const std::string problem = fmt::format("{}: expected one kind of data, found raw_data and {}", subject,
+                                            typed_field_name(parts.typed_field));
+    if (root_ == nullptr || parts.external || data.type == ElementType::kString)
+      fail(ErrorCode::kInvalidModel, "{}", problem);
+    root_->warn(problem);
+  }
   if (parts.external) {
     data.bytes = external_bytes(parts, needed);
     data.in_file = mapped && options_.external_files.count(parts.location) == 0;
-  } else if (parts.raw && parts.values == 0 && data.type != ElementType::kString) {
+  } else if (has_raw && data.type != ElementType::kString) {
     if (static_cast<int64_t>(parts.raw->size()) != needed)
       fail(ErrorCode::kInvalidModel, "{}: expected {} bytes for {}{}, found {} bytes of raw_data", subject,
            needed, element_type_name(data.type), to_string(parts.dims), parts.raw->size());

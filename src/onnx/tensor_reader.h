@@ -7,11 +7,16 @@
 
 namespace plimsoll::onnx {
 
-// Decodes tensors of one model. `source` is null for bytes in memory.
+// Decodes tensors of one model. `source` is null for bytes in memory; `root` hears of what is odd but means
+// something, which is an Error where it is null.
 class TensorReader {
  public:
-  TensorReader(BumpArena& arena, ModelSource* source, const LoadOptions& options)
-      : arena_(arena), source_(source), options_(options), dense_bytes_left_(options.max_dense_bytes) {}
+  TensorReader(BumpArena& arena, ModelSource* source, const LoadOptions& options, Graph* root = nullptr)
+      : arena_(arena),
+        source_(source),
+        options_(options),
+        root_(root),
+        dense_bytes_left_(options.max_dense_bytes) {}
 
   struct Named {
     std::string_view name;
@@ -41,6 +46,7 @@ class TensorReader {
   BumpArena& arena_;
   ModelSource* source_;
   const LoadOptions& options_;
+  Graph* root_;
   int64_t dense_bytes_left_;
 };
 

@@ -19,10 +19,9 @@ void infer(InferContext& c) {
   propagate(c, divide);
 }
 
-// x / 0 is 0, and the smallest number divided by -1 wraps.
+// The smallest number divided by -1 wraps.
 template <typename T>
 T divide_integers(T a, T b) {
-  if (b == 0) return 0;
   if constexpr (std::is_signed_v<T>) {
     if (b == -1) return static_cast<T>(WrapType<T>{0} - static_cast<WrapType<T>>(a));
   }
@@ -33,6 +32,7 @@ void run(const RunContext& c) {
   if (is_float(c.inputs[0].type)) return run_float_binary(c, kernels::BinaryKind::kDiv);
   visit_integer(c.inputs[0].type, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    expect_divisors<T>(c);
     run_binary<T, T>(c, [](auto a, auto b) { return divide_integers<T>(a, b); });
   });
 }

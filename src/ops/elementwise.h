@@ -250,6 +250,17 @@ void run_binary(const RunContext& c, F f) {
                  f);
 }
 
+// Throws if input 1, of integers, holds a 0 that something is divided by.
+template <typename T>
+void expect_divisors(const RunContext& c) {
+  const T* divisors = c.inputs[1].as<T>();
+  const int64_t count = c.outputs[0].elements() == 0 ? 0 : c.inputs[1].elements();
+  const int64_t at = std::find(divisors, divisors + count, T{0}) - divisors;
+  if (at != count)
+    fail(ErrorCode::kInvalidArgument, "{}: element {} of the divisor is 0, and integers have no infinity",
+         c.node->label(), at);
+}
+
 // A comparison: f(a, b) -> bool for every numeric type.
 template <typename F>
 void run_comparison(const RunContext& c, F f) {

@@ -29,12 +29,28 @@ const void* attrs(AttrContext& c) {
   return a;
 }
 
-// Scale and bias have an element per normalized one, or one for all.
+// Scale and bias have an element per normalized one, or one for all; any other shape that can be broadcast to
+// X is spread over what was normalized.
+bool is_spread(const NodeContext& c, size_t parameter, Dim cols) {
+  if (!c.has_input(parameter)) return false;
+  const std::span<const Dim> x = c.dims(0), mine = c.dims(parameter);
+  const Dim count = product(mine);
+  if (count == Dim(1)) return false;
+  if (!(count == cols)) return true;
+  Dim normalized = 1;
+  bool same = true;
+  for (size_t i = 0; i < mine.size(); ++i) {
+    const bool inside = !(normalized == cols) && i < x.size();
+    const Dim wanted = inside ? x[x.size() - 1 - i] : Dim(1);
+    same = same && mine[mine.size() - 1 - i] == wanted;
+    if (inside) normalized = normalized * wanted;
+  }
+  return !same && may_broadcast_to(x, mine);  // otherwise it has as many elements, in whatever shape
+}
 void expect_parameter(const InferContext& c, size_t i, Dim cols) {
   c.expect_same_type(0, i);
-  if (!c.ranked(i)) return;
-  const Dim count = product(c.dims(i));
-  if (count.is_constant() && cols.is_constant() && !(count == cols) && !(count == Dim(1)))
+  if (!c.ranked(i) || !product(c.dims(i)).is_constant() || !cols.is_constant()) return;
+  if (is_spread(c, i, cols) && !may_broadcast_to(c.dims(0), c.dims(i)))
     c.reject("input {}: expected {} elements, found shape {}", i, cols.value(), to_string(c.dims(i)));
 }
 
@@ -68,6 +84,7 @@ bool must_copy(const NodeContext& c, size_t parameter, Dim cols) {
 // Scale and bias with an element per column, in what is computed in, where they do not come so; of 16 bits
 // the rows of a task for each thread; and moments that are given in 16 bits.
 struct LayerNormChoice {
+  bool spreads = false;             // over what was normalized with a scale of ones
   bool copies[2] = {false, false};  // of scale and bias
   int64_t copy_at[2] = {0, 0};
   int64_t rows_at = 0, moments_at = 0;
@@ -76,8 +93,9 @@ struct LayerNormChoice {
 template <typename T>
 void select_copies(SelectContext& c, Dim cols, LayerNormChoice& choice) {
   const Dim bytes = cols * Dim(int64_t{sizeof(kernels::LaneOf<T>)});
+  choice.spreads = is_spread(c, 1, cols) || is_spread(c, 2, cols);
   for (size_t i = 0; i < 2; ++i) {
-    choice.copies[i] = c.has_input(1 + i) && must_copy<T>(c, 1 + i, cols);
+    choice.copies[i] = choice.spreads ? i == 0 : c.has_input(1 + i) && must_copy<T>(c, 1 + i, cols);
     if (choice.copies[i]) choice.copy_at[i] = c.scratch(bytes);
   }
   if (kernels::kIsHalf<T>)
@@ -111,8 +129,14 @@ class LayerNorm {
   using W = kernels::LaneOf<T>;
   LayerNorm(const RunContext& c, int64_t rows, int64_t cols)
       : c_(c), choice_(c.choice<LayerNormChoice>()), rows_(rows), cols_(cols) {
-    scale_ = parameter(0);
-    bias_ = parameter(1);
+    if (choice_.spreads) {
+      W* ones = c.scratch_as<W>(choice_.copy_at[0]);
+      std::fill(ones, ones + cols, W{1});
+      scale_ = ones;
+    } else {
+      scale_ = parameter(0);
+      bias_ = parameter(1);
+    }
   }
 
   void run() const {
@@ -154,13 +178,32 @@ class LayerNorm {
       float* wide = c_.scratch_as<float>(choice_.rows_at) + worker * (cols_ + kTaskElements);
       kernels::widen(x, wide, count * cols_);
       layer_norm(wide, scale_, bias_, wide, count, cols_, epsilon, moment(1), moment(2));
+      if (choice_.spreads) spread(wide, start * cols_, count * cols_);
       kernels::narrow(wide, y, count * cols_);
     } else {
       layer_norm(x, scale_, bias_, y, count, cols_, epsilon, moment(1), moment(2));
+      if (choice_.spreads) spread(y, start * cols_, count * cols_);
     }
     for (size_t i : {1, 2}) {
       if (narrows && c_.has_output(i))
         kernels::narrow(moment(i), c_.outputs[i].template as<BFloat16>() + start, count);
+    }
+  }
+
+  // Scale and bias of every element by itself, for `count` of them from `start` on: whole rows.
+  void spread(W* y, int64_t start, int64_t count) const {
+    const int64_t last = c_.inputs[0].dims.back();
+    for (size_t i : {1, 2}) {
+      if (!c_.has_input(i)) continue;
+      const BroadcastWalk walk{c_.inputs[0].dims, c_.inputs[i].dims};
+      for (int64_t row = 0; row < count; row += last) {
+        const T* from = c_.inputs[i].as<T>() + walk.offset(start + row);
+        for (int64_t k = 0; k < last; ++k) {
+          const W value = load_element(from[k * walk.step()]);
+          W& to = y[row + k];
+          to = i == 1 ? to * value : to + value;
+        }
+      }
     }
   }
 
@@ -190,7 +233,9 @@ Cost cost(const NodeContext& c) {
 
 void region(RegionContext& c) {
   const int64_t axis = c.attrs<LayerNormAttrs>().axis;
-  region_along(c, static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(c.rank(0)) : axis), c.rank(0));
+  const auto first = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(c.rank(0)) : axis);
+  const Dim cols = product(c.dims(0).subspan(first));
+  if (!is_spread(c, 1, cols) && !is_spread(c, 2, cols)) region_along(c, first, c.rank(0));
 }
 
 void gradient(GradientContext& c) {

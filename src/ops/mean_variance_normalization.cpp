@@ -13,15 +13,21 @@ namespace {
 
 struct MvnAttrs {
   std::span<const int64_t> axes;
+  bool centers_only = false;
 };
 
-constexpr int64_t kDefaultAxes[] = {0, 2, 3};
+constexpr int64_t kDefaultAxes[] = {0, 2, 3}, kAllAxes[] = {0, 1, 2, 3};
 constexpr double kEpsilon = 1e-9;
 constexpr size_t kMaxRank = 32;
 constexpr int64_t kStrip = 128;
 
 const void* attrs(AttrContext& c) {
   auto* a = c.make<MvnAttrs>();
+  if (c.opset() < 9) {
+    a->axes = c.integer("across_channels", 0) != 0 ? std::span<const int64_t>(kAllAxes) : kDefaultAxes;
+    a->centers_only = c.integer("normalize_variance", 1) == 0;
+    return a;
+  }
   a->axes = c.has("axes") ? c.integers("axes") : std::span<const int64_t>(kDefaultAxes);
   return a;
 }
@@ -73,6 +79,7 @@ struct Axes {
 
 // Innermost first: a run of elements side by side, and around it dimensions that are kept or reduced.
 struct Nest {
+  bool centers_only = false;
   int64_t run = 1;
   bool run_reduced = true;
   Axes kept, reduced;
@@ -129,7 +136,7 @@ void normalize_runs(const Nest& n, const T* x, T* y) {
   };
   const double mean = sum([](double value) { return value; }) / count;
   const double squares = sum([mean](double value) { return (value - mean) * (value - mean); });
-  const double factor = 1 / (std::sqrt(squares / count) + kEpsilon);
+  const double factor = n.centers_only ? 1 : 1 / (std::sqrt(squares / count) + kEpsilon);
   n.reduced.for_each([&](int64_t at) {
     for_each_block(x + at, n.run, [&](auto* wide, int64_t start, int64_t size) {
       using W = WideType<T>;
@@ -154,7 +161,8 @@ void normalize_strip(const Nest& n, const T* x, T* y, int64_t size) {
     widen(x + at, block, size);
     for (int64_t i = 0; i < size; ++i) factor[i] += (block[i] - mean[i]) * (block[i] - mean[i]);
   });
-  for (int64_t i = 0; i < size; ++i) factor[i] = 1 / (std::sqrt(factor[i] / count) + kEpsilon);
+  for (int64_t i = 0; i < size; ++i)
+    factor[i] = n.centers_only ? 1 : 1 / (std::sqrt(factor[i] / count) + kEpsilon);
   n.reduced.for_each([&](int64_t at) {
     widen(x + at, block, size);
     for (int64_t i = 0; i < size; ++i) block[i] = (block[i] - mean[i]) * factor[i];
@@ -165,7 +173,8 @@ void normalize_strip(const Nest& n, const T* x, T* y, int64_t size) {
 void run(const RunContext& c) {
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
   if (y.elements() == 0) return;
-  const Nest n = nest_of(x.dims, c.attrs<MvnAttrs>().axes);
+  Nest n = nest_of(x.dims, c.attrs<MvnAttrs>().axes);
+  n.centers_only = c.attrs<MvnAttrs>().centers_only;
   const int64_t strips = n.run_reduced ? 1 : (n.run + kStrip - 1) / kStrip;
   const int threads = y.elements() < 16384 ? 1 : c.threads;
   visit_float(x.type, [&](auto tag) {
@@ -188,6 +197,7 @@ Cost cost(const NodeContext& c) {
 void gradient(GradientContext& c) {
   Edge *y = c.out(0), *dy = c.gradient(), *axes = c.build.integers(c.attrs<MvnAttrs>().axes);
   const auto mean = [&](Edge* edge) { return c.op("ReduceMean", {edge, axes}); };
+  if (c.attrs<MvnAttrs>().centers_only) return c.set(0, c.op("Sub", {dy, mean(dy)}));
   Edge* distance = c.op("Sub", {c.in(0), mean(c.in(0))});
   Edge* deviation = c.op("Sqrt", {mean(c.op("Mul", {distance, distance}))});
   Edge* slope = c.op("Mul", {y, mean(c.op("Mul", {dy, y}))});

@@ -17,10 +17,8 @@ const void* attrs(AttrContext& c) {
   return a;
 }
 
-// x mod 0 is 0.
 template <typename T>
 T modulo(T a, T b, bool like_c) {
-  if (b == 0) return 0;
   if constexpr (std::is_signed_v<T>) {
     if (b == -1) return 0;
   }
@@ -46,6 +44,7 @@ void run(const RunContext& c) {
   const bool like_c = c.attrs<ModAttrs>().like_c;
   visit_numeric(c.inputs[0].type, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if constexpr (std::is_integral_v<T>) expect_divisors<T>(c);
     run_binary<T, T>(c, [=](auto a, auto b) {
       if constexpr (std::is_integral_v<T>)
         return modulo<T>(a, b, like_c);

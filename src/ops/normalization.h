@@ -19,6 +19,36 @@ inline void expect_channels(const InferContext& c, size_t i, Dim channels) {
     c.reject("input {}: expected {} elements, one per channel, found {}", i, channels.value(), found.value());
 }
 
+// A parameter of these dimensions can be broadcast to X, as far as is known.
+inline bool may_broadcast_to(std::span<const Dim> x, std::span<const Dim> parameter) {
+  bool fits = parameter.size() <= x.size();
+  for (size_t i = 0; fits && i < parameter.size(); ++i) {
+    const Dim mine = parameter[i], other = x[x.size() - parameter.size() + i];
+    fits = mine == Dim(1) || !mine.is_constant() || !other.is_constant() || mine == other;
+  }
+  return fits;
+}
+
+// Rows of X's last dimension, each with the elements of a broadcast parameter that belong to it.
+struct BroadcastWalk {
+  std::span<const int64_t> x, parameter;
+  // Where those are for the row that starts at element `position` of X.
+  int64_t offset(int64_t position) const {
+    int64_t result = 0, stride = 1;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const int64_t dim = x[x.size() - 1 - i], at = position % dim;
+      position /= dim;
+      if (i >= parameter.size()) break;
+      const int64_t mine = parameter[parameter.size() - 1 - i];
+      if (mine != 1) result += at * stride;
+      stride *= mine;
+    }
+    return result;
+  }
+  // From one element of such a row to the next.
+  int64_t step() const { return parameter.empty() || parameter.back() == 1 ? 0 : 1; }
+};
+
 // stash_type is a float type. What it asks for is a least precision: everything is computed in float or
 // double whatever it says.
 inline ElementType read_stash_type(AttrContext& c) {

@@ -19,12 +19,12 @@ struct ResampleAttrs {
     kTfHalfPixelForNearest,
     kTfCropAndResize,
   };
-  enum class Nearest : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil };
+  enum class Nearest : uint8_t { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil, kOutward };
   enum class Policy : uint8_t { kStretch, kNotLarger, kNotSmaller };
 
   Mode mode = Mode::kNearest;
   Coordinates coordinates = Coordinates::kAsymmetric;
-  Nearest nearest = Nearest::kFloor;
+  Nearest nearest = Nearest::kFloor;  // kOutward: the ceiling where the axis shrinks, otherwise the floor
   Policy policy = Policy::kStretch;
   bool exclude_outside = false;
   bool antialias = false;

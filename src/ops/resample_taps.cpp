@@ -38,8 +38,10 @@ float source_position(const ResampleAttrs& a, const ResampleAxis& axis, int64_t 
   return (x + 0.5f) / axis.scale - 0.5f;
 }
 
-float nearest_position(Nearest nearest, float x) {
+float nearest_position(Nearest nearest, float scale, float x) {
   switch (nearest) {
+    case Nearest::kOutward:
+      return scale < 1 ? std::ceil(x) : std::floor(x);
     case Nearest::kFloor:
       return std::floor(x);
     case Nearest::kCeil:
@@ -72,7 +74,7 @@ void write_position(const ResampleAttrs& a, const ResampleAxis& axis, int64_t ta
                     float* weight) {
   const auto last = static_cast<float>(axis.in - 1);
   if (a.mode == Mode::kNearest) {
-    index[0] = static_cast<int32_t>(std::clamp(nearest_position(a.nearest, x), 0.0f, last));
+    index[0] = static_cast<int32_t>(std::clamp(nearest_position(a.nearest, axis.scale, x), 0.0f, last));
     weight[0] = 1;
     return;
   }

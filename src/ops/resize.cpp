@@ -46,6 +46,7 @@ const void* attrs(AttrContext& c) {
   a->mode = choose(c, "mode", "nearest", kModes);
   if (c.opset() < 11) {
     a->scales_input = 1;
+    a->nearest = Attrs::Nearest::kOutward;  // no text says so; ONNX's own data of that time did
     return a;
   }
   a->roi_input = 1, a->scales_input = 2, a->sizes_input = 3;

@@ -29,7 +29,7 @@ const void* attrs(AttrContext& c) {
   auto* a = c.make<ResampleAttrs>();
   a->mode = read_enum(c, "mode", ResampleAttrs::Mode::kCubic);
   a->coordinates = read_enum(c, "coordinates", ResampleAttrs::Coordinates::kTfCropAndResize);
-  a->nearest = read_enum(c, "nearest", ResampleAttrs::Nearest::kCeil);
+  a->nearest = read_enum(c, "nearest", ResampleAttrs::Nearest::kOutward);
   a->policy = read_enum(c, "policy", ResampleAttrs::Policy::kNotSmaller);
   a->exclude_outside = c.integer("exclude_outside", 0) != 0;
   a->antialias = c.integer("antialias", 0) != 0;

@@ -32,12 +32,8 @@ void infer(InferContext& c) {
   c.axis(c.attrs<RmsNormAttrs>().axis, c.rank(kX));
   if (!c.ranked(kScale)) return;
   const auto x = c.dims(kX), scale = c.dims(kScale);
-  bool fits = scale.size() <= x.size();
-  for (size_t i = 0; fits && i < scale.size(); ++i) {
-    const Dim mine = scale[i], other = x[x.size() - scale.size() + i];
-    fits = mine == Dim(1) || !mine.is_constant() || !other.is_constant() || mine == other;
-  }
-  if (!fits) c.reject("scale of shape {} cannot be broadcast to {}", to_string(scale), to_string(x));
+  if (!may_broadcast_to(x, scale))
+    c.reject("scale of shape {} cannot be broadcast to {}", to_string(scale), to_string(x));
 }
 
 void alias(AliasContext& c) {
@@ -65,24 +61,6 @@ double sum_of_squares(const T* x, int64_t count) {
     return sum;
   }
 }
-
-// Rows of the last dimension, each with the scale that belongs to it.
-struct ScaleWalk {
-  std::span<const int64_t> x, scale;
-  // Offset of the scale for the run that starts at element `position` of X.
-  int64_t offset(int64_t position) const {
-    int64_t result = 0, stride = 1;
-    for (size_t i = 0; i < x.size(); ++i) {
-      const int64_t dim = x[x.size() - 1 - i], at = position % dim;
-      position /= dim;
-      if (i >= scale.size()) break;
-      const int64_t mine = scale[scale.size() - 1 - i];
-      if (mine != 1) result += at * stride;
-      stride *= mine;
-    }
-    return result;
-  }
-};
 
 // The scale has an element per element of a row, the same for every row.
 bool is_whole(std::span<const int64_t> x, const TensorView& scale, int64_t cols) {
@@ -125,7 +103,7 @@ void normalize(const RunContext& c) {
     (i < (a.axis < 0 ? a.axis + rank : a.axis) ? rows : cols) *= x.dims[static_cast<size_t>(i)];
   const bool whole = is_whole(x.dims, scale, cols);
   const int64_t last = whole ? cols : x.dims[x.rank() - 1];
-  const ScaleWalk walk{x.dims, scale.dims};
+  const BroadcastWalk walk{x.dims, scale.dims};
   const int64_t step = scale.elements() == 1 || (!whole && scale.dims[scale.rank() - 1] == 1) ? 0 : 1;
   kernels::parallel_for(rows * cols < 16384 ? 1 : c.threads, rows, [&](int64_t row) {
     const T* from = x.as<T>() + row * cols;

@@ -32,6 +32,7 @@ void simplify(Node& node, Editor& editor) {
   if (node.opset < 5 || is_constant(node.input(1)) || attribute_or(node, "allowzero", int64_t{0}) != 0)
     return;
   if (rank_of(x) < 0 || rank_of(node.outputs[0]) < 0) return;
+  if (node.input(1)->producer == nullptr) return;  // a caller's shape may be wrong, and -1 would fit
   const auto shape = constant_shape(x->facts.type.dims, node.outputs[0]->facts.type.dims);
   if (!shape) return;
   const int64_t dims[] = {static_cast<int64_t>(shape->size())};

@@ -86,13 +86,20 @@ GraphInferrer::Hook fold_small(BumpArena& arena, DimPool& pool) {
     }
     for (const Facts& facts : outputs) {
       if (!facts.is_concrete() || value_bytes(facts).value() > kMaxKnownBytes) return;
+      if (facts.type.type == ElementType::kString) return;  // characters would live in this arena
     }
     if (std::all_of(outputs.begin(), outputs.end(), is_known)) return;
     std::vector<TensorView> views(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (node.inputs[i] != nullptr) views[i] = materialize(inputs[i], arena);
     }
-    const std::vector<TensorView> results = invoke(node, views, arena, pool);
+    std::vector<TensorView> results;
+    try {
+      results = invoke(node, views, arena, pool);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kBudgetExceeded || error.code() == ErrorCode::kOutOfMemory) throw;
+      return;  // the error belongs to the run, should it come there
+    }
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (node.outputs[i] != nullptr) outputs[i].constant = arena.make<TensorView>(results[i]);
     }

@@ -125,7 +125,6 @@ TEST(BadFiles, Tensors) {
   EXPECT_EQ(with(floats("w", {1})), "");
   EXPECT_THAT(with(tensor_header("w", static_cast<ElementType>(99), {})), HasSubstr("type number 99"));
   EXPECT_THAT(with(tensor_header("w", ElementType::kUndefined, {})), HasSubstr("type number 0"));
-  EXPECT_THAT(with(floats("w", {1}).real(4, 1)), HasSubstr("raw_data and float_data"));
   EXPECT_THAT(with(tensor_header("w", ElementType::kInt64, {1}).packed(5, {1})),
               HasSubstr("in int64_data, found int32_data"));
   EXPECT_THAT(with(tensor_header("w", ElementType::kString, {1}).text(9, "a")), HasSubstr("string_data"));

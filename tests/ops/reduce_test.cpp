@@ -140,6 +140,14 @@ TEST(Softmax, AxesOfOldAndNewOpsets) {
       .input<double>({1, 2}, {0, 0})
       .run()
       .expect<double>(0, {1, 2}, {-std::log(2.0), -std::log(2.0)});
+  // What is taken off large numbers is not rounded away.
+  const float half = -std::log(2.0f);
+  OpCase("LogSoftmax", 13).input<float>({1, 2}, {1e30f, 1e30f}).run().expect<float>(0, {1, 2}, {half, half});
+  OpCase("LogSoftmax", 13)
+      .attr("axis", int64_t{0})
+      .input<float>({2, 1}, {1e30f, 1e30f})
+      .run()
+      .expect<float>(0, {2, 1}, {half, half});
   OpCase("Softmax", 13)
       .attr("axis", int64_t{1})
       .input<Float16>({1, 2, 1}, {Float16(1), Float16(1)})

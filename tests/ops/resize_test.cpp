@@ -53,6 +53,20 @@ TEST(Resize, NearestRoundsAsAsked) {
   EXPECT_THROW(row("floor", "odd", {}), Error);
 }
 
+// ONNX 1.5's own example of it.
+TEST(Resize, OfOpset10RoundsUpWhereItShrinks) {
+  OpCase("Resize", 10)
+      .input<float>({1, 1, 2, 4}, from_one(8))
+      .input<float>({4}, {1, 1, 0.6f, 0.6f})
+      .run()
+      .expect<float>(0, {1, 1, 1, 2}, {1, 3});
+  OpCase("Resize", 10)
+      .input<float>({2}, from_one(2))
+      .input<float>({1}, {2})
+      .run()
+      .expect<float>(0, {4}, {1, 1, 2, 2});
+}
+
 TEST(Resize, LinearFollowsTheCoordinates) {
   OpCase up("Resize", 18);
   scaled(up, {1, 1, 2, 2}, from_one(4), {1, 1, 2, 2})

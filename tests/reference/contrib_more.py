@@ -147,6 +147,33 @@ def murmur(data, seed):
     return h ^ h >> 16
 
 
+def warping_cases(rng):
+    shape = [1, *(int(n) for n in rng.integers(1, 12, 2))]
+    costs = rng.integers(-3, 4, shape).astype(np.float32) if rng.random() < 0.3 else rng.normal(size=shape).astype(np.float32)
+    return {"inputs": [costs], "attrs": {}, "constant_inputs": [0] if rng.random() < 0.2 else []}
+
+
+@contrib("DynamicTimeWarping", warping_cases)
+def dynamic_time_warping(inputs, **_):
+    """Sums of the cheapest ways to every element; back from the last one. Of equal ones the next column is taken."""
+    costs = inputs[0][0]
+    sums = np.full([n + 1 for n in costs.shape], np.inf, np.float32)
+    sums[0, 0] = 0
+    came = {}
+    for at in np.ndindex(costs.shape):
+        r, c = at[0] + 1, at[1] + 1
+        before = [(r - 1, c - 1), (r - 1, c), (r, c - 1)]
+        values = [sums[b] for b in before]
+        best = next((k for k in (0, 1) if all(values[k] < v for j, v in enumerate(values) if j != k)), 2)
+        sums[r, c] = costs[at] + values[best]
+        came[r, c] = before[best]
+    path, at = [], costs.shape
+    while at != (0, 0):
+        path.append((at[0] - 1, at[1] - 1))
+        at = came.get(at, (at[0], at[1] - 1) if at[0] == 0 else (at[0] - 1, at[1]))
+    return [(np.array(path[::-1], np.int32).T, "int32")]
+
+
 @contrib("MurmurHash3", murmur_cases)
 def murmur_hash3(inputs, attrs, **_):
     x = inputs[0]
@@ -242,7 +269,8 @@ def transpose_cases(rng):
     channels, filters, kernel, size, stride = some(rng, 3), some(rng, 3), some(rng, 3), some(rng, 5), some(rng, 2)
     pads = np.array([int(rng.integers(0, kernel)) // 2] * 4, np.int64)
     inputs = [reals(rng, [1, channels, size, size], "float"), reals(rng, [channels, filters, kernel, kernel], "float"), pads]
-    return {"inputs": inputs, "attrs": {"strides": [stride, stride]}, "constant_inputs": [2], "rtol": 1e-4, "atol": 1e-5}
+    return {"inputs": inputs, "attrs": {"strides": [stride, stride]}, "constant_inputs": choice(rng, [[], [2]]),
+            "rtol": 1e-4, "atol": 1e-5}
 
 
 @contrib("ConvTransposeWithDynamicPads", transpose_cases)
@@ -322,6 +350,9 @@ refuses("Irfft", [X], says="differ")
 refuses("Irfft", [X[:, :2][:1]], says="at least 2")
 refuses("MurmurHash3", [X.astype(np.float16)], says="type")
 refuses("MurmurHash3", [X], {"seed": -1}, says="seed")
+refuses("DynamicTimeWarping", [np.zeros((2, 3, 4), np.float32)], says="one matrix")
+refuses("DynamicTimeWarping", [np.zeros((1, 3, 0), np.float32)], says="rows and columns")
+refuses("DynamicTimeWarping", [np.zeros((3, 4), np.float32)], says="rank")
 IMAGE, BOX, WHICH = np.zeros([1, 1, 3, 3], F), np.array([[0, 0, 1, 1]], F), np.zeros([1], np.int32)
 refuses("CropAndResize", [IMAGE, BOX, WHICH + 1, np.array([2, 2], np.int32)], says="batch index 1")
 refuses("CropAndResize", [IMAGE, BOX, WHICH, np.array([0, 2], np.int32)], says="crop_size", constant_inputs=[3])
@@ -329,6 +360,7 @@ refuses("CropAndResize", [IMAGE, BOX, WHICH, np.array([0, 2], np.int32)], says="
 refuses("CropAndResize", [IMAGE, BOX[:, :3], WHICH, np.array([2, 2], np.int32)], says="differ")
 refuses("CropAndResize", [IMAGE, BOX, WHICH, np.array([2, 2], np.int32)], {"mode": "cubic"}, says="mode")
 refuses("ConvTransposeWithDynamicPads", [IMAGE, np.zeros([1, 1, 2, 2], F), np.zeros([3], I64)], says="pads", constant_inputs=[2])
+refuses("ConvTransposeWithDynamicPads", [IMAGE, np.zeros([1, 1, 2, 2], F), np.zeros([3], I64)], says="expected 4 pads")
 refuses("QLinearConv", [np.zeros([1, 1, 3, 3], np.uint8)], says="inputs")
 
 

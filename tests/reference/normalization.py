@@ -30,6 +30,30 @@ def rms_normalization(inputs, attrs, scale_kind, **_):
     return [(x / np.sqrt(mean + np.float32(attrs["epsilon"])) * scale, scale_kind)]
 
 
+def layer_cases(rng):
+    """Scale and bias of any shape that can be broadcast to X."""
+    kind = any_float(rng)
+    shape = random_shape(rng, least=1)
+    axis = int(rng.integers(-len(shape), len(shape)))
+    parameters = [reals(rng, broadcastable(rng, shape) if rng.random() < 0.7 else shape[axis % len(shape):], kind)
+                  for _ in range(int(rng.integers(1, 3)))]
+    attrs = {"axis": axis, "epsilon": float(rng.uniform(1e-4, 0.1))}
+    return {"inputs": [reals(rng, shape, kind), *parameters], "attrs": attrs, "opset": 17, **tolerance(kind)}
+
+
+@reference("LayerNormalization", layer_cases)
+def layer_normalization(inputs, attrs, **_):
+    x, scale, *bias = map(values_of, inputs)
+    axes = tuple(range(attrs["axis"] % x.ndim, x.ndim))
+    if x.size == 0:
+        return [x]
+    y = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + np.float32(attrs["epsilon"]))
+    return [y * scale + (bias[0] if bias else 0)]
+
+
+rejects("LayerNormalization", [np.zeros((2, 3), np.float32), np.zeros(2, np.float32)], opset=17, says="expected 3 elements")
+
+
 def group_cases(rng):
     kind, opset = any_float(rng), choice(rng, [18, 21, 22])
     groups, per = int(rng.integers(1, 4)), int(rng.integers(1, 4))

@@ -225,6 +225,18 @@ def softmax(inputs, attrs, **_):
     return [softmax_rows(inputs, attrs)]
 
 
+def mvn_cases(rng):
+    attrs = {name: int(rng.integers(2)) for name in ("across_channels", "normalize_variance") if rng.random() < 0.7}
+    return {"inputs": [floats(rng, *(int(n) for n in rng.integers(2, 6, 4)))], "attrs": attrs, "opset": choice(rng, [1, 8]), "rtol": 1e-4, "atol": 1e-5}
+
+
+@reference("MeanVarianceNormalization", mvn_cases, name="MeanVarianceNormalization before opset 9")
+def mean_variance_normalization(inputs, attrs, **_):
+    x, axes = inputs[0], (0, 1, 2, 3) if attrs.get("across_channels", 0) else (0, 2, 3)
+    centered = x - x.mean(axes, keepdims=True)
+    return [centered / x.std(axes, keepdims=True) if attrs.get("normalize_variance", 1) else centered]
+
+
 @reference("LogSoftmax", softmax_cases, name="LogSoftmax before opset 13")
 def log_softmax(inputs, attrs, **_):
     return [np.log(softmax_rows(inputs, attrs))]

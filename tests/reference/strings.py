@@ -22,6 +22,7 @@ def concat_cases(rng):
     return {"inputs": [texts(rng, broadcastable(rng, shape)), texts(rng, shape)], "opset": 20}
 
 
+@reference("StringConcat", lambda rng: concat_cases(rng) | {"constant_inputs": [0, 1]}, name="StringConcat of constants")
 @reference("StringConcat", concat_cases)
 def string_concat(inputs, **_):
     return [np.asarray(np.add(inputs[0], inputs[1]), object)]

@@ -74,6 +74,33 @@ TEST(OddModels, AnInputNeedsAType) {
   EXPECT_EQ(code_of([&] { open(model.bytes); }), ErrorCode::kInvalidModel);
 }
 
+// The shape that fits is not put in the place of one that does not.
+TEST(OddModels, AShapeThatTheCallerGivesMustFit) {
+  const Proto shape = tiny::value("s", tiny::tensor_type({1}, ElementType::kInt64));
+  const Proto model = tiny::model(
+      tiny::graph({tiny::node("Reshape", {"x", "s"}, {"y"})}, {kX, shape}, {tiny::value("y", {"n"})}));
+  const auto reshaped = [&](int64_t size) {
+    Value value = Value::CreateTensor(ElementType::kInt64, {1});
+    *static_cast<int64_t*>(value.GetMutableData()) = size;
+    return run(model, {"x", "s"}, {x(), value});
+  };
+  EXPECT_THAT(reshaped(2), ElementsAre(-1, 2));
+  EXPECT_THAT(reshaped(-1), ElementsAre(-1, 2));
+  for (int64_t size : {1, 3, 7})
+    EXPECT_EQ(code_of([&] { reshaped(size); }), ErrorCode::kInvalidModel) << size;
+}
+
+TEST(OddModels, OfTwoKindsOfDataTheRawOneCounts) {
+  const Proto add = tiny::node("Add", {"x", "w"}, {"y"});
+  const Proto model =
+      tiny::model(tiny::graph({add}, {kX}, {kY}, {tiny::floats("w", {5, 6}).real(4, 1).real(4, 2)}));
+  EXPECT_THAT(run(model, {"x"}, {x()}), ElementsAre(4, 8));
+  EXPECT_THAT(open(model.bytes).GetWarnings(), ElementsAre(HasSubstr("raw_data and float_data")));
+  SessionOptions strict;
+  strict.strict = true;
+  EXPECT_EQ(code_of([&] { open(model.bytes, strict); }), ErrorCode::kInvalidModel);
+}
+
 // As in ONNX Runtime, which looks at no symbol; what is told for such shapes is what is taken.
 TEST(OddModels, OneSymbolMayHaveSeveralSizes) {
   const Proto concat =
