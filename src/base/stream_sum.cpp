@@ -6,6 +6,12 @@
 #include <array>
 #include <cstring>
 
+#include "base/processor.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace plimsoll {
 namespace {
 
@@ -14,7 +20,6 @@ using Tag = hn::Full128<uint8_t>;
 using Lane = hn::Vec<Tag>;
 
 constexpr size_t kLane = 16, kLanes = 4, kStride = kLanes * kLane, kStreams = 2;
-constexpr size_t kAhead = 4096;  // bytes that are asked for before they are needed
 
 Lane load(const std::byte* at) {
   return hn::LoadU(Tag(), reinterpret_cast<const uint8_t*>(at));
@@ -40,21 +45,48 @@ void begin(Lane (&state)[kLanes], size_t stream) {
   }
 }
 
-}  // namespace
-
-// The two halves side by side: one stream alone keeps a core waiting for its memory.
-uint64_t stream_sum(std::span<const std::byte> bytes) noexcept {
-  Lane first[kLanes], second[kLanes];
-  begin(first, 0);
-  begin(second, 1);
-  const size_t half = bytes.size() / (kStreams * kStride) * kStride;
-  const std::byte* at = bytes.data();
-  for (size_t done = 0; done < half; done += kStride, at += kStride) {
+// The first `half` bytes and as many behind them side by side: one stream alone keeps a core waiting for its
+// memory.
+void absorb_halves(Lane (&first)[kLanes], Lane (&second)[kLanes], const std::byte* at, size_t half) {
+  constexpr size_t kAhead = 4096;  // bytes that are asked for before they are needed
+  for (const std::byte* end = at + half; at < end; at += kStride) {
     __builtin_prefetch(at + kAhead);
     __builtin_prefetch(at + half + kAhead);
     absorb(first, at);
     absorb(second, at + half);
   }
+}
+
+#if defined(__x86_64__)
+// The same with the lanes of a stream in one vector.
+__attribute__((target("avx512f,vaes"))) void absorb_halves_wide(Lane (&first)[kLanes], Lane (&second)[kLanes],
+                                                                const std::byte* at, size_t half) {
+  __m512i a = _mm512_loadu_si512(first), b = _mm512_loadu_si512(second);
+  for (const std::byte* end = at + half; at < end; at += kStride) {
+    a = _mm512_aesenc_epi128(a, _mm512_loadu_si512(at));
+    b = _mm512_aesenc_epi128(b, _mm512_loadu_si512(at + half));
+  }
+  _mm512_storeu_si512(first, a);
+  _mm512_storeu_si512(second, b);
+}
+#endif
+
+}  // namespace
+
+uint64_t stream_sum(std::span<const std::byte> bytes, [[maybe_unused]] bool wide) noexcept {
+  Lane first[kLanes], second[kLanes];
+  begin(first, 0);
+  begin(second, 1);
+  const size_t half = bytes.size() / (kStreams * kStride) * kStride;
+#if defined(__x86_64__)
+  if (wide && processor().wide_aes) {
+    absorb_halves_wide(first, second, bytes.data(), half);
+  } else {
+    absorb_halves(first, second, bytes.data(), half);
+  }
+#else
+  absorb_halves(first, second, bytes.data(), half);
+#endif
   std::array<std::byte, kStreams * kStride> rest{};
   const std::span<const std::byte> left = bytes.subspan(kStreams * half);
   std::copy(left.begin(), left.end(), rest.begin());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/processor.h"
 #include "kernels/parallel.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -57,7 +58,7 @@ int64_t look_up_vectors(const uint8_t* x, const uint8_t* table, int64_t count, u
 void look_up(const uint8_t* x, const uint8_t* table, int64_t count, uint8_t* y) {
   int64_t i = 0;
 #if HWY_TARGET == HWY_AVX3
-  if (__builtin_cpu_supports("avx512vbmi")) i = look_up_vectors(x, table, count, y);
+  if (processor().avx512_vbmi) i = look_up_vectors(x, table, count, y);
 #elif HWY_TARGET == HWY_AVX2
   i = look_up_vectors(x, table, count, y);
 #endif

@@ -8,10 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/processor.h"
 #include "kernels/instructions.h"
 
 #if HWY_ARCH_X86
-#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -36,51 +36,25 @@ bool allows_tiles() {
   return false;
 #endif
 }
-
-bool has_bit(unsigned subleaf, unsigned cpuid_register, unsigned bit) {
-  unsigned r[4] = {};
-  return __get_cpuid_count(7, subleaf, &r[0], &r[1], &r[2], &r[3]) != 0 &&
-         ((r[cpuid_register] >> bit) & 1) != 0;
-}
-bool has_avx_vnni() {
-  return has_bit(1, 0, 4);
-}
-bool has_amx_int8() {
-  return has_bit(0, 3, 24) && has_bit(0, 3, 25) && allows_tiles();
-}
-bool has_amx_bf16() {
-  return has_bit(0, 3, 22);
-}
-bool has_avx512_bf16() {
-  return has_bit(1, 0, 5);
-}
 #endif
 
 int64_t detected_targets() {
 #if HWY_ARCH_X86
-  __builtin_cpu_init();
+  const plimsoll::Processor& has = plimsoll::processor();
   int64_t targets = 0;
-  const auto add = [&](bool has, int64_t target) {
-    if (has) targets |= target;
-    return has;
+  const auto add = [&](bool found, int64_t target) {
+    if (found) targets |= target;
   };
-  const bool ssse3 = add(__builtin_cpu_supports("ssse3"), HWY_SSSE3);
-  const bool sse4 = add(ssse3 && __builtin_cpu_supports("sse4.1") && __builtin_cpu_supports("sse4.2") &&
-                            __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("aes"),
-                        HWY_SSE4);
-  const bool avx2 = add(sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                            __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-                            __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt"),
-                        HWY_AVX2);
-  const bool avx3 = add(avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-                            __builtin_cpu_supports("avx512cd"),
-                        HWY_AVX3);
-  add(avx2 && has_avx_vnni(), kAvxVnni);
-  const bool vnni = add(avx3 && __builtin_cpu_supports("avx512vnni"), kAvx512Vnni);
-  const bool amx = add(vnni && has_amx_int8(), kAmxInt8);
-  const bool bf16 = add(avx3 && has_avx512_bf16(), kAvx512Bf16);
-  add(amx && bf16 && has_amx_bf16(), kAmxBf16);
+  add(has.ssse3, HWY_SSSE3);
+  add(has.sse4, HWY_SSE4);
+  add(has.avx2, HWY_AVX2);
+  add(has.avx512, HWY_AVX3);
+  add(has.avx_vnni, kAvxVnni);
+  add(has.avx512_vnni, kAvx512Vnni);
+  add(has.avx512_bf16, kAvx512Bf16);
+  const bool has_tiles = has.avx512_vnni && has.amx_int8 && allows_tiles();
+  add(has_tiles, kAmxInt8);
+  add(has_tiles && has.avx512_bf16 && has.amx_bf16, kAmxBf16);
   return targets;
 #else
   return HWY_STATIC_TARGET;

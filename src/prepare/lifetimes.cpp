@@ -108,7 +108,7 @@ class Analysis {
     for (size_t i = 0; i < values_.inputs().size(); ++i)
       place(values_.inputs()[i], {Where::kInput, static_cast<uint32_t>(i), 0});
     pass_uses_on_through_views();
-    if (options_.reuse && options_.pieces) pieces_.claim(result_, aliases_, facts_);
+    if (options_.reuse && options_.pieces) result_.has_pieces = pieces_.claim(result_, aliases_, facts_);
     for (size_t t = 0; t < result_.schedule.size(); ++t) visit(static_cast<uint32_t>(t));
     for (uint32_t v : values_.outputs()) locate(v);
     for (uint32_t v : values_.states()) locate(v);
@@ -314,6 +314,7 @@ class Analysis {
       void* place = memory_.resource()->allocate(sizeof(Lifetimes), alignof(Lifetimes));
       nested.bodies.back() = {::new (place) Lifetimes(std::move(inner)), {memory_.resource()}};
       result_.depends_on_data |= nested.bodies.back()->depends_on_data;
+      result_.has_pieces |= nested.bodies.back()->has_pieces;
       most = max(most, aligned(arena_bytes(*nested.bodies.back())));
     }
     size = size + most;

@@ -88,6 +88,8 @@ struct Lifetimes {
   std::pmr::unordered_map<uint32_t, NestedMemory> nested;  // by turn
   std::optional<plan::Placement> placement;  // of a body with sizes that are constants, made once
   bool depends_on_data = false;
+  bool has_pieces =
+      false;  // some inputs of a Concat, here or in a body, are written straight into its output
 
   const Node& node(const StepInfo& step) const { return *schedule[step.turn].node; }
   // What all steps need at their worst: live bytes at each step.

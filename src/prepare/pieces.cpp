@@ -4,7 +4,7 @@
 
 namespace plimsoll {
 
-void Pieces::claim(const Lifetimes& lifetimes, NodeAliases& aliases, const FactsTable& facts) {
+bool Pieces::claim(const Lifetimes& lifetimes, NodeAliases& aliases, const FactsTable& facts) {
   const ScheduledValues& values = lifetimes.values;
   const auto may_be_claimed = [&](size_t turn, uint32_t piece) {
     if (piece == kNoValue || values[piece].made < 0 || claims_.count(piece) > 0) return false;
@@ -24,6 +24,7 @@ void Pieces::claim(const Lifetimes& lifetimes, NodeAliases& aliases, const Facts
       if (may_be_claimed(t, piece)) claims_[piece] = {values.makes(t)[alias.output], alias.offset_bytes};
     }
   }
+  return !claims_.empty();
 }
 
 Pieces::Whole Pieces::whole_of(uint32_t value) const {

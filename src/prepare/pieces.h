@@ -10,9 +10,9 @@ class Pieces {
  public:
   explicit Pieces(TransientMemory& memory) : claims_(memory.resource()), buffers_(memory.resource()) {}
 
-  // Decides which values become pieces. Later nodes claim first, so that a chain of Concats ends in one
-  // buffer.
-  void claim(const Lifetimes& lifetimes, NodeAliases& aliases, const FactsTable& facts);
+  // Decides which values become pieces, and whether any do. Later nodes claim first, so that a chain of
+  // Concats ends in one buffer.
+  bool claim(const Lifetimes& lifetimes, NodeAliases& aliases, const FactsTable& facts);
 
   // What a value is a piece of, at the end of all claims, and where in it; itself if nobody claimed it.
   struct Whole {

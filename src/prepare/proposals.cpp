@@ -50,7 +50,7 @@ class Proposals {
                                                     : settle_updates(root_, facts_, given, options_, memory_);
     options_.pieces = options_.reuse;
     Proposal with = analyzed(order);
-    if (options_.reuse) {
+    if (with.lifetimes.has_pieces) {
       options_.pieces = false;
       Proposal without = analyzed(order);
       if (without.most_live_bytes < with.most_live_bytes) with = std::move(without);

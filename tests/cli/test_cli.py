@@ -261,6 +261,28 @@ class Outputs(Case):
                 self.assertTrue(np.issubdtype(made.dtype, dtype), made.dtype)
 
 
+class Libraries(Case):
+    """Of operators, with a runtime of C++ that is not the command's own."""
+    OPERATORS = pathlib.Path(PLIMSOLL).parent / "tests" / "libtest_op_library.so"
+
+    def failing(self, place):
+        sys.path.insert(0, str(ROOT / "tests" / "reference"))
+        from model_file import Graph, Node, encode_model
+        graph = Graph([Node("Fails", ["x"], ["y"], {"where": place}, "test")], [("x", "float", ["n"])], ["y"])
+        return self.file("fails.onnx", encode_model(graph, {"": 20, "test": 1}, 10))
+
+    def test_what_they_throw_is_an_error(self):
+        if not self.OPERATORS.exists():
+            self.skipTest(f"{self.OPERATORS} is not built")
+        for place, message in {1: "attrs went wrong", 2: "infer went wrong", 3: "threw something", 9: "select went wrong",
+                               11: "run went wrong"}.items():
+            done = self.call("run", self.failing(place), "--custom-ops", self.OPERATORS, "--shape", "x=3")
+            self.assertNotIn(done.returncode, (0, 70), done.stderr)
+            self.assertGreater(done.returncode, 0, f"{place}: ended by a signal")
+            self.assertIn(message, done.stderr)
+            self.assertIn("Fails", done.stderr)
+
+
 class Images(Case):
     SAMPLES = ROOT / "tests" / "images" / "samples"
 
