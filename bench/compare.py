@@ -283,7 +283,8 @@ def main():
               "rss_floor_bytes": measure(["echo", "{}"])[2], "rows": rows}
     print(f"on {described['cpu']}, {described['cores']} cores, ours with {result['instruction_set'] or 'nothing measured'}")
     if options.output or options.whole:
-        save(options.output or report.RESULTS / f"{machine.slug(described['cpu'])}-{result['instruction_set']}.json", result)
+        kind = described["cpu"] if options.held else f"{described['cpu']} {result['instruction_set']}"
+        save(options.output or report.RESULTS / f"{machine.slug(kind)}.json", result)
     if options.whole and not options.output:
         report.write()
     return 1 if any(f"{engine}_error" in row for row in rows for engine in (*ENGINES, BF16)) else 0

@@ -150,6 +150,11 @@ class BenchReport(unittest.TestCase):
         self.assertIsNone(report.ratio(self.ROW, "cold_start_ms"))  # theirs is not known
         self.assertAlmostEqual(report.geometric_mean([0.5, None, 2.0]), 1.0)
 
+    def test_what_held_both_engines_is_said(self):
+        held_result = self.RESULT | {"machine": {"cpu": "AMD EPYC (Zen 5), both held to AVX2"}, "instruction_set": "avx2"}
+        self.assertEqual(report.label(held_result), "AMD EPYC (Zen 5), both held to AVX2")
+        self.assertEqual(report.label(self.RESULT), "AMD EPYC (Zen 4), AVX-512")
+
     def test_the_pages_between_their_marks(self):
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
