@@ -29,15 +29,19 @@ class Profile {
     int64_t count = 0;
     double gflops = 0;     // per second; 0: not known
     double gigabytes = 0;  // likewise; of its inputs and outputs
-    double of_peak = 0;    // the time at the roof over its time; above 1 where caches hold what it reads
+    double of_peak = 0;    // the time at the roof over its time
     double lost_ms() const { return ms * (1 - of_peak); }
   };
   static std::vector<Row> sorted(std::vector<Row> rows);
 
-  void hold_against_roof(Row& row) const;
+  // What reading so many bytes a run could do at most; caches are faster than memory.
+  double gigabytes_per_second(double bytes) const;
+  // All its runs at the roof.
+  double least_ms(const Session::ProfileEntry& entry) const;
 
   std::vector<Row> operators_, nodes_;
-  Peaks peaks_;  // of all threads together; memory is shared by them
+  Peaks peaks_;  // of one core
+  int threads_;
 };
 
 }  // namespace plimsoll::cli

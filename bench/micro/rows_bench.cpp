@@ -3,31 +3,42 @@
 // shows a small share and its price for an element.
 #include "kernels/arg_extreme.h"
 #include "kernels/binary.h"
+#include "kernels/byte_table.h"
 #include "kernels/convert.h"
 #include "kernels/copy.h"
+#include "kernels/norm_gradient.h"
 #include "kernels/normalize.h"
 #include "kernels/pool.h"
 #include "kernels/quantize.h"
 #include "kernels/reduce.h"
+#include "kernels/resize.h"
 #include "kernels/scale_shift.h"
 #include "kernels/score_rows.h"
 #include "kernels/softmax.h"
+#include "kernels/softmax_gradient.h"
+#include "kernels/trees.h"
 #include "kernels/unary.h"
+#include "kernels/unary_gradient.h"
+#include "kernels/update.h"
 #include "support.h"
 
+#include <array>
 #include <functional>
+#include <limits>
 #include <string>
+#include <vector>
 
 namespace plimsoll::micro {
 namespace {
 
 constexpr int64_t kCols = 768;  // of rows, where a kernel has rows
 
-// Inputs and an output of `count` elements each.
+// Inputs and outputs of `count` elements each.
 struct Operands {
-  explicit Operands(int64_t n) : count(n), rows(n / kCols), a(floats(n)), b(floats(n)), y(floats(n)) {}
+  explicit Operands(int64_t n)
+      : count(n), rows(n / kCols), a(floats(n)), b(floats(n)), c(floats(n)), y(floats(n)) {}
   int64_t count, rows;
-  Buffer a, b, y;
+  Buffer a, b, c, y;
 };
 
 struct Kernel {
@@ -67,6 +78,61 @@ void transpose(const Operands& o, int64_t rows, int64_t cols) {
   shape.add(o.count / rows / cols, rows * cols, rows * cols);
   kernels::strided_copy(reinterpret_cast<std::byte*>(o.y.get()), reinterpret_cast<std::byte*>(o.a.get()),
                         shape, sizeof(float), 1);
+}
+
+Kernel unary_gradient(const char* name, kernels::UnaryKind kind) {
+  return {std::string("gradient/") + name, 3, [kind](const Operands& o) {
+            kernels::unary_gradient<float>({kind}, o.a.get(), o.b.get(), o.y.get(), o.count);
+          }};
+}
+
+// One step of an optimizer with gradients in a, weights in y, states in b and c.
+template <typename Update>
+Kernel step(const char* name, double states, const Update& how) {
+  return {std::string("update/") + name, 3 + 2 * states, [how](const Operands& o) {
+            kernels::update<float>(how, {o.count, o.a.get(), o.y.get(), {o.b.get(), o.c.get(), nullptr}});
+          }};
+}
+
+// Images of 16 channels become twice as large, from what is a fifth of all elements.
+template <bool kLinear>
+void enlarge(const Operands& o) {
+  constexpr int64_t kChannels = 16, kSide = 16;
+  const int64_t images = o.count / (5 * kSide * kSide * kChannels);
+  std::array<int32_t, 4 * kSide> index;
+  std::array<float, 4 * kSide> weight;
+  for (int64_t i = 0; i < 2 * kSide; ++i) {
+    const auto at = static_cast<size_t>(i);
+    index[at] = static_cast<int32_t>(i / 2);
+    index[at + 2 * kSide] = static_cast<int32_t>(std::min(i / 2 + 1, kSide - 1));
+    weight[at] = i % 2 == 0 ? 0.75f : 0.25f, weight[at + 2 * kSide] = 1 - weight[at];
+  }
+  const kernels::ResizeAxis axis{kSide, 2 * kSide, kLinear ? 2 : 1, index.data(), weight.data()};
+  const kernels::ResizeShape shape{images, axis, 1, axis, kChannels};
+  if constexpr (kLinear) {
+    kernels::resize_linear(shape, o.a.get(), o.y.get(), o.b.get(), 1);
+  } else {
+    kernels::resize_nearest(shape, reinterpret_cast<const std::byte*>(o.a.get()),
+                            reinterpret_cast<std::byte*>(o.y.get()), sizeof(float), 1);
+  }
+}
+
+// Rows of 16 features through one tree of eight levels, whose nodes stay in the nearest cache.
+void descend(const Operands& o) {
+  constexpr uint32_t kLevels = 8, kFeatures = 16;
+  static const auto nodes = [] {
+    std::vector<kernels::TreeNode<float>> tree((size_t{2} << kLevels) - 1);
+    for (uint32_t i = 0; i < tree.size(); ++i) {
+      const bool is_leaf = 2 * i + 1 >= tree.size();
+      tree[i] = {is_leaf ? std::numeric_limits<float>::infinity() : 0.06f, i % kFeatures,
+                 is_leaf ? i : 2 * i + 1, 0};
+    }
+    return tree;
+  }();
+  const uint32_t root = 0, levels = kLevels;
+  const kernels::Trees<float> trees{nodes.data(), &root, &levels, 1};
+  kernels::find_leaves(trees, 0, o.a.get(), kFeatures, o.count / kFeatures,
+                       reinterpret_cast<uint32_t*>(o.y.get()));
 }
 
 std::vector<Kernel> all() {
@@ -142,6 +208,38 @@ std::vector<Kernel> all() {
        [](const Operands& o) {
          kernels::quantize_8(o.a.get(), o.count, 0.01f, 3, 0, reinterpret_cast<uint8_t*>(o.y.get()), 1);
        }},
+      {"byte_table", 0.5,
+       [](const Operands& o) {
+         kernels::apply_byte_table(reinterpret_cast<const uint8_t*>(o.a.get()),
+                                   reinterpret_cast<const uint8_t*>(o.b.get()), o.count,
+                                   reinterpret_cast<uint8_t*>(o.y.get()), 1);
+       }},
+      {"resize/linear_2x", 1, enlarge<true>},
+      {"resize/nearest_2x", 1, enlarge<false>},
+      {"trees/8_levels", 1, descend},
+      unary_gradient("gelu", UnaryKind::kGelu),
+      unary_gradient("tanh", UnaryKind::kTanh),
+      {"gradient/softmax_rows", 3,
+       [](const Operands& o) {
+         kernels::softmax_gradient_rows(false, o.a.get(), o.b.get(), o.y.get(), o.rows, kCols);
+       }},
+      {"gradient/layer_norm", 3,
+       [](const Operands& o) {
+         kernels::row_norm_gradient<float>(
+             {o.a.get(), o.b.get(), o.c.get(), o.y.get(), nullptr, nullptr, o.rows, kCols, 1e-5f, true});
+       }},
+      step("sgd_momentum", 1, kernels::SgdUpdate{{}, 1e-9, 0.9}),
+      step("adam", 2, kernels::AdamUpdate{{}, 1e-9, 0.9, 0.999, 1e-8}),
+      step("adagrad", 1, kernels::AdagradUpdate{{}, 1e-9, 1e-8}),
+      step("rms_prop", 1, kernels::RmsPropUpdate{{}, 1e-9, 0.9, 1e-8}),
+      {"update/lamb_moments", 6,
+       [](const Operands& o) {
+         kernels::update_moments<float>({{}, 1e-9, 0.9, 0.999, 1e-8},
+                                        {o.count, o.a.get(), o.y.get(), {o.b.get(), o.c.get(), nullptr}});
+       }},
+      {"update/add_to", 3, [](const Operands& o) { kernels::add_to(o.count, o.a.get(), o.y.get()); }},
+      {"update/sum_of_squares", 1,
+       [](const Operands& o) { benchmark::DoNotOptimize(kernels::sum_of_squares(o.count, o.a.get())); }},
       {"dequantize/u8_f32", 1.25,
        [](const Operands& o) {
          kernels::dequantize_8(reinterpret_cast<const uint8_t*>(o.a.get()), false, o.count, 0.01f, 3,

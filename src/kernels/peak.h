@@ -9,7 +9,8 @@ namespace plimsoll::kernels {
 // set that Highway has chosen. Measured for a few milliseconds, best of many.
 double fma_peak();
 
-// GB/s at which one core reads `data`, which should be larger than its caches. Best of a few.
+// GB/s at which one core reads `data` again and again: from memory if it is larger than all caches. Best of a
+// few.
 double read_peak(std::span<const float> data);
 
 }  // namespace plimsoll::kernels

@@ -12,7 +12,12 @@ Peaks MeasurePeaks() {
   const Mapping memory(kBytes);
   std::memset(memory.data(), 1, kBytes);  // pages of zeros would all be one page
   const auto* floats = reinterpret_cast<const float*>(memory.data());
-  return {kernels::fma_peak(), kernels::read_peak({floats, kBytes / sizeof(float)})};
+  const auto rate = [&](int64_t bytes) {
+    return kernels::read_peak({floats, static_cast<size_t>(bytes) / sizeof(float)});
+  };
+  Peaks peaks{kernels::fma_peak(), rate(kBytes), {}};
+  for (int64_t bytes = 16 << 10; bytes < kBytes; bytes *= 4) peaks.cached.push_back({bytes, rate(bytes)});
+  return peaks;
 }
 
 }  // namespace plimsoll
