@@ -9,6 +9,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/activation.h"
+#include "kernels/lanes-inl.h"
 #include "kernels/min_max-inl.h"
 #include "kernels/vector_math-inl.h"
 
@@ -47,6 +48,23 @@ HWY_INLINE void with_activation(D d, Activation f, Body&& body) {
         const V gate = hn::MulAdd(x, hn::Set(d, hn::TFromD<D>{1} / 6), hn::Set(d, 0.5f));
         return hn::Mul(x, v_clamp(d, gate, 0.0f, 1.0f));
       });
+  }
+}
+
+// In place: `rows` rows of `cols` elements. Two vectors at a time, so that neither waits for the other.
+template <class T, class Function>
+HWY_INLINE void activate_rows(T* y, int64_t rows, int64_t stride, int64_t cols, const Function& activation) {
+  constexpr int64_t kLanes = kLanesOf<T>;
+  for (int64_t row = 0; row < rows; ++row, y += stride) {
+    int64_t col = 0;
+    for (; col + 2 * kLanes <= cols; col += 2 * kLanes) {
+      const VecOf<T> first = activation(load_all(TagOf<T>(), y + col));
+      const VecOf<T> second = activation(load_all(TagOf<T>(), y + col + kLanes));
+      store_all(TagOf<T>(), first, y + col);
+      store_all(TagOf<T>(), second, y + col + kLanes);
+    }
+    for (; col < cols; col += kLanes)
+      store_lanes(activation(load_lanes(y + col, cols - col)), y + col, cols - col);
   }
 }
 

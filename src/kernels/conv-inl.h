@@ -277,9 +277,16 @@ class Conv {
       bands_ = std::clamp<int64_t>(ceil_div(row_bytes, band_bytes), 1, split_.per_row);
     if (threads > 1) {
       const int64_t most = bands_are_rows_ ? s_.out_h : split_.per_row;
-      bands_ = std::min(most, round_up_to(bands_, threads));
+      if (!fits_channels_better(most, threads)) bands_ = std::min(most, round_up_to(bands_, threads));
       cut_channels(threads);
     }
+  }
+  // Of a single band: a small map's few rows come out uneven, while every thread reads only its own weights
+  // if the channels are shared out.
+  bool fits_channels_better(int64_t rows, int threads) const {
+    const int64_t panels = s_.groups * panels_per_group<T>(s_);
+    return s_.batch == 1 && bands_ == 1 && panels >= threads &&
+           ceil_div(panels, threads) * rows < ceil_div(rows, threads) * panels;
   }
   void cut_channels(int threads) {
     chunks_ =
@@ -449,27 +456,36 @@ class Conv {
   // Activations too large to repeat in every kernel, and all that comes before rounding to 16 bits, while the
   // tile is still in the first-level cache.
   void finish(const ConvTile<T>& tile, int64_t groups) const {
-    const TagOf<T> d;
-    with_activation(d, epilogue_.activation, [&](auto activation) HWY_ATTR {
-      for (int64_t i = 0; i < tile.repeats * groups; ++i) {
-        const ConvGroup<T>& group = tile.groups[i % groups];
-        for (int64_t pixel = 0; pixel < group.pixels; ++pixel) {
-          const int64_t at = i / groups * tile.out_step + pixel * tile.out_stride;
-          for (int64_t col = 0; col < tile.cols; col += kLanesOf<T>) {
-            const int64_t lanes = tile.cols - col;
-            VecOf<T> y;
-            if constexpr (kIsHalf<T>) {
-              const int64_t width = tile.cols <= kLanesOf<T> ? kLanesOf<T> : kPanelOf<T>;
-              y = hn::Load(d, tile.detour + (i * split_.pixels + pixel) * width + col);
-              if (group.addend != nullptr) y = hn::Add(y, load_lanes(group.addend + at + col, lanes));
-            } else {
-              y = load_lanes(group.out + at + col, lanes);
-            }
-            store_lanes(activation(y), group.out + at + col, lanes);
+    with_activation(TagOf<T>(), epilogue_.activation, [&](auto activation) HWY_ATTR {
+      for (int64_t repeat = 0; repeat < tile.repeats; ++repeat) {
+        for (int64_t g = 0; g < groups; ++g) {
+          if constexpr (kIsHalf<T>) {
+            finish_sums(tile, repeat, groups, g, activation);
+          } else {
+            T* out = tile.groups[g].out + repeat * tile.out_step;
+            activate_rows<T>(out, tile.groups[g].pixels, tile.out_stride, tile.cols, activation);
           }
         }
       }
     });
+  }
+
+  // Of 16 bits, from the detour.
+  template <class Function>
+  void finish_sums(const ConvTile<T>& tile, int64_t repeat, int64_t groups, int64_t g,
+                   const Function& activation) const {
+    const int64_t width = tile.cols <= kLanesOf<T> ? kLanesOf<T> : kPanelOf<T>;
+    const ConvGroup<T>& group = tile.groups[g];
+    for (int64_t pixel = 0; pixel < group.pixels; ++pixel) {
+      const int64_t at = repeat * tile.out_step + pixel * tile.out_stride;
+      for (int64_t col = 0; col < tile.cols; col += kLanesOf<T>) {
+        const int64_t lanes = tile.cols - col;
+        VecOf<T> y =
+            hn::Load(TagOf<T>(), tile.detour + ((repeat * groups + g) * split_.pixels + pixel) * width + col);
+        if (group.addend != nullptr) y = hn::Add(y, load_lanes(group.addend + at + col, lanes));
+        store_lanes(activation(y), group.out + at + col, lanes);
+      }
+    }
   }
 
   const ConvShape& s_;

@@ -230,12 +230,12 @@ class Depthwise {
     if (any && kIsHalf<T>) common_.activation = epilogue.activation;
   }
 
-  // Rows [first, last) of the output, counted through the images.
-  void work(int64_t first, int64_t last) const {
+  // Rows [first, last) of the output, counted through the images, of channels [first_channel, last_channel).
+  void work(int64_t first, int64_t last, int64_t first_channel, int64_t last_channel) const {
     const int64_t block = channel_block<T>(s_);
-    for (int64_t c = 0; c < s_.in_c; c += block) {
+    for (int64_t c = first_channel; c < last_channel; c += block) {
       for (int64_t row = first; row < last; ++row)
-        work_row(row / s_.out_h, row % s_.out_h, c, std::min(c + block, s_.in_c));
+        work_row(row / s_.out_h, row % s_.out_h, c, std::min(c + block, last_channel));
     }
   }
 
@@ -266,11 +266,8 @@ class Depthwise {
   // Activations too large to repeat in every kernel, while the tile is still in the first-level cache.
   void finish(const DepthwiseTile<T>& t) const {
     with_activation(TagOf<T>(), epilogue_.activation, [&](auto activation) HWY_ATTR {
-      for (int64_t pixel = 0; pixel < t.pixels; ++pixel) {
-        T* out = t.out + pixel * t.channels;
-        for (int64_t c = t.first_channel; c < t.last_channel; c += kLanesOf<T>)
-          store_lanes(activation(load_lanes(out + c, t.last_channel - c)), out + c, t.last_channel - c);
-      }
+      activate_rows<T>(t.out + t.first_channel, t.pixels, t.channels, t.last_channel - t.first_channel,
+                       activation);
     });
   }
 
@@ -306,10 +303,19 @@ template <class T>
 void run(const ConvShape& s, const T* x, const LaneOf<T>* packed, T* y, const ConvEpilogue<T>& epilogue,
          int threads) {
   const Depthwise<T> job(s, x, packed, y, epilogue);
-  const int64_t rows = s.batch * s.out_h;
+  const int64_t rows = s.batch * s.out_h, vectors = ceil_div(s.in_c, kLanesOf<T>);
+  // Few rows come out uneven: then vectors of channels are shared out.
+  if (ceil_div(vectors, threads) * rows < ceil_div(rows, threads) * vectors) {
+    parallel_for(threads, threads, [&](int64_t worker) {
+      job.work(0, rows, vectors * worker / threads * kLanesOf<T>,
+               std::min(s.in_c, vectors * (worker + 1) / threads * kLanesOf<T>));
+    });
+    return;
+  }
   const int64_t workers = std::min<int64_t>(threads, rows);
-  parallel_for(threads, workers,
-               [&](int64_t worker) { job.work(rows * worker / workers, rows * (worker + 1) / workers); });
+  parallel_for(threads, workers, [&](int64_t worker) {
+    job.work(rows * worker / workers, rows * (worker + 1) / workers, 0, s.in_c);
+  });
 }
 
 template <class T>

@@ -10,8 +10,8 @@ using TaskFunction = void (*)(void* function, int64_t task);
 void run_tasks(int threads, int64_t tasks, TaskFunction call, void* function);
 
 // Calls f(task) once for every task in [0, tasks), on at most `threads` threads, and returns when all are
-// done. One thread or one task runs inline. Which thread runs a task is fixed by (threads, tasks).
-// f must not throw.
+// done. One thread or one task runs inline. Tasks are cut into parts by (threads, tasks) alone; those of a
+// part run in order, one after the other. f must not throw.
 template <typename F>
 void parallel_for(int threads, int64_t tasks, F&& f) {
   // By address: inlined, the loops in f would be compiled twice, with threads and without.

@@ -51,23 +51,31 @@ thread_local bool is_in_loop = false;
 }  // namespace
 
 struct alignas(64) Team::Worker {
-  static constexpr int kEnd = -1;
+  static constexpr int kEnd = -1, kTaken = -2;
 
   Worker(Team& team, int part) : thread([&team, part, this] { serve(team, part); }) {}
 
   void serve(Team& team, int part) {
     is_in_loop = true;
     for (int seen = 0; (seen = changed(turn, seen)) != kEnd;) {
+      if (!take(seen)) continue;  // it came too late, and may not look at the loop, which may be the next one
       team.loop_.run_part(part);
       if (team.at_work_.fetch_sub(1, std::memory_order_acq_rel) == 1) team.at_work_.notify_one();
     }
   }
   void wake(int next) {
+    untaken.store(next, std::memory_order_release);
     turn.store(next, std::memory_order_release);
     turn.notify_one();
   }
+  // Whether the part of this turn is the caller's to run: true for one of those who ask.
+  bool take(int wanted) {
+    return untaken.compare_exchange_strong(wanted, kTaken, std::memory_order_acq_rel,
+                                           std::memory_order_relaxed);
+  }
 
   std::atomic<int> turn{0};
+  std::atomic<int> untaken{kTaken};  // the turn whose part nobody has begun
   std::thread thread;
 };
 
@@ -111,6 +119,12 @@ void Team::run(int threads, int64_t tasks, TaskFunction call, void* function) {
   }
   is_in_loop = true;
   loop_.run_part(0);
+  // Where the machine is busy with other things, a thread may not get a processor before all this is done.
+  for (size_t i = 0; i < others; ++i) {
+    if (!workers_[i]->take(workers_[i]->turn.load(std::memory_order_relaxed))) continue;
+    loop_.run_part(static_cast<int>(i) + 1);
+    at_work_.fetch_sub(1, std::memory_order_relaxed);
+  }
   is_in_loop = false;
   for (int left = at_work_.load(std::memory_order_acquire); left > 0; left = changed(at_work_, left)) {
   }

@@ -21,7 +21,8 @@ class Team {
   ~Team();
 
   // Calls call(function, task) for every task in [0, tasks); thread i of n has the i-th part of them, in
-  // order. Fewer threads than asked for where the system gives no more.
+  // order. A part that its thread has not begun when the caller is done with its own is the caller's. Fewer
+  // threads than asked for where the system gives no more.
   void run(int threads, int64_t tasks, TaskFunction call, void* function);
 
   // That of this thread; none inside of run(): loops in loops are not divided again.
@@ -39,7 +40,7 @@ class Team {
   void grow(size_t workers) noexcept;
 
   Loop loop_;
-  std::atomic<int> at_work_{0};  // threads that have not done their part
+  std::atomic<int> at_work_{0};  // parts but the caller's that are not done
   std::vector<std::unique_ptr<Worker>> workers_;
   const int forks_;  // of the process when it was made: in a fork's child its threads do not exist
 };

@@ -123,10 +123,13 @@ HWY_INLINE V one_plus_exp_of_minus(D d, V x) {
   const V n = hn::Sub(sum, rounding);
   V r = hn::NegMulSub(n, hn::Set(d, 0.693359375f), x);
   r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
-  const V p = polynomial(d, r, hn::Set(d, 8.31252057e-3f), 4.18901555e-2f, 1.66671142e-1f, 4.99992311e-1f);
+  // Halves of the polynomial beside each other: what waits for what is the longest part of this.
+  const V square = hn::Mul(r, r);
+  const V high = polynomial(d, r, hn::Set(d, 8.31252057e-3f), 4.18901555e-2f);
+  const V low = polynomial(d, r, hn::Set(d, 1.66671142e-1f), 4.99992311e-1f);
+  const V power = hn::MulAdd(hn::MulAdd(high, square, low), square, hn::Add(r, hn::Set(d, 1.0f)));
   const V scale = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(du, sum)));
-  const V e = hn::MulAdd(hn::MulAdd(hn::Mul(r, r), p, r), scale, scale);
-  return hn::Add(hn::Set(d, 1.0f), e);
+  return hn::MulAdd(power, scale, hn::Set(d, 1.0f));
 }
 
 // Both ends are exact: below -87.33, where the result would not be a normal number, it is 0.

@@ -20,23 +20,23 @@ struct GruStep {
   void advance(Run& run, int64_t d, Number* gates, int64_t width, IsActive is_active) {
     const int64_t n = run.hidden();
     run.multiply_by_r(d, run.h(0), 0, 2, gates, width, true);
-    for (int64_t b = 0; b < run.batch(); ++b) {
+    run.each_sequence([&](int64_t b) {
       run.activate(run.function(d, 0), gates + b * width);
       run.activate(run.function(d, 0), gates + b * width + n);
-    }
+    });
     if (run.attrs().linear_before_reset) {
       multiply_then_reset(run, d, gates, width);
     } else {
       reset_then_multiply(run, d, gates, width);
     }
-    for (int64_t b = 0; b < run.batch(); ++b) {
-      if (!is_active(b)) continue;
+    run.each_sequence([&](int64_t b) {
+      if (!is_active(b)) return;
       const Number* z = gates + b * width;
       Number* candidate = gates + b * width + 2 * n;
       run.activate(run.function(d, 1), candidate);
       Number* h = run.h(b);
       for (int64_t j = 0; j < n; ++j) h[j] = (1 - z[j]) * candidate[j] + z[j] * h[j];
-    }
+    });
   }
 
   static void reset_then_multiply(Run& run, int64_t d, Number* gates, int64_t width) {

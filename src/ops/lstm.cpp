@@ -18,9 +18,9 @@ struct LstmStep {
   template <typename IsActive>
   void advance(Run& run, int64_t d, Number* gates, int64_t width, IsActive is_active) {
     run.multiply_by_r(d, run.h(0), 0, 4, gates, width, true);
-    for (int64_t b = 0; b < run.batch(); ++b) {
+    run.each_sequence([&](int64_t b) {
       if (is_active(b)) next(run, d, gates + b * width, run.h(b), run.cell(b));
-    }
+    });
   }
 
   static void add_peephole(const Run& run, int64_t gate, const Number* cell, Number* x) {

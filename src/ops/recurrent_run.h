@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/gemm.h"
+#include "kernels/parallel.h"
 #include "ops/float_blocks.h"
 #include "ops/recurrent.h"
 
@@ -54,6 +55,14 @@ class RecurrentRun {
     return a_.functions[static_cast<size_t>(d) * a_.kind->functions + i];
   }
 
+  // f(b) for every sequence, on several threads where all together have enough to do.
+  template <typename F>
+  void each_sequence(F&& f) const {
+    constexpr int64_t kWorthSharing = 4096;
+    const bool shared = batch_ * a_.kind->gates * hidden_ >= kWorthSharing;
+    kernels::parallel_for(shared ? c_.threads : 1, batch_, f);
+  }
+
   // x = f(clip(x)), elementwise.
   void activate(const GateFunction& f, Number* x) const {
     if (a_.clip > 0) {
@@ -66,7 +75,9 @@ class RecurrentRun {
   // out[batch, columns] += left[batch, hidden] * (gates [first, first + count) of R, transposed)
   void multiply_by_r(int64_t d, const Number* left, int64_t first, int64_t count, Number* out,
                      int64_t out_stride, bool add) {
-    multiply(left, batch_, hidden_, kRecurrentR, d, first, count, out, out_stride, add);
+    kernels::GemmEpilogue<Number> epilogue;
+    if (add) epilogue.addend = out, epilogue.addend_stride = out_stride;
+    multiply(left, batch_, hidden_, kRecurrentR, d, first, count, out, out_stride, epilogue);
   }
 
  private:
@@ -123,13 +134,12 @@ class RecurrentRun {
     return to;
   }
 
-  // out[m, count * hidden] (+)= left[m, k] * gates [first, first + count) of W or R, transposed.
+  // out[m, count * hidden] = left[m, k] * gates [first, first + count) of W or R, transposed.
   void multiply(const Number* left, int64_t m, int64_t k, size_t weight, int64_t d, int64_t first,
-                int64_t count, Number* out, int64_t out_stride, bool add) {
+                int64_t count, Number* out, int64_t out_stride,
+                const kernels::GemmEpilogue<Number>& epilogue) {
     const int64_t columns = count * hidden_;
     if (columns == 0 || m == 0) return;
-    kernels::GemmEpilogue<Number> epilogue;
-    if (add) epilogue.addend = out, epilogue.addend_stride = out_stride;
     const int64_t gates = a_.kind->gates, joint = joint_of(weight);
     const std::byte* matrix = (weight == kRecurrentW ? w_ : r_) +
                               d * recurrent_packed_bytes<Number>(gates, joint, hidden_, k) +
@@ -179,21 +189,18 @@ class RecurrentRun {
     read_biases(d);
     read_state(kRecurrentInitialH, d, states_);
     if (a_.kind->has_cell) read_state(kRecurrentInitialC, d, state(1));
-    multiply(x_, steps_ * batch_, input_, kRecurrentW, d, 0, a_.kind->gates, gates_, width, false);
+    kernels::GemmEpilogue<Number> epilogue;
+    epilogue.bias = bias_;
+    multiply(x_, steps_ * batch_, input_, kRecurrentW, d, 0, a_.kind->gates, gates_, width, epilogue);
     const bool reverse = d == 1 || a_.reverse;
     for (int64_t s = 0; s < steps_; ++s) {
       const int64_t t = reverse ? steps_ - 1 - s : s;
       Number* gates = gates_ + t * batch_ * width;
-      for (int64_t b = 0; b < batch_; ++b) add_bias(gates + b * width);
       step.advance(*this, d, gates, width, [&](int64_t b) { return t < length(b); });
       for (int64_t b = 0; b < batch_; ++b) write_y(d, t, b);
     }
     write_state(1, d, states_);
     if (a_.kind->has_cell) write_state(2, d, state(1));
-  }
-
-  void add_bias(Number* gates) const {
-    for (int64_t i = 0; i < a_.kind->gates * hidden_; ++i) gates[i] += bias_[i];
   }
 
   // Past its length a sequence keeps its state and gives zeros.

@@ -16,11 +16,11 @@ struct RnnStep {
   template <typename IsActive>
   void advance(RecurrentRun<Number>& run, int64_t d, Number* gates, int64_t width, IsActive is_active) {
     run.multiply_by_r(d, run.h(0), 0, 1, gates, width, true);
-    for (int64_t b = 0; b < run.batch(); ++b) {
-      if (!is_active(b)) continue;
+    run.each_sequence([&](int64_t b) {
+      if (!is_active(b)) return;
       run.activate(run.function(d, 0), gates + b * width);
       std::copy_n(gates + b * width, width, run.h(b));
-    }
+    });
   }
 };
 

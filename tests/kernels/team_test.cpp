@@ -1,13 +1,18 @@
 #include "kernels/team.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <set>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace plimsoll::kernels {
 namespace {
@@ -22,18 +27,58 @@ TEST(Team, EveryTaskOnce) {
   }
 }
 
-TEST(Team, WhichThreadRunsATaskIsFixed) {
-  const auto threads_of = [] {
+TEST(Team, PartsRunInOrderOnOneThread) {
+  for (int round = 0; round < 200; ++round) {
     std::vector<std::thread::id> threads(10);
-    parallel_for(4, 10,
+    std::vector<int> order(10);
+    std::atomic<int> next = 0;
+    parallel_for(4, 10, [&](int64_t task) {
+      threads[static_cast<size_t>(task)] = std::this_thread::get_id();
+      order[static_cast<size_t>(task)] = next++;
+    });
+    EXPECT_EQ(threads[0], std::this_thread::get_id());
+    for (const auto& [first, last] : {std::pair<size_t, size_t>{0, 2}, {2, 5}, {5, 7}, {7, 10}}) {
+      for (size_t task = first + 1; task < last; ++task) {
+        EXPECT_EQ(threads[task], threads[first]);
+        EXPECT_LT(order[task - 1], order[task]);
+      }
+    }
+  }
+}
+
+std::atomic<bool> is_held = false, is_let_go = false;
+
+void hold(int) {
+  is_held = true;
+  for (int i = 0; i < 10000 && !is_let_go; ++i) ::usleep(1000);
+}
+
+// A thread that gets no processor: held in the handler of a signal.
+TEST(Team, TheCallerTakesPartsThatNobodyHasBegun) {
+  std::atomic<pthread_t> other = ::pthread_self();
+  while (other == ::pthread_self()) {
+    parallel_for(2, 2, [&](int64_t task) {
+      if (task == 1) other = ::pthread_self();
+      ::usleep(100);
+    });
+  }
+  struct sigaction action = {}, before = {};
+  action.sa_handler = hold;
+  ASSERT_EQ(::sigaction(SIGUSR2, &action, &before), 0);
+  ASSERT_EQ(::pthread_kill(other, SIGUSR2), 0);
+  while (!is_held) ::usleep(100);
+  std::vector<std::thread::id> threads(2);
+  for (int round = 0; round < 3; ++round) {
+    parallel_for(2, 2,
                  [&](int64_t task) { threads[static_cast<size_t>(task)] = std::this_thread::get_id(); });
-    return threads;
-  };
-  const auto first = threads_of();
-  EXPECT_EQ(std::set(first.begin(), first.end()).size(), 4U);
-  EXPECT_EQ(first[0], std::this_thread::get_id());
-  parallel_for(2, 5, [](int64_t) {});
-  EXPECT_EQ(threads_of(), first);
+    EXPECT_EQ(threads, std::vector<std::thread::id>(2, std::this_thread::get_id()));
+  }
+  is_let_go = true;
+  ASSERT_EQ(::sigaction(SIGUSR2, &before, nullptr), 0);
+  // It finds its way back into the team.
+  std::atomic<int> calls = 0;
+  for (int round = 0; round < 100; ++round) parallel_for(2, 6, [&](int64_t) { ++calls; });
+  EXPECT_EQ(calls, 600);
 }
 
 TEST(Team, ALoopInALoopIsNotDividedAgain) {

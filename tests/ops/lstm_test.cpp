@@ -10,6 +10,7 @@ struct Problem {
   int64_t steps = 3, batch = 2, input = 5, hidden = 4, directions = 1;
   bool reverse = false, batch_first = false, with_bias = false, with_state = false, with_peephole = false;
   std::vector<int32_t> lengths = {};  // empty: all steps
+  int threads = 1;
 };
 
 struct Tensors {
@@ -133,7 +134,7 @@ void check(const Problem& p) {
   given(t.p, {d, 3 * n});
   c.attr("hidden_size", n).attr("layout", int64_t{first});
   c.attr("direction", d == 2 ? "bidirectional" : p.reverse ? "reverse" : "forward");
-  c.outputs(3).run();
+  c.outputs(3).threads(p.threads).run();
   if (first) {
     // [steps, directions, batch, hidden] -> [batch, steps, directions, hidden]
     c.expect<float>(0, {p.batch, p.steps, d, n}, swapped(answer.y, p.steps * d, p.batch));
@@ -150,6 +151,20 @@ TEST(Lstm, IsWhatTheSpecificationSays) {
   check({.directions = 2, .batch_first = true, .with_state = true, .with_peephole = true});
   check({.steps = 4, .with_bias = true, .with_state = true, .lengths = {4, 2}});
   check({.steps = 1, .batch = 1, .input = 1, .hidden = 1});
+}
+
+// Enough gates that threads share out the sequences.
+TEST(Lstm, ManySequencesOnSeveralThreads) {
+  for (int threads : {1, 2, 3})
+    check({.batch = 5,
+           .input = 8,
+           .hidden = 210,
+           .directions = 2,
+           .with_bias = true,
+           .with_state = true,
+           .with_peephole = true,
+           .lengths = {3, 1, 2, 3, 3},
+           .threads = threads});
 }
 
 TEST(Lstm, HalfPrecisionGoesByTheDefinition) {
