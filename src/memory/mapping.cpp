@@ -21,12 +21,12 @@ namespace {
 
 constexpr int64_t kHugePage = 2 << 20;
 constexpr int64_t kSeldomFilled = 64 << 10;
-constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS;
 
 // Addresses that begin at a huge page, not yet memory; null if there are none.
 void* reserve_at_huge_page(int64_t bytes) {
   const int64_t reserved = bytes + kHugePage;
-  void* found = ::mmap(nullptr, static_cast<size_t>(reserved), PROT_NONE, kAnonymous, -1, 0);
+  void* found = ::mmap(nullptr, static_cast<size_t>(reserved), PROT_NONE, kAnonymous | MAP_NORESERVE, -1, 0);
   if (found == MAP_FAILED) return nullptr;
   auto* begin = static_cast<std::byte*>(found);
   const auto before = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(begin) % uint64_t{kHugePage});
@@ -40,6 +40,8 @@ void* reserve_at_huge_page(int64_t bytes) {
 // Large ones are in huge pages as far as these lie inside and there are any: a fault for 512 pages costs a
 // fraction of 512 faults. What is in small pages is made resident at once, for half of what faults would
 // cost, unless it is so little that it may never be filled: chunks of tables.
+// What is more than the machine has, the system refuses here: with MAP_NORESERVE it would end the process
+// later.
 Mapping::Mapping(int64_t size, bool guard) {
   if (size == 0) return;
   const int64_t rounded = round_up(size, page_bytes());
