@@ -40,7 +40,7 @@ class Search {
   QuantizeReport run() {
     const QuantizeReport all = write(0);
     options_.ranges = all.ranges;  // of static quantization: found once
-    samples_ = all.samples, told_ = all.calibration_told_bytes,
+    samples_ = all.samples, calibration_told_ = all.calibration_told_bytes,
     calibration_peak_ = all.calibration_peak_bytes;
     rank_layers(all);
     measure(0, all.output_bytes);
@@ -59,7 +59,16 @@ class Search {
 
   QuantizeReport write(int64_t floats) {
     if (floats > 0 || !options_.ranges.empty()) rewind();
-    return quantize_(file_.path(), with_floats(floats));
+    QuantizeReport report = quantize_(file_.path(), with_floats(floats));
+    account(report);
+    return report;
+  }
+
+  // Candidates and comparisons come one after the other: the largest of them is what all of it takes.
+  template <typename Report>
+  void account(const Report& report) {
+    told_ = std::max(told_, report.told_bytes);
+    peak_ = std::max(peak_, report.peak_bytes);
   }
 
   QuantizeOptions with_floats(int64_t floats) const {
@@ -80,7 +89,7 @@ class Search {
   CompareReport compare(const CompareOptions& how) {
     rewind();
     CompareReport report = Compare(env_, input_, file_.path(), how);
-    peak_ = std::max(peak_, report.peak_bytes);
+    account(report);
     return report;
   }
 
@@ -188,9 +197,10 @@ class Search {
       tried.chosen = floats == chosen;
       report.frontier.push_back(tried);
     }
-    report.peak_bytes = std::max(report.peak_bytes, peak_);
+    account(report);
+    report.told_bytes = told_, report.peak_bytes = peak_;
     report.samples = samples_;
-    report.calibration_told_bytes = told_;
+    report.calibration_told_bytes = calibration_told_;
     report.calibration_peak_bytes = calibration_peak_;
     return report;
   }
@@ -202,7 +212,7 @@ class Search {
   CandidateFile file_;
   std::vector<QuantizeReport::Layer> layers_;
   std::map<int64_t, QuantizeReport::Candidate> tried_;
-  int64_t peak_ = 0, samples_ = 0, told_ = 0, calibration_peak_ = 0;
+  int64_t told_ = 0, peak_ = 0, samples_ = 0, calibration_told_ = 0, calibration_peak_ = 0;
 };
 
 }  // namespace

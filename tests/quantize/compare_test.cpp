@@ -18,19 +18,20 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kWidth = 64;
 
-Value sample(unsigned seed) {
-  Value x = Value::CreateTensor(ElementType::kFloat, {5, kWidth});
-  const std::vector<float> values = normal(5 * kWidth, seed);
+Value sample(unsigned seed, int64_t rows = 5) {
+  Value x = Value::CreateTensor(ElementType::kFloat, {rows, kWidth});
+  const std::vector<float> values = normal(rows * kWidth, seed);
   std::copy(values.begin(), values.end(), x.GetTensorMutableData<float>());
   return x;
 }
 
 class Samples : public CalibrationReader {
  public:
-  explicit Samples(unsigned count, bool can_rewind = true) : count_(count), can_rewind_(can_rewind) {}
+  explicit Samples(unsigned count, bool can_rewind = true, int64_t rows = 5)
+      : count_(count), can_rewind_(can_rewind), rows_(rows) {}
   bool Next(std::map<std::string, Value>& inputs) override {
     if (next_ == count_) return false;
-    inputs["x"] = sample(100 + next_++);
+    inputs["x"] = sample(100 + next_++, rows_);
     return true;
   }
   bool Rewind() override {
@@ -41,6 +42,7 @@ class Samples : public CalibrationReader {
  private:
   unsigned count_, next_ = 0;
   bool can_rewind_;
+  int64_t rows_;
 };
 
 // Layers of MatMul and Relu. Some columns of the weights of `rough` are a hundred times as large as the
@@ -510,6 +512,18 @@ TEST(MixedPrecision, TheCallersLossDecides) {
   const QuantizeReport report = Quantize(Env(), a, b, options);
   EXPECT_EQ(calls, static_cast<int>(report.frontier.size()));
   EXPECT_GT(report.output_bytes, static_cast<int64_t>(fs::file_size(a)) / 2);
+}
+
+TEST(MixedPrecision, ComparisonsAreToldAndTaken) {
+  const Folder folder;
+  const std::string a = folder.write("a.onnx", layers(4)), b = folder / "b.onnx";
+  constexpr int64_t kRows = 4000;
+  Samples samples(2, true, kRows);
+  QuantizeOptions options = mixed(samples);
+  options.max_loss = 0.02;
+  const QuantizeReport report = Quantize(Env(), a, b, options);
+  EXPECT_GT(report.peak_bytes, kRows * kWidth * int64_t{sizeof(float)});
+  EXPECT_GE(report.told_bytes, report.peak_bytes);
 }
 
 TEST(MixedPrecision, NeedsSamplesThatCanBeginAnew) {
