@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/fail.h"
+#include "base/overflow.h"
 
 namespace plimsoll {
 
@@ -18,7 +19,7 @@ void fail_with(ErrorCode code, std::string message) {
 }
 
 void fail_overflow(int64_t a, const char* operation, int64_t b) {
-  fail(ErrorCode::kInvalidModel, "size {} {} {} overflows 64 bits", a, operation, b);
+  throw Overflow(ErrorCode::kInvalidModel, fmt::format("size {} {} {} overflows 64 bits", a, operation, b));
 }
 
 const char* error_code_name(ErrorCode code) noexcept {

@@ -1,5 +1,6 @@
 #include "graph/infer.h"
 
+#include "base/overflow.h"
 #include "graph/bodies.h"
 #include "memory/transient_memory.h"
 
@@ -83,7 +84,11 @@ std::vector<Facts> infer_node(const Node& node, std::span<const Facts> inputs, B
                               DimPool& pool, BodyInferrer* bodies) {
   std::vector<Facts> outputs(node.outputs.size());
   InferContext context(node, inputs, outputs, arena, pool, bodies);
-  node.op->infer(context);
+  try {
+    node.op->infer(context);
+  } catch (const Overflow& overflow) {
+    context.reject("{}", overflow.what());
+  }
   return outputs;
 }
 

@@ -1,9 +1,15 @@
+#include <algorithm>
+
 #include "optimize/editor.h"
 #include "optimize/match.h"
 #include "optimize/rewrites.h"
 
 namespace plimsoll {
 namespace {
+
+bool depends_on_data(std::span<const Dim> dims) {
+  return std::any_of(dims.begin(), dims.end(), [](Dim d) { return d.depends_on_data(); });
+}
 
 // The shape operand that says the same with constants: 0 copies a dimension, one -1 stands for the rest.
 std::optional<std::vector<int64_t>> constant_shape(std::span<const Dim> in, std::span<const Dim> out) {
@@ -24,6 +30,8 @@ std::optional<std::vector<int64_t>> constant_shape(std::span<const Dim> in, std:
   }
   // If a copied dimension is empty, nothing can be told of the rest.
   if (copies && infers) return std::nullopt;
+  // What the caller or the data says may be wrong, and -1 would not ask.
+  if (infers && depends_on_data(out) && !(product(in) == product(out))) return std::nullopt;
   return shape;
 }
 
