@@ -133,7 +133,7 @@ class LayerNorm {
       W* ones = c.scratch_as<W>(choice_.copy_at[0]);
       std::fill(ones, ones + cols, W{1});
       scale_ = ones;
-    } else {
+    } else if (cols > 0) {  // of no columns nothing is scaled
       scale_ = parameter(0);
       bias_ = parameter(1);
     }

@@ -180,6 +180,16 @@ TEST(LayerNormalization, GivesItsMoments) {
       Error);
 }
 
+TEST(LayerNormalization, OfNoColumnsAddsNoBias) {
+  OpCase("LayerNormalization", 17)
+      .attr("axis", int64_t{-2})
+      .input<BFloat16>({2, 0, 1}, {})
+      .input<BFloat16>({0, 1}, {})
+      .input<BFloat16>({}, {BFloat16(1)})
+      .run()
+      .expect<BFloat16>(0, {2, 0, 1}, {});
+}
+
 TEST(BatchNormalization, InferenceAndTraining) {
   const auto with = [](OpCase&& c) -> OpCase& {
     return c.attr("epsilon", 0.0f)

@@ -68,10 +68,21 @@ def unfold_tensor(inputs, attrs, **_):
     return [windows[tuple(steps)]]
 
 
+def is_between_buckets(buckets, attrs, longest=40):
+    """Whether a distance lies where two buckets meet, as 12 does between 8 and 18: two logarithms decide then, by an ulp."""
+    buckets //= 1 + attrs["is_bidirectional"]
+    exact, farthest = buckets // 2, attrs["max_distance"]
+    distances = np.array([d for d in range(exact + 1, longest) if d != farthest])
+    bucket = np.log(distances / exact) / np.log(farthest / exact) * (buckets - exact)
+    return np.any(abs(bucket - np.round(bucket)) < 1e-4)
+
+
 def relative_cases(rng):
     kind = choice(rng, ["float", "float16"])
     buckets, heads = 4 * some(rng, 5), some(rng, 3)
     attrs = {"max_distance": buckets + some(rng, 100), "is_bidirectional": int(rng.integers(2))}
+    while is_between_buckets(buckets, attrs):
+        attrs["max_distance"] += 1
     lengths = [np.array([some(rng, 40)], np.int64) for _ in range(2)]
     return {"inputs": [reals(rng, [buckets, heads], kind), *lengths], "attrs": attrs, **tolerance(kind)}
 
