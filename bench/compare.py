@@ -36,10 +36,13 @@ class BenchError(Exception):
 
 
 def measure(command, environment=None):
-    """Runs a fresh process; returns (its JSON, ms from start to its first line, peak RSS by wait4)."""
+    """Runs a fresh process, in the environment that ONNX Runtime needs if none is given.
+
+    Returns (its JSON, ms from start to its first line, peak RSS by wait4)."""
     with tempfile.TemporaryFile("w+") as errors:
         start = time.perf_counter()
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors,
+                                   env=environment or onnxruntime_npm.environment())
         try:
             line = process.stdout.readline()
             first_line_ms = 1000 * (time.perf_counter() - start)
@@ -132,7 +135,7 @@ def smallest(samples):
     return best
 
 
-def measure_empty_node(rounds, environment):
+def measure_empty_node(rounds, environment=None):
     samples = [measure(EMPTY_NODE, environment) for _ in range(rounds)]
     return {"first_output_ms": min(s[1] for s in samples), "peak_rss_bytes": min(s[2] for s in samples)}
 
@@ -265,7 +268,7 @@ def main():
     if described["load_average"] > BUSY:
         print(f"warning: load average {described['load_average']:.1f}: others are using this machine", file=sys.stderr)
     empty = None
-    options.environment = held.environment() if options.held else onnxruntime_npm.environment()
+    options.environment = held.environment() if options.held else None
     if "ort" in options.engines:
         try:
             (held if options.held else onnxruntime_npm).ensure()

@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 import compare
+import held
 from agree import Agreement
 from cache import cache_dir, model_path, whole_file
 
@@ -105,7 +106,7 @@ def measure_row(row, threads, options, empty):
             for name in cases if number % 2 == 0 else reversed(cases):
                 case, engine = cases[name]
                 try:
-                    report, _, rss = compare.measure(case.bench(engine))
+                    report, _, rss = case.measure(case.bench(engine))
                 except compare.BenchError as error:
                     found.setdefault(f"{name}_error", str(error))
                     continue
@@ -163,6 +164,7 @@ def main():
     parser.add_argument("--rounds", default=3, type=int)
     parser.add_argument("--seconds", default=1.0, type=float)
     parser.add_argument("--isa", choices=["sse4", "avx2", "avx_vnni", "avx512f", "avx512", "amx"], help="hold Plimsoll to these instructions")
+    parser.add_argument("--held", choices=["avx2"], help="hold both engines to these instructions")
     parser.add_argument("--make", action="store_true", help="make the models and stop")
     parser.add_argument("--agree", action="store_true", help="compare answers with ONNX Runtime's instead of times")
     options = parser.parse_args()
@@ -178,7 +180,10 @@ def main():
         for row in rows:
             print(agreement(row), flush=True)
         return
-    empty = compare.measure_empty_node(2)
+    if options.held:
+        held.ensure()
+    options.environment = held.environment() if options.held else None
+    empty = compare.measure_empty_node(2, options.environment)
     print(line(HEADING), flush=True)
     for threads in options.threads:
         for row in rows:
