@@ -43,14 +43,25 @@ def describe(root, held=None):
 
 
 def _cpu():
-    """Virtual machines say "AMD EPYC" of every generation: the family and the model tell which."""
+    """Virtual machines say "AMD EPYC" or "Intel Xeon" of every generation: family, model and stepping tell which."""
     name = _field("/proc/cpuinfo", "model name") or platform.machine()
-    if "AMD" not in name:
+    if "AMD" not in name and "Intel" not in name:
         return name
-    family, model = (int(_field("/proc/cpuinfo", field) or 0) for field in ("cpu family", "model"))
+    family, model, stepping = (int(_field("/proc/cpuinfo", field) or 0) for field in ("cpu family", "model", "stepping"))
+    generation = _amd(family, model) if "AMD" in name else _intel(family, model, stepping)
+    return f"{re.sub(r' *@.*', '', name)} ({generation})"
+
+
+def _intel(family, model, stepping):
+    if (family, model) == (6, 85):
+        return "Skylake" if stepping < 5 else "Cascade Lake" if stepping < 10 else "Cooper Lake"
+    return {(6, 79): "Broadwell", (6, 106): "Ice Lake", (6, 143): "Sapphire Rapids", (6, 207): "Emerald Rapids",
+            (6, 173): "Granite Rapids"}.get((family, model), f"family {family}, model {model}")
+
+
+def _amd(family, model):
     zen4 = family == 25 and (0x10 <= model <= 0x1f or 0x60 <= model <= 0x7f or 0xa0 <= model <= 0xaf)
-    generation = {23: "Zen 2 or before", 25: "Zen 4" if zen4 else "Zen 3", 26: "Zen 5"}.get(family, f"family {family}")
-    return f"{name} ({generation})"
+    return {23: "Zen 2 or before", 25: "Zen 4" if zen4 else "Zen 3", 26: "Zen 5"}.get(family, f"family {family}")
 
 
 def _system():

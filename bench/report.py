@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""report.py: README's table, the tables of docs/benchmarks.md and docs/benchmarks.svg from the last result of each kind of
+"""report.py: README's table of machines, the tables of docs/benchmarks.md and docs/benchmarks.svg from the last result of each kind of
 machine in bench/results.
 
 A kind of machine is a CPU and the instructions that ours was held to. `./dev bench` over the whole set ends with this.
@@ -68,14 +68,15 @@ def markdown(results):
 
 
 def summary(results):
-    """One table: time and memory on every kind of machine."""
-    columns = [ratios(result, title, key) for result in results for title, key in (KEYS[0], KEYS[-1])]
-    models = list(dict.fromkeys(model for result in results for model in rows_of(result)))
-    text = ["| | " + " | ".join(f"{label(result)}: time | memory" for result in results) + " |", "|---" * (len(columns) + 1) + "|"]
-    text += [f"| {model} | " + " | ".join(cell(found.get(model)) for found in columns) + " |" for model in models]
-    means = " | ".join(f"**{cell(geometric_mean(found.values()))}**" for found in columns)
-    made = ", ".join(f"{result['date']} ({result['machine'].get('plimsoll_commit', 'unknown commit')})" for result in results)
-    return "\n".join(text + [f"| geometric mean | {means} |", "", f"Measured {made}.", ""])
+    """One row for each kind of machine: the mean over the models, and the best and the worst of them."""
+    text = ["| | mean time | best to worst model | mean, 2 threads | cold start | compiled | peak memory | measured |", "|---" * 8 + "|"]
+    for result in results:
+        means = {title: cell(geometric_mean(ratios(result, title, key).values())) for title, key in KEYS}
+        times = [value for value in ratios(result, *KEYS[0]).values() if value]
+        text.append(f"| {label(result)} | **{means['time']}** | {cell(min(times))} to {cell(max(times))} | {means['time, 2 threads']} | "
+                    f"{means['cold start']} | {means['cold start, compiled']} | **{means['peak memory']}** | "
+                    f"{result['date']}, {result['machine'].get('plimsoll_commit', 'unknown commit')} |")
+    return "\n".join([*text, ""])
 
 
 def cell(value):

@@ -172,8 +172,9 @@ class BenchReport(unittest.TestCase):
                 text = page.read_text()
                 self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
                 self.assertNotIn("old", text)
-                self.assertIn("| net | 0.50 |", text)
                 self.assertEqual(text.count("AMD EPYC (Zen 4), AVX-512"), 1)
+            self.assertIn("| AMD EPYC (Zen 4), AVX-512 | **0.50** | 0.50 to 0.50 | - |", pages[0].read_text())
+            self.assertIn("| net | 0.50 |", pages[1].read_text())
             self.assertIn(">0.50</text>", (root / "docs" / "benchmarks.svg").read_text())
 
 
