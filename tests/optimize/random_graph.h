@@ -28,6 +28,7 @@ class RandomGraph {
 
  private:
   using Shape = std::vector<int64_t>;
+  static constexpr int64_t kMostElements = 3000;  // of one tensor, so that a graph takes a moment only
   // A float tensor that a step may use.
   struct Item {
     Edge* edge = nullptr;
