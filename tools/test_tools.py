@@ -164,14 +164,14 @@ class BenchReport(unittest.TestCase):
             (root / "bench" / "results" / "other.json").write_text("{}")
             pages = [root / "README.md", root / "docs" / "benchmarks.md"]
             for page in pages:
-                page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+                page.write_text(f"before\n{report.BEGIN}\noutdated\n{report.END}\nafter\n")
             with contextlib.redirect_stdout(None):
                 report.write(root)
                 report.write(root)  # a second time changes nothing
             for page in pages:
                 text = page.read_text()
                 self.assertTrue(text.startswith("before\n") and text.endswith("after\n"))
-                self.assertNotIn("old", text)
+                self.assertNotIn("outdated", text)
                 self.assertEqual(text.count("AMD EPYC (Zen 4), AVX-512"), 1)
             self.assertIn("| AMD EPYC (Zen 4), AVX-512 | **0.50** | 0.50 to 0.50 | - |", pages[0].read_text())
             self.assertIn("| net | 0.50 |", pages[1].read_text())
