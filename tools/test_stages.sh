@@ -281,7 +281,7 @@ verify_variants() {
 # Every case of Debian's libonnx-testdata whose operators are implemented, under several truths.
 conformance() {
   need "${TEST_PACKAGES[@]}" || skip "no libonnx-testdata"
-  local variants=("" "--placer naive" "--poison --check-passes" "--threads 1" "--threads 2" "--isa sse4" "--level none")
+  local variants=("" "--placer naive" "--poison --check-passes" "--threads 1" "--threads 2" "--isa sse4" "--level none" "--compiled")
   if grep -qw avx2 /proc/cpuinfo; then variants+=("--isa avx2"); fi
   verify_testdata "${variants[@]}"
 }

@@ -10,6 +10,7 @@
 #include "elements.h"
 #include "interrupt.h"
 #include "random_case.h"
+#include "temporary_directory.h"
 
 namespace plimsoll::cli {
 
@@ -105,12 +106,32 @@ Verdict CaseVerifier::verify(const fs::path& directory) const {
   }
 }
 
+// Names the shapes of the data set, so that they are placed and bound in the file.
+void CaseVerifier::compile(const std::string& path, const fs::path& set, const std::string& to) const {
+  const Model model(env_, path, session_options_);
+  const std::vector<ValueInfo>& infos = model.GetInfo().inputs;
+  std::vector<std::string> names;
+  std::vector<Value> values;
+  match_inputs(infos, read_values(set, "input", infos), names, values);
+  Shapes shapes;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (values[i].IsTensor()) shapes[names[i]] = values[i].GetShape();
+  }
+  model.Compile(to, {{shapes}});
+}
+
 Verdict CaseVerifier::run_case(const fs::path& directory, const std::string& model) const {
-  Session session(env_, model, session_options_);
   const std::vector<fs::path> sets = children(directory, "test_data_set_");
   if (sets.empty()) return {Status::kFailed, "there is no test_data_set_0", {}};
+  std::optional<TemporaryDirectory> room;
+  std::string opened = model;
+  if (options_.compiled) {
+    opened = room.emplace("verify").path() / "model.plim";
+    compile(model, sets[0], opened);
+  }
+  Session session(env_, opened, session_options_);
   for (const fs::path& set : sets) {
-    for (int i = 0; i < repeat_; ++i) {
+    for (int i = 0; i < options_.repeat; ++i) {
       if (auto reason = run_set(session, set))
         return {Status::kFailed, fmt::format("{}: {}", set.filename().string(), *reason), {}};
     }
@@ -137,7 +158,7 @@ std::optional<std::string> CaseVerifier::run_set(Session& session, const fs::pat
   }
   for (size_t i = 0; i < expected.size(); ++i) {
     if (auto wrong =
-            difference(found[i], with_type(expected[i].value, found[i].GetElementType()), tolerance_))
+            difference(found[i], with_type(expected[i].value, found[i].GetElementType()), options_.tolerance))
       return fmt::format("output '{}': {}", output_names[i], *wrong);
   }
   return std::nullopt;

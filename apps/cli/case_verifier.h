@@ -29,21 +29,27 @@ std::vector<std::filesystem::path> children(const std::filesystem::path& path,
 
 class CaseVerifier {
  public:
-  CaseVerifier(const Env& env, const SessionOptions& session_options, const Tolerance& tolerance, int repeat)
-      : env_(env), session_options_(session_options), tolerance_(tolerance), repeat_(repeat) {}
+  struct Options {
+    Tolerance tolerance;
+    int repeat = 1;
+    bool compiled =
+        false;  // the model runs from a compiled file, which is made for it in the folder for such
+  };
+  CaseVerifier(const Env& env, const SessionOptions& session_options, const Options& options)
+      : env_(env), session_options_(session_options), options_(options) {}
 
   // Runs every data set. Throws nothing but kCancelled: all else is a verdict.
   Verdict verify(const std::filesystem::path& directory) const;
 
  private:
   Verdict run_case(const std::filesystem::path& directory, const std::string& model) const;
+  void compile(const std::string& model, const std::filesystem::path& set, const std::string& to) const;
   std::optional<std::string> run_set(Session& session, const std::filesystem::path& set) const;
   std::vector<std::string> missing_operators(const std::string& model) const;
 
   Env env_;
   SessionOptions session_options_;
-  Tolerance tolerance_;
-  int repeat_;
+  Options options_;
 };
 
 }  // namespace plimsoll::cli

@@ -16,7 +16,6 @@
 #include <memory>
 #include <optional>
 #include <sstream>
-#include <system_error>
 #include <thread>
 
 #include "command.h"
@@ -29,6 +28,7 @@
 #include "lab_torch_snippet.inc"
 #include "options.h"
 #include "socket_line.h"
+#include "temporary_directory.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -48,28 +48,11 @@ constexpr const char* kWays[] = {"in process", "reset and trim", "fork", "spawn"
   throw Error(code, std::move(message));
 }
 
-// A directory for the experiment's scripts, gone with the object.
+// A directory for the experiment's scripts.
 class Room {
  public:
-  Room() {
-    std::error_code error;
-    const std::string place = fs::temp_directory_path(error).string();
-    std::string pattern = (fs::path(place) / "plimsoll-lab-XXXXXX").string();
-    if (!error && mkdtemp(pattern.data()) == nullptr) error.assign(errno, std::generic_category());
-    if (error)
-      give_up(ErrorCode::kIo, fmt::format("cannot make a temporary directory in {}: {}",
-                                          place.empty() ? "what TMPDIR names" : place, error.message()));
-    path_ = pattern;
-  }
-  ~Room() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-
   std::string write(const char* name, const std::string& text) const {
-    std::string path = (path_ / name).string();
+    std::string path = (directory_.path() / name).string();
     NewFiles files;
     files.add(path, {text});
     files.commit();
@@ -77,7 +60,7 @@ class Room {
   }
 
  private:
-  fs::path path_;
+  TemporaryDirectory directory_{"lab"};
 };
 
 std::string last_line(std::string text) {

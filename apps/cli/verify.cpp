@@ -21,8 +21,7 @@ namespace fs = std::filesystem;
 struct VerifyOptions {
   std::vector<std::string> directories, contradictory;
   EngineOptions engine;
-  Tolerance tolerance;
-  int repeat = 1;
+  CaseVerifier::Options cases;
   bool json = false;
 };
 
@@ -110,8 +109,7 @@ class Tally {
 int verify(const VerifyOptions& options) {
   catch_interrupts();
   const std::vector<fs::path> cases = find_cases(options.directories);
-  const CaseVerifier verifier(options.engine.make_env(), options.engine.session_options(), options.tolerance,
-                              options.repeat);
+  const CaseVerifier verifier(options.engine.make_env(), options.engine.session_options(), options.cases);
   Tally tally;
   const bool show = ::isatty(STDERR_FILENO) != 0;
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -143,9 +141,13 @@ Command verify_command(Arguments parent) {
       .required();
   arguments.add_option("--contradictory", options->contradictory,
                        "the name of a case whose data contradicts the specification: it is counted, not run");
-  arguments.add_option("--rtol", options->tolerance.relative, "relative tolerance (0.001)").not_negative();
-  arguments.add_option("--atol", options->tolerance.absolute, "absolute tolerance (1e-7)").not_negative();
-  arguments.add_option("--repeat", options->repeat, "run every data set N times").range(1, 1000000);
+  arguments.add_option("--rtol", options->cases.tolerance.relative, "relative tolerance (0.001)")
+      .not_negative();
+  arguments.add_option("--atol", options->cases.tolerance.absolute, "absolute tolerance (1e-7)")
+      .not_negative();
+  arguments.add_option("--repeat", options->cases.repeat, "run every data set N times").range(1, 1000000);
+  arguments.add_flag("--compiled", options->cases.compiled,
+                     "run each model from a compiled file, made for it");
   add_engine_options(arguments, options->engine);
   add_json_option(arguments, options->json);
   arguments.footer(

@@ -531,6 +531,8 @@ class Verify(Case):
         wrong = self.case("neg", break_output=scale(1.002))
         self.assertEqual(self.last_line(self.call("verify", wrong)), "0 passed, 1 failed")
         self.assertEqual(self.last_line(self.call("verify", wrong, "--rtol", "0.01")), "1 passed, 0 failed")
+        self.assertEqual(self.last_line(self.call("verify", wrong, "--rtol", "0.01", "--compiled")), "1 passed, 0 failed")
+        self.assertEqual(self.last_line(self.call("verify", wrong, "--compiled")), "0 passed, 1 failed")
 
     def test_types_and_shapes_must_agree(self):
         value = np.zeros((3, 4, 5), np.float32)
