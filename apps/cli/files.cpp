@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <plimsoll/error.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -123,6 +124,19 @@ std::optional<size_t> regular_file_size(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   return static_cast<size_t>(status.st_size);
+}
+
+std::shared_ptr<FileMapping> FileMapping::of(const std::string& path) {
+  const std::optional<size_t> size = regular_file_size(path);
+  const Descriptor file(size ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : -1);
+  if (file.get() < 0 || *size == 0) return nullptr;
+  void* data = ::mmap(nullptr, *size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (data == MAP_FAILED) return nullptr;
+  return std::shared_ptr<FileMapping>(new FileMapping({static_cast<char*>(data), *size}));
+}
+
+FileMapping::~FileMapping() {
+  ::munmap(bytes_.data(), bytes_.size());
 }
 
 size_t read_part(const std::string& path, size_t offset, std::span<char> to) {

@@ -1,6 +1,7 @@
 // Whole files: read into memory, written all or not at all.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,20 @@ std::string read_file(const std::string& path);
 std::optional<size_t> regular_file_size(const std::string& path);
 // From `offset` on, until `to` is full or the file ends; how many bytes there were. Throws kIo.
 size_t read_part(const std::string& path, size_t offset, std::span<char> to);
+
+// A regular file's bytes where the system has them, as long as this lives and nobody cuts it short. None if
+// it cannot be mapped: reading it tells why.
+class FileMapping {
+ public:
+  static std::shared_ptr<FileMapping> of(const std::string& path);
+  FileMapping(const FileMapping&) = delete;
+  ~FileMapping();
+  std::span<char> bytes() const { return bytes_; }  // to be read only
+
+ private:
+  explicit FileMapping(std::span<char> bytes) : bytes_(bytes) {}
+  std::span<char> bytes_;
+};
 // A descriptor by name, such as /dev/stdout: whatever it is, it is written to, not replaced.
 bool is_descriptor(const std::string& path);
 // Of the descriptor of ours that `path` names, such as /dev/stdout: both write on from the same place, so

@@ -22,11 +22,12 @@ namespace fs = std::filesystem;
 
 Value read_folder(const std::string& path, ElementType type);
 
-Value read_file_or_folder(const std::string& path, const ValueInfo& info) {
+Value read_file_or_folder(const std::string& path, const ValueInfo& info,
+                          std::shared_ptr<FileMapping>& mapped) {
   std::error_code error;
   if (fs::is_directory(path, error)) return read_folder(path, info.type);
   if (path.ends_with(".pb")) return read_value_pb(path, info.kind, info.type).value;
-  return read_npy(path);
+  return map_npy(path, mapped);
 }
 
 // What `run --output` writes: of a sequence 0.npy, 1.npy, ..., or folders that are maps; of a map keys.npy
@@ -129,7 +130,7 @@ std::vector<std::string> Inputs::named() const {
 const Value& Inputs::read(const ValueInfo& info) const {
   const auto known = files_.find(info.name);
   if (known != files_.end()) return known->second;
-  return files_[info.name] = read_file_or_folder(paths_.at(info.name), info);
+  return files_[info.name] = read_file_or_folder(paths_.at(info.name), info, mapped_.emplace_back());
 }
 
 // From --shape, and of tensors that have a file.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "files.h"
 
 namespace plimsoll::cli {
 
@@ -37,7 +38,8 @@ class Inputs {
   // The same for all inputs; throws kInvalidArgument for one that is not known.
   Shapes complete_shapes(const std::vector<ValueInfo>& infos) const;
 
-  // One value per input: its file, or random data of its shape; an optional without a file has no value.
+  // One value per input: its file, or random data of its shape; an optional without a file has no value. Of a
+  // large file it is the file's own memory, which lives as long as this.
   std::vector<Value> values(const std::vector<ValueInfo>& infos, const Shapes& shapes) const;
 
  private:
@@ -47,6 +49,7 @@ class Inputs {
 
   std::map<std::string, std::string> paths_;    // by input
   mutable std::map<std::string, Value> files_;  // by input, once they are read
+  mutable std::vector<std::shared_ptr<FileMapping>> mapped_;
   Shapes shapes_;
   std::map<std::string, int64_t> dims_;
   uint64_t seed_;

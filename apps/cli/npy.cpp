@@ -213,6 +213,22 @@ std::optional<Value> read_numbers(const std::string& path) {
 
 }  // namespace
 
+Value map_npy(const std::string& path, std::shared_ptr<FileMapping>& file) {
+  constexpr size_t kWorthAMapping = 64 << 10, kAlignment = 64;
+  file = FileMapping::of(path);
+  if (file == nullptr || file->bytes().size() < kWorthAMapping) return read_npy(path);
+  const std::span<char> bytes = file->bytes();
+  NpyLayout layout;
+  try {
+    layout = read_npy_layout(path, {bytes.data(), bytes.size()}, bytes.size());
+  } catch (const Error&) {
+    return read_npy(path);
+  }
+  if (layout.data_offset % kAlignment != 0) return read_npy(path);
+  const std::span<char> data = bytes.subspan(layout.data_offset);
+  return Value::CreateTensor(layout.type, std::move(layout.shape), data.data(), data.size());
+}
+
 Value read_npy(const std::string& path) {
   if (std::optional<Value> numbers = read_numbers(path)) return std::move(*numbers);
   const std::string bytes = read_file(path);

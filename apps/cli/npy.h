@@ -22,6 +22,8 @@ NpyLayout read_npy_layout(const std::string& path, std::string_view start, size_
 
 // Versions 1 to 3, row-major, little-endian, numbers and strings. Throws kIo, kInvalidArgument.
 Value read_npy(const std::string& path);
+// The same without a copy, where that can be: `file` is what the value's memory is then.
+Value map_npy(const std::string& path, std::shared_ptr<FileMapping>& file);
 // Types that numpy does not have become the next wider one: bfloat16 and float8 float32, int4 int8.
 void write_npy(NewFiles& files, const std::string& path, const Value& value);
 

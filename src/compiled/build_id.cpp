@@ -66,10 +66,37 @@ int look_at(dl_phdr_info* object, size_t, void* data) {
 
 std::string build_id() {
   if (plimsoll_build_stamp != nullptr) return plimsoll_build_stamp;
+  const std::string id = program_id();
+  return id.empty() ? "plimsoll " PLIMSOLL_VERSION : id;
+}
+
+std::string program_id() {
   static const char kHere = 0;
   Search search{reinterpret_cast<uintptr_t>(&kHere), {}};
   ::dl_iterate_phdr(look_at, &search);
-  return search.id.empty() ? "plimsoll " PLIMSOLL_VERSION : search.id;
+  return search.id;
+}
+
+std::vector<std::span<const std::byte>> program_memory() {
+  static const char kHere = 0;
+  struct Found {
+    uintptr_t address;
+    std::vector<std::span<const std::byte>> parts;
+  } found{reinterpret_cast<uintptr_t>(&kHere), {}};
+  const auto look = [](dl_phdr_info* object, size_t, void* data) {
+    auto& wanted = *static_cast<Found*>(data);
+    if (!contains(*object, wanted.address)) return 0;
+    for (int i = 0; i < object->dlpi_phnum; ++i) {
+      const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+      const bool is_constant = segment.p_type == PT_LOAD && (segment.p_flags & PF_W) == 0;
+      if (!is_constant && segment.p_type != PT_GNU_RELRO) continue;
+      wanted.parts.emplace_back(reinterpret_cast<const std::byte*>(object->dlpi_addr + segment.p_vaddr),
+                                segment.p_memsz);
+    }
+    return 1;
+  };
+  ::dl_iterate_phdr(look, &found);
+  return std::move(found.parts);
 }
 
 }  // namespace plimsoll

@@ -120,6 +120,7 @@ Header lay_out(const Parts& parts) {
   header.original = layout.add(parts.original.size(), 1);
   header.weights = layout.add(weights_bytes, kPage);
   header.packed = layout.add(packed_bytes, kPage);
+  header.images = {layout.end(), 0};
   header.file_bytes = layout.end();
   header.largest_absent = static_cast<uint64_t>(parts.split.largest_absent);
   header.layout = parts.weights.layout();
@@ -137,6 +138,13 @@ void fill(FileWriter& file, const Header& header, const Parts& parts) {
   file.put(header.packed.offset, {parts.weights.packed_base(), header.packed.size});
 }
 
+void seal_header(FileWriter& file, Header& header) {
+  header.header_sum = 0;
+  file.put(0, std::as_bytes(std::span(&header, 1)));
+  header.header_sum = stream_sum(file.bytes().first(kHeaderBytes));
+  file.put(0, std::as_bytes(std::span(&header, 1)));
+}
+
 void seal(FileWriter& file, Header& header) {
   const std::span<const std::byte> bytes = file.bytes();
   const std::span<const std::byte> payload = bytes.subspan(header.weights.offset);
@@ -145,9 +153,91 @@ void seal(FileWriter& file, Header& header) {
     sums.push_back(stream_sum(payload.subspan(begin, std::min<size_t>(kBlockBytes, payload.size() - begin))));
   file.put(header.blocks.offset, std::as_bytes(std::span(sums)));
   header.tables_sum = stream_sum(bytes.subspan(kHeaderBytes, header.weights.offset - kHeaderBytes));
-  file.put(0, std::as_bytes(std::span(&header, 1)));
-  header.header_sum = stream_sum(bytes.first(kHeaderBytes));
-  file.put(0, std::as_bytes(std::span(&header, 1)));
+  header.images_sum = stream_sum({});
+  seal_header(file, header);
+}
+
+using Bytes = std::vector<std::byte>;
+
+// What opening the file makes of it: the model, and a plan for each of the shapes.
+class Opened {
+ public:
+  Opened(const std::string& path, const CompileSettings& settings, const std::vector<ConcreteShapes>& shapes,
+         Budget& budget)
+      : file_(std::make_shared<CompiledFile>(path)), model_(options(settings), budget) {
+    model_.prepare();
+    for (const ConcreteShapes& sizes : shapes)
+      plans_.push_back(std::make_unique<ShapePlan>(model_, sizes, budget));
+  }
+  // Written down, one behind the other. Nothing where it leads to memory that another process does not have.
+  std::optional<std::vector<Bytes>> images() const {
+    std::vector<Place> others;
+    for (const std::span<const std::byte> place : file_->places) others.push_back({{place}});
+    std::vector<Bytes> images;
+    const auto add = [&](std::optional<Bytes> image) {
+      if (image) images.push_back(std::move(*image));
+      return image.has_value();
+    };
+    bool is_whole = add(model_.image(others));
+    for (const auto& plan : plans_) is_whole = is_whole && add(plan->image(model_, others));
+    return is_whole ? std::optional(std::move(images)) : std::nullopt;
+  }
+
+ private:
+  PrepareOptions options(const CompileSettings& settings) const {
+    PrepareOptions options;
+    options.threads = settings.options.threads;
+    options.concurrent_runs = 0;
+    options.compiled = file_;
+    return options;
+  }
+
+  std::shared_ptr<CompiledFile> file_;
+  PreparedModel model_;
+  std::vector<std::unique_ptr<ShapePlan>> plans_;
+};
+
+void append(Bytes& to, int64_t number) {
+  const auto bytes = std::as_bytes(std::span(&number, 1));
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+void append(Bytes& to, const Bytes& image) {
+  append(to, static_cast<int64_t>(image.size()));
+  to.insert(to.end(), image.begin(), image.end());
+}
+
+// Made twice, at different addresses: what is an address, and what only looks like one.
+Bytes encoded_images(const std::string& path, const CompileSettings& settings,
+                     const std::vector<ConcreteShapes>& shapes, Budget& budget) {
+  const Opened one(path, settings, shapes, budget), other(path, settings, shapes, budget);
+  const auto first = one.images(), second = other.images();
+  if (!first || !second) return {};
+  Bytes all;
+  for (size_t i = 0; i < first->size(); ++i) {
+    const auto image = common_image((*first)[i], (*second)[i]);
+    if (!image) return {};
+    if (i > 0) {
+      append(all, static_cast<int64_t>(shapes[i - 1].size()));
+      for (const std::vector<int64_t>& sizes : shapes[i - 1]) {
+        append(all, static_cast<int64_t>(sizes.size()));
+        for (const int64_t size : sizes) append(all, size);
+      }
+    }
+    append(all, *image);
+  }
+  return all;
+}
+
+void add_images(FileWriter& file, Header& header, const Bytes& images) {
+  if (images.empty()) return;
+  header.images.size = images.size();
+  header.file_bytes = header.images.end();
+  file.grow(header.file_bytes);
+  file.put(header.images.offset, images);
+  header.images_sum = stream_sum(images);
+  set_text(header.program, program_id());
+  seal_header(file, header);
 }
 
 // As a session opens it.
@@ -157,7 +247,7 @@ void prove(const std::string& path, const CompileSettings& settings, Budget& bud
   options.overridden.clear();
   options.compiled = std::make_shared<CompiledFile>(path);
   options.compiled->verify_weights(options.threads);
-  PreparedModel model(options.compiled->graph, options, budget);
+  PreparedModel model(options, budget);
   model.prepare();
   model.load_weights();
   report.nodes = static_cast<int64_t>(model.graph().nodes.size());
@@ -194,6 +284,7 @@ Compiled compile_model(const CompileSettings& settings, const std::string& path,
   FileWriter file(path, header.file_bytes);
   fill(file, header, parts);
   seal(file, header);
+  add_images(file, header, encoded_images(file.partial(), settings, settings.shapes(model.graph()), budget));
   Compiled report;
   report.file_bytes = static_cast<int64_t>(header.file_bytes);
   report.weights_bytes = static_cast<int64_t>(header.weights.size);

@@ -17,10 +17,10 @@ namespace {
 
 // Zeros in writes of the size of a huge page, for each of which the kernel's cache then takes one: whoever
 // maps the file has one fault instead of 512. Returns an error number.
-int fill_with_zeros(int file, size_t size) {
+int fill_with_zeros(int file, size_t from, size_t size) {
   constexpr size_t kHugePage = 2 << 20;
-  const std::vector<std::byte> zeros(std::min(size, kHugePage));
-  for (size_t done = 0; done < size;) {
+  const std::vector<std::byte> zeros(std::min(size - from, kHugePage));
+  for (size_t done = from; done < size;) {
     const ssize_t written = ::pwrite(file, zeros.data(), std::min(size - done, kHugePage - done % kHugePage),
                                      static_cast<off_t>(done));
     if (written < 0 && errno == EINTR) continue;
@@ -36,23 +36,26 @@ int fill_with_zeros(int file, size_t size) {
 FileWriter::FileWriter(const std::string& path, size_t size)
     : path_(path),
       partial_(fmt::format("{}.{}.partial", path, ::getpid())),
-      file_(::open(partial_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)),
-      size_(size) {
+      file_(::open(partial_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
   if (!file_) fail_with("made", errno);
+  try {
+    grow(size);
+  } catch (...) {
+    ::unlink(partial_.c_str());
+    throw;
+  }
+}
+
+void FileWriter::grow(size_t size) {
   // Otherwise a full disk would show as a signal when a page is written.
   int error = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(size));
-  if (error == 0) error = fill_with_zeros(file_.get(), size);
-  if (error != 0) {
-    ::unlink(partial_.c_str());
-    fail_with("written", error);
-  }
+  if (error == 0) error = fill_with_zeros(file_.get(), size_, size);
+  if (error != 0) fail_with("written", error);
   void* mapping = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
-  if (mapping == MAP_FAILED) {
-    error = errno;
-    ::unlink(partial_.c_str());
-    fail_with("mapped", error);
-  }
+  if (mapping == MAP_FAILED) fail_with("mapped", errno);
+  if (data_ != nullptr) ::munmap(data_, size_);
   data_ = static_cast<std::byte*>(mapping);
+  size_ = size;
 }
 
 FileWriter::~FileWriter() {

@@ -20,6 +20,7 @@ class FileWriter {
 
   std::span<std::byte> bytes() const { return {data_, size_}; }
   void put(size_t offset, std::span<const std::byte> bytes);
+  void grow(size_t size);                                  // by zeros
   const std::string& partial() const { return partial_; }  // its name until commit()
   void commit();
 

@@ -134,18 +134,16 @@ size_t packed_bytes(const ConvShape& s) {
 }
 
 template <class T>
-void pack(const ConvShape& s, const ConvWeights<T>& weights, T* packed) {
-  const int64_t out_c = s.out_c / s.groups;
-  for (int64_t g = 0; g < s.groups; ++g) {
-    for (int64_t panel = 0; panel < panels_per_group<T>(s); ++panel) {
-      const int64_t first = panel * kPanelOf<T>;
-      const int64_t cols = std::min(kPanelOf<T>, out_c - first);
-      const int64_t width = cols <= kLanesOf<T> ? kLanesOf<T> : kPanelOf<T>;
-      pack_panel<T>(s, weights, g * out_c + first, cols, width,
-                    packed + g * packed_group_elements<T>(s) + first * taps(s));
-    }
-  }
-  hwy::FlushStream();
+void pack(const ConvShape& s, const ConvWeights<T>& weights, T* packed, int threads) {
+  const int64_t out_c = s.out_c / s.groups, panels = panels_per_group<T>(s);
+  parallel_for(threads, s.groups * panels, [&](int64_t task) {
+    const int64_t g = task / panels, first = task % panels * kPanelOf<T>;
+    const int64_t cols = std::min(kPanelOf<T>, out_c - first);
+    const int64_t width = cols <= kLanesOf<T> ? kLanesOf<T> : kPanelOf<T>;
+    pack_panel<T>(s, weights, g * out_c + first, cols, width,
+                  packed + g * packed_group_elements<T>(s) + first * taps(s));
+    hwy::FlushStream();
+  });
 }
 
 template <class T>

@@ -116,12 +116,12 @@ size_t conv_packed_bytes(const ConvShape& shape) {
 }
 
 template <class T>
-void conv_pack(const ConvShape& shape, const ConvWeights<T>& weights, void* packed) {
+void conv_pack(const ConvShape& shape, const ConvWeights<T>& weights, void* packed, int threads) {
   if (is_few_channel_conv(shape)) return conv_few_pack<T>(shape, weights, static_cast<LaneOf<T>*>(packed));
   if constexpr (std::is_same_v<T, float>) {
     if (is_narrow<T>(shape)) return conv_narrow_pack(shape, weights, static_cast<float*>(packed));
   }
-  conv_functions<T>().pack(shape, weights, static_cast<T*>(packed));
+  conv_functions<T>().pack(shape, weights, static_cast<T*>(packed), threads);
 }
 
 template <class T>
@@ -176,12 +176,12 @@ void conv_as(const ConvShape& shape, const T* x, const void* packed, T* y, const
                           static_cast<std::byte*>(scratch), threads);
 }
 
-#define PLIMSOLL_CONV(T)                                                      \
-  template size_t conv_packed_bytes<T>(const ConvShape&);                     \
-  template void conv_pack<T>(const ConvShape&, const ConvWeights<T>&, void*); \
-  template ConvScratch conv_scratch<T>(const ConvShape&, int64_t, int64_t);   \
-  template int64_t conv_product_scratch_bytes<T>(const ConvShape&, int);      \
-  template size_t conv_scratch_bytes<T>(const ConvShape&, int);               \
+#define PLIMSOLL_CONV(T)                                                           \
+  template size_t conv_packed_bytes<T>(const ConvShape&);                          \
+  template void conv_pack<T>(const ConvShape&, const ConvWeights<T>&, void*, int); \
+  template ConvScratch conv_scratch<T>(const ConvShape&, int64_t, int64_t);        \
+  template int64_t conv_product_scratch_bytes<T>(const ConvShape&, int);           \
+  template size_t conv_scratch_bytes<T>(const ConvShape&, int);                    \
   template void conv_as<T>(const ConvShape&, const T*, const void*, T*, const ConvEpilogue<T>&, void*, int)
 PLIMSOLL_CONV(float);
 PLIMSOLL_CONV(double);

@@ -59,7 +59,7 @@ struct ConvEpilogue {
 template <class T = float>
 size_t conv_packed_bytes(const ConvShape& shape);
 template <class T = float>
-void conv_pack(const ConvShape& shape, const ConvWeights<T>& weights, void* packed);
+void conv_pack(const ConvShape& shape, const ConvWeights<T>& weights, void* packed, int threads = 1);
 
 // Scratch of one thread: min(limit, base + rows * (bytes_per_row + columns * bytes_per_pixel)), where rows
 // are the input rows that the kernel reaches, columns the input's.

@@ -11,7 +11,7 @@ namespace plimsoll::kernels {
 template <class T>
 struct ConvFunctions {
   size_t (*packed_bytes)(const ConvShape& shape);
-  void (*pack)(const ConvShape& shape, const ConvWeights<T>& weights, T* packed);
+  void (*pack)(const ConvShape& shape, const ConvWeights<T>& weights, T* packed, int threads);
   ConvScratch (*scratch_need)(const ConvShape& shape, int64_t pad_bottom, int64_t pad_right);
   void (*run)(const ConvShape& shape, const T* x, const void* packed, T* y, const ConvEpilogue<T>& epilogue,
               const ConvScratch& need, int64_t scratch_per_thread, std::byte* scratch, int threads);

@@ -28,11 +28,11 @@ constexpr int64_t kPanel = kPanelOf<float>;
 // Panel by panel of output channels; in each, point by point, a matrix of input channels x panel as GEMM has
 // it.
 template <int kM, class T>
-void pack_winograd(const ConvShape& s, const ConvWeights<T>& w, float* packed) {
+void pack_winograd(const ConvShape& s, const ConvWeights<T>& w, float* packed, int threads) {
   static_assert(kPanelOf<T> == kPanel);
   constexpr int kPoints = (kM + 2) * (kM + 2);
   const FloatTag d;
-  for (int64_t panel = 0; panel < panel_count<float>(s.out_c); ++panel) {
+  parallel_for(threads, panel_count<float>(s.out_c), [&](int64_t panel) HWY_ATTR {
     const int64_t width = panel_width<float>(s.out_c, panel), first = panel * kPanel;
     const int64_t cols = std::min(width, s.out_c - first), point_stride = s.in_c * width;
     const WeightColumns<T> columns(w, first, cols);
@@ -64,7 +64,7 @@ void pack_winograd(const ConvShape& s, const ConvWeights<T>& w, float* packed) {
                 HWY_ATTR { hn::StoreU(v, d, to + (i * (kM + 2) + j) * point_stride + col); });
       }
     }
-  }
+  });
 }
 
 // Where the square of input of a tile begins; what of it and of its output lies in the images.

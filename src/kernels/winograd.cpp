@@ -46,13 +46,16 @@ size_t winograd_packed_bytes(const ConvShape& shape, WinogradForm form) {
 }
 
 template <class T>
-void winograd_pack(const ConvShape& shape, WinogradForm form, const ConvWeights<T>& weights, void* packed) {
+void winograd_pack(const ConvShape& shape, WinogradForm form, const ConvWeights<T>& weights, void* packed,
+                   int threads) {
   const auto& f = functions<T>();
-  (form == WinogradForm::kTwo ? f.pack_two : f.pack_four)(shape, weights, static_cast<float*>(packed));
+  (form == WinogradForm::kTwo ? f.pack_two : f.pack_four)(shape, weights, static_cast<float*>(packed),
+                                                          threads);
 }
-template void winograd_pack<float>(const ConvShape&, WinogradForm, const ConvWeights<float>&, void*);
-template void winograd_pack<Float16>(const ConvShape&, WinogradForm, const ConvWeights<Float16>&, void*);
-template void winograd_pack<BFloat16>(const ConvShape&, WinogradForm, const ConvWeights<BFloat16>&, void*);
+template void winograd_pack<float>(const ConvShape&, WinogradForm, const ConvWeights<float>&, void*, int);
+template void winograd_pack<Float16>(const ConvShape&, WinogradForm, const ConvWeights<Float16>&, void*, int);
+template void winograd_pack<BFloat16>(const ConvShape&, WinogradForm, const ConvWeights<BFloat16>&, void*,
+                                      int);
 
 size_t winograd_scratch_bytes(const ConvShape& shape, WinogradForm form, int threads) {
   const WinogradPlan plan = plan_winograd(shape, form, table().vectors, threads);

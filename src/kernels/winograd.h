@@ -22,7 +22,8 @@ int64_t winograd_tiles(const ConvShape& shape, WinogradForm form);
 
 size_t winograd_packed_bytes(const ConvShape& shape, WinogradForm form);
 template <class T = float>
-void winograd_pack(const ConvShape& shape, WinogradForm form, const ConvWeights<T>& weights, void* packed);
+void winograd_pack(const ConvShape& shape, WinogradForm form, const ConvWeights<T>& weights, void* packed,
+                   int threads = 1);
 
 // For a concrete shape and all threads; and for every size of image.
 size_t winograd_scratch_bytes(const ConvShape& shape, WinogradForm form, int threads);

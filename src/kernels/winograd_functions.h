@@ -18,7 +18,7 @@ struct WinogradJob {
 
 template <class T>
 struct WinogradFunctions {
-  using Pack = void (*)(const ConvShape& shape, const ConvWeights<T>& weights, float* packed);
+  using Pack = void (*)(const ConvShape& shape, const ConvWeights<T>& weights, float* packed, int threads);
   using Run = void (*)(const WinogradJob<T>& job, float* scratch);
   Pack pack_two, pack_four;
   Run run_two, run_four;

@@ -26,15 +26,38 @@ void* BumpArena::allocate(size_t size, size_t alignment) {
     const int64_t growth = std::clamp(mapped_ / 2, kFirstChunk, kLargestChunk);
     const int64_t chunk = std::max<int64_t>(round_up(static_cast<int64_t>(size + alignment), page_bytes()),
                                             round_up(growth, page_bytes()));
-    chunks_.reserve(chunks_.size() + 1);
-    chunks_.emplace_back(*budget_, account_, chunk);
-    mapped_ += chunk;
-    next_ = chunks_.back().data();
-    end_ = next_ + chunk;
-    start = aligned(next_);
+    start = aligned(add_chunk(chunk));
   }
   next_ = start + size;
   return start;
+}
+
+std::byte* BumpArena::add_chunk(int64_t size) {
+  chunks_.reserve(chunks_.size() + 1);
+  Arena memory(*budget_, account_, size);
+  if (!chunks_.empty()) chunks_.back().end = next_;
+  chunks_.push_back({std::move(memory)});
+  mapped_ += size;
+  next_ = chunks_.back().memory.data();
+  end_ = next_ + size;
+  return next_;
+}
+
+std::vector<std::span<const std::byte>> BumpArena::pieces() const {
+  std::vector<std::span<const std::byte>> found;
+  for (const Chunk& chunk : chunks_) {
+    const std::byte* end = &chunk == &chunks_.back() ? next_ : chunk.end;
+    found.emplace_back(chunk.memory.data(), end);
+  }
+  for (const Arena& one : large_) found.emplace_back(one.data(), static_cast<size_t>(one.size()));
+  return found;
+}
+
+std::span<std::byte> BumpArena::adopt(size_t size, size_t room) {
+  std::byte* begin =
+      add_chunk(round_up(checked_add(static_cast<int64_t>(size), static_cast<int64_t>(room)), page_bytes()));
+  next_ = begin + size;
+  return {begin, size};
 }
 
 void BumpArena::release(const void* large) noexcept {

@@ -60,14 +60,26 @@ class BumpArena {
   // What release() of it would give back: 0 if it is not large, or of another arena.
   int64_t bytes_to_release(const void* large) const noexcept;
 
+  // What was handed out, each mapping by itself.
+  std::vector<std::span<const std::byte>> pieces() const;
+  // Maps `size` bytes in one piece for bytes that were pieces() of another arena, and room behind them for
+  // what allocate() hands out next. Of a new arena only.
+  std::span<std::byte> adopt(size_t size, size_t room);
+
   int64_t mapped_bytes() const { return mapped_; }
   Budget& budget() const { return *budget_; }
 
  private:
   static constexpr size_t kLarge = 256 << 10;
+  struct Chunk {
+    Arena memory;
+    std::byte* end = nullptr;  // of what was handed out, once another chunk has taken its place
+  };
+  std::byte* add_chunk(int64_t size);
+
   Budget* budget_;
   Account account_;
-  std::vector<Arena> chunks_;
+  std::vector<Chunk> chunks_;
   std::vector<Arena> large_;  // one thing each
   std::byte* next_ = nullptr;
   std::byte* end_ = nullptr;

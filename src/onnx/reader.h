@@ -39,6 +39,12 @@ struct LoadOptions {
   };
   Loose loose;
   std::string* graph_description = nullptr;  // where to put the graph's own doc_string
+
+  // Nothing stands for anything in the file.
+  bool is_empty() const {
+    return sizes_by_name.empty() && sizes_by_denotation.empty() && initializers.empty() &&
+           external_initializers.empty() && external_files.empty() && loose.is_empty();
+  }
 };
 
 // Fills `root`, which must be new, from the file at `path`. Names are copied into the graph's arena;

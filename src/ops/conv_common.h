@@ -50,6 +50,7 @@ struct ConvChoice {
   const Window* window = nullptr;                             // of the reference, and where there is depth
   int64_t packed_at = 0, x_at = 0, y_at = 0, working_at = 0;  // offsets in scratch
   int64_t wide_at = 0;                                        // the other operands, widened
+  int threads = 1;                                            // as select was told
 };
 
 void read_conv(AttrContext& c, ConvAttrs& attrs);

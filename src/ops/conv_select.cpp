@@ -206,6 +206,7 @@ void select_planes(SelectContext& c, std::span<const int64_t> w, ConvChoice& cho
 const void* select_conv(SelectContext& c) {
   const auto& a = c.attrs<ConvAttrs>();
   auto* choice = c.make<ConvChoice>();
+  choice->threads = c.threads;
   const auto w = constant_dims(c.input(kConvW));
   if (!w) return choice;
   const ElementType type = c.type(kConvW);
@@ -238,15 +239,18 @@ void pack_conv_weights(const ConvChoice& choice, const void* raw, const T* scale
   }
   if constexpr (!std::is_same_v<T, double>) {
     if (choice.winograd != WinogradForm::kNone)
-      return kernels::winograd_pack(s, choice.winograd, weights, destination);
+      return kernels::winograd_pack(s, choice.winograd, weights, destination, choice.threads);
   }
   weights.in_stride *= choice.depth;
   weights.out_stride *= choice.depth;
-  const auto pack =
-      choice.kernel == ConvKernel::kDepthwise ? kernels::depthwise_pack<T> : kernels::conv_pack<T>;
   for (int64_t plane = 0; plane < choice.depth; ++plane) {
     weights.data = static_cast<const char*>(raw) + plane * s.kernel_h * s.kernel_w * int64_t{sizeof(T)};
-    pack(s, weights, destination + plane * choice.plane_bytes);
+    std::byte* to = destination + plane * choice.plane_bytes;
+    if (choice.kernel == ConvKernel::kDepthwise) {
+      kernels::depthwise_pack<T>(s, weights, to);
+    } else {
+      kernels::conv_pack<T>(s, weights, to, choice.threads);
+    }
   }
 }
 template void pack_conv_weights<float>(const ConvChoice&, const void*, const float*, std::byte*);

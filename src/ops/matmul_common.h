@@ -42,6 +42,7 @@ struct MatMulChoice {
   MatMulGeometry geometry;
   // Batches are shared out among tasks if there are enough of them; otherwise, 1, each product is.
   int tasks = 1;
+  int threads = 1;           // as select was told
   int64_t task_scratch = 0;  // bytes; one task's after the other's
   int64_t packed_at = 0;     // of a rounded B that is packed now, in scratch
 };

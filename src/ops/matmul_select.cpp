@@ -97,6 +97,7 @@ void select_gemm(SelectContext& c, bool concrete, MatMulChoice& choice) {
 
 const void* select_matmul(SelectContext& c) {
   auto* choice = c.make<MatMulChoice>();
+  choice->threads = c.threads;
   const bool concrete = c.input(kMatMulA).is_concrete() && c.input(kMatMulB).is_concrete();
   if (concrete) choice->geometry = make_geometry(c);
   if (!is_float(c.type(kMatMulA))) return choice;
@@ -112,7 +113,7 @@ void pack_matmul(const PackContext& c) {
   const MatMulRight b = right_of(c);
   visit_float(c.raw.type, [&](auto tag) {
     kernels::pack_b<typename decltype(tag)::type>(b.k, b.n, {c.raw.data, b.row_stride, b.col_stride},
-                                                  c.destination);
+                                                  c.destination, c.choice<MatMulChoice>().threads);
   });
 }
 

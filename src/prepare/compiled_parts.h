@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "memory/arena_image.h"
 #include "plan/solved.h"
 
 namespace plimsoll {
@@ -24,14 +27,27 @@ class CompiledParts {
   // Throws kInvalidModel if the bytes of weights are not those that were written; at the first call only, or
   // until it does not throw. From any thread.
   virtual void verify_weights(int threads) const = 0;
+  // Begins with that on other threads than this one, where there are to be any and it takes long enough.
+  virtual void begin_verifying(int threads) const = 0;
 
   std::string path;
   std::span<const std::byte> graph;    // lowered and optimized, in ONNX's form
   std::span<const std::byte> weights;  // what runs read as it is
   std::span<const std::byte> absent;   // addresses without memory, as many as the largest tensor has bytes
   std::span<const std::byte> packed;   // whole pages
+  int packed_threads = 0;              // for how many it was packed
   uint64_t layout = 0;                 // Weights::layout() of what was packed
   plan::SolvedPlacements placements;   // for the shapes that were named
+
+  // What preparing makes of all this, for the program that wrote it; else none.
+  std::optional<ArenaImage> image;  // PreparedModel's
+  struct Plan {
+    std::vector<std::vector<int64_t>> shapes;
+    ArenaImage image;  // ShapePlan's
+  };
+  std::vector<Plan> plans;
+  // Where the images' addresses lead besides the memory of their model: into this program and this file.
+  std::vector<std::span<const std::byte>> places;
 };
 
 }  // namespace plimsoll

@@ -121,8 +121,8 @@ PreparedModel::PreparedModel(const std::string& path, const PrepareOptions& opti
       budget_("model", 0, &budget),
       source_charge_(budget_, Account::kWeights, 0),
       arena_(budget_),
-      dims_(arena_),
-      graph_(arena_, dims_) {
+      root_(make_root()),
+      graph_(*root_->graph) {
   read(&path, {});
 }
 
@@ -131,9 +131,63 @@ PreparedModel::PreparedModel(std::span<const std::byte> bytes, const PrepareOpti
       budget_("model", 0, &budget),
       source_charge_(budget_, Account::kWeights, 0),
       arena_(budget_),
-      dims_(arena_),
-      graph_(arena_, dims_) {
+      root_(make_root()),
+      graph_(*root_->graph) {
   read(nullptr, bytes);
+}
+
+PreparedModel::PreparedModel(const PrepareOptions& options, Budget& budget)
+    : options_(options),
+      budget_("model", 0, &budget),
+      source_charge_(budget_, Account::kWeights, 0),
+      arena_(budget_),
+      root_(options.takes_images() ? load_root() : make_root()),
+      graph_(*root_->graph) {
+  if (image_begin_ == nullptr) {
+    read(nullptr, options_.compiled->graph);
+    return;
+  }
+  charge_source();
+  check_overridden();
+  weights_ = std::make_unique<Weights>(graph_, options_.threads, *root_->weights);
+  weights_->adopt(options_.compiled->packed, options_.compiled->layout);
+  prepare_peak_ = budget_.report()[Account::kSession].peak_bytes;
+}
+
+PreparedModel::Root* PreparedModel::make_root() {
+  auto* dims = arena_.make<DimPool>(arena_);
+  return arena_.make<Root>(Root{dims, arena_.make<Graph>(arena_, *dims), nullptr});
+}
+
+namespace {
+
+const std::byte* address_of(const BumpArena& arena) {
+  return reinterpret_cast<const std::byte*>(&arena);
+}
+
+}  // namespace
+
+// Places of a model's image: its memory, its arena itself, and what its file has.
+PreparedModel::Root* PreparedModel::load_root() {
+  std::vector<const std::byte*> begins = {nullptr, address_of(arena_)};
+  for (const std::span<const std::byte> part : options_.compiled->places) begins.push_back(part.data());
+  std::byte* const begin = options_.compiled->image->load(arena_, begins);
+  image_begin_ = begin;
+  return reinterpret_cast<Root*>(begin + options_.compiled->image->root_offset());
+}
+
+std::optional<std::vector<std::byte>> PreparedModel::image(std::span<const Place> others) const {
+  if (!weights_->tables().passing.empty() || !defaults_.empty()) return {};
+  std::vector<Place> places = {place_of(arena_), {{std::as_bytes(std::span(&arena_, 1))}}};
+  places.insert(places.end(), others.begin(), others.end());
+  root_->weights = &weights_->tables();
+  return write_image(arena_, root_, places, 0);
+}
+
+bool PrepareOptions::takes_images() const {
+  return compiled != nullptr && compiled->image && compiled->packed_threads == threads && !naive &&
+         !check_passes && !check_plans && !strict && pack && !keep_opset && !only_onnx && !is_final &&
+         !rewrite && !finish && custom_ops == nullptr && solved == nullptr && load.is_empty();
 }
 
 namespace {
@@ -179,7 +233,7 @@ void PreparedModel::read(const std::string* path, std::span<const std::byte> byt
   load.graph_description = &graph_description_;
   if (const CompiledParts* compiled = options_.compiled.get()) {
     load.external_files = {{kCompiledWeights, compiled->weights}, {kAbsentWeights, compiled->absent}};
-    source_charge_.grow(round_up(static_cast<int64_t>(compiled->weights.size()), page_bytes()));
+    charge_source();
   }
   if (!options_.external_folder.empty()) source_.set_folder(options_.external_folder);
   if (path != nullptr) {
@@ -189,6 +243,10 @@ void PreparedModel::read(const std::string* path, std::span<const std::byte> byt
   }
   check_external(graph_, load.external_initializers);
   if (options_.compiled != nullptr || options_.is_final) restore_versions(graph_);
+}
+
+void PreparedModel::charge_source() {
+  source_charge_.grow(round_up(static_cast<int64_t>(options_.compiled->weights.size()), page_bytes()));
 }
 
 // What was lowered and optimized before it was written.
@@ -204,6 +262,7 @@ void PreparedModel::prepare_compiled() {
 }
 
 void PreparedModel::prepare() {
+  if (is_prepared()) return;
   if (options_.compiled != nullptr || options_.is_final) return prepare_compiled();
   settle_inputs();
   open_element_sizes(graph_);
@@ -262,6 +321,14 @@ void PreparedModel::load_weights() {
   weights_->load(budget_, [this](std::span<const std::byte> range) { drop_pages(range); });
   load_defaults();
   source_.drop_all();  // names and attributes are read again if somebody asks
+}
+
+// What settle_inputs would refuse. A compiled file has no constants to override.
+void PreparedModel::check_overridden() const {
+  for (const std::string& name : options_.overridden) {
+    const auto is_named = [&](const Edge* edge) { return edge->name == name; };
+    if (std::none_of(graph_.inputs.begin(), graph_.inputs.end(), is_named)) reject_input(graph_, name);
+  }
 }
 
 // Those that runs override become inputs as the file declares them; the rest are constants.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "graph/infer.h"
+#include "memory/arena_image.h"
 #include "onnx/reader.h"
 #include "plan/placement.h"
 #include "prepare/compiled_parts.h"
@@ -54,6 +55,9 @@ struct PrepareOptions {
   // Of runs that change states: these clusters run again, whatever the limit is. Where it names none: as the
   // limit needs.
   MemoryConfig memory_config;
+
+  // Whether the compiled file has what preparing makes of it, and these options would make the same.
+  bool takes_images() const;
 };
 
 // Read, then prepare(), then load_weights(), each once; read-only afterwards. Movable only by pointer. The
@@ -64,15 +68,24 @@ class PreparedModel {
   PreparedModel(const std::string& path, const PrepareOptions& options, Budget& budget);
   // From bytes that outlive it.
   PreparedModel(std::span<const std::byte> bytes, const PrepareOptions& options, Budget& budget);
+  // As options.compiled has it: prepared already, from its image where that is of use with these options,
+  // else read from its graph.
+  PreparedModel(const PrepareOptions& options, Budget& budget);
   PreparedModel(const PreparedModel&) = delete;
 
-  // Lowers, infers and optimizes the graph, and decides what becomes of the weights.
+  // Lowers, infers and optimizes the graph, and decides what becomes of the weights. Of one that is prepared:
+  // nothing.
   void prepare();
   bool is_prepared() const { return weights_ != nullptr; }
   void load_weights();
   // Before the first run: throws kInvalidModel if a compiled file's weights were altered.
   void verify_weights() const {
     if (options_.compiled != nullptr) options_.compiled->verify_weights(options_.threads);
+  }
+
+  // What is to be ready by then.
+  void begin_verifying() const {
+    if (options_.compiled != nullptr) options_.compiled->begin_verifying(options_.threads);
   }
 
   // Lets go of pages of its files that have been read (ModelSource).
@@ -92,7 +105,7 @@ class PreparedModel {
   // The graph as it is when the weights are loaded, and their tables.
   int64_t memory_bytes() const {
     const int64_t leaves = weights_->is_loaded() ? 0 : weights_->passing_bytes();
-    return arena_.mapped_bytes() - leaves + weights_->tables_bytes();
+    return arena_.mapped_bytes() - leaves;
   }
   // The graph and the tables that made it, at their most.
   int64_t prepare_peak_bytes() const { return prepare_peak_; }
@@ -102,7 +115,22 @@ class PreparedModel {
   TensorView default_of(size_t input) const;
   int64_t defaults_bytes() const { return defaults_bytes_; }  // of the account `weights`, whole pages
 
+  // Prepared, not loaded: what a compiled file keeps of it. Nothing where what is in its memory leads
+  // elsewhere.
+  std::optional<std::vector<std::byte>> image(std::span<const Place> others) const;
+  const BumpArena& arena() const { return arena_; }
+  // Where its image was put, or null: it was read.
+  const std::byte* image_begin() const { return image_begin_; }
+
  private:
+  // What reaches everything in the arena.
+  struct Root {
+    DimPool* dims = nullptr;
+    Graph* graph = nullptr;
+    const Weights::Tables* weights = nullptr;
+  };
+  Root* make_root();
+  Root* load_root();
   struct Default {
     size_t input;
     const TensorData* data;
@@ -110,6 +138,8 @@ class PreparedModel {
   };
   void read(const std::string* path, std::span<const std::byte> bytes);
   void prepare_compiled();
+  void charge_source();
+  void check_overridden() const;
   void settle_inputs();
   void load_defaults();
 
@@ -120,8 +150,9 @@ class PreparedModel {
   int64_t prepare_peak_ = 0;
   bool spends_memory_ = false;
   BumpArena arena_;
-  DimPool dims_;
-  Graph graph_;
+  const std::byte* image_begin_ = nullptr;
+  Root* root_;
+  Graph& graph_;
   ModelSource source_;
   std::unique_ptr<Weights> weights_;
   std::vector<Default> defaults_;

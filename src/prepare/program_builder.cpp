@@ -69,7 +69,7 @@ class ProgramBuilder {
     for (uint32_t v : lifetimes_.values.inputs()) value_of(v);
     for (size_t s = 0; s < program_->steps.size(); ++s) fill_step(s);
     program_->outputs = indices(lifetimes_.values.outputs());
-    program_->values = arena_.copy(std::span<const ProgramValue>(values_));
+    keep_values();
     find_dead_ranges();
     find_first_change();
     for (size_t s = 0; s < program_->steps.size(); ++s) build_bodies(s);
@@ -77,6 +77,26 @@ class ProgramBuilder {
   }
 
  private:
+  // Member by member: a copy would bring along what lies between them, and an image of the arena must be the
+  // same every time (memory/arena_image.h).
+  void keep_values() {
+    program_->values = arena_.array<ProgramValue>(values_.size());
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const ProgramValue& from = values_[i];
+      ProgramValue& to = program_->values[i];
+      to.edge = from.edge;
+      to.address.space = from.address.space;
+      to.address.index = from.address.index;
+      to.address.offset = from.address.offset;
+      to.is_static = from.is_static;
+      to.view.type = from.view.type;
+      to.view.packed = from.view.packed;
+      to.view.dims = from.view.dims;
+      to.view.kind = from.view.kind;
+      to.bytes = from.bytes;
+    }
+  }
+
   // Offsets by buffer; those moved to an output have none.
   void find_offsets() {
     size_t next = 0;
@@ -317,6 +337,17 @@ Frame* make_frame(const Program& program, BumpArena& arena) {
     }
   }
   return frame;
+}
+
+size_t frame_bytes(const Program& program) {
+  size_t bytes = sizeof(Frame) + (program.values.size() + program.argument_count) * sizeof(TensorView) +
+                 program.body_count * sizeof(Frame*);
+  for (const Step& step : program.steps) {
+    for (const Program* body : step.bodies) {
+      if (body != nullptr) bytes += frame_bytes(*body) + 2 * body->graph->inputs.size() * sizeof(TensorView);
+    }
+  }
+  return bytes;
 }
 
 void bind_constants(Frame& frame, const Weights& weights, std::span<std::byte* const> known) {

@@ -21,6 +21,7 @@ BuiltProgram build_program(FactsTable& facts, const Lifetimes& lifetimes, const 
 
 // Room for one run of the program and its bodies.
 Frame* make_frame(const Program& program, BumpArena& arena);
+size_t frame_bytes(const Program& program);  // that make_frame() takes at most
 // Gives a frame the addresses of constants. Weights must be loaded.
 void bind_constants(Frame& frame, const Weights& weights, std::span<std::byte* const> known);
 

@@ -34,6 +34,45 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
     : shapes_(std::move(shapes)), wanted_(std::move(wanted)), budget_("plan", 0, &budget), arena_(budget_) {
   const auto start = std::chrono::steady_clock::now();
   planned_after_load_ = model.weights().is_loaded();
+  if (!load(model, effort)) plan(model, effort, most_bytes, tell);
+  planning_peak_bytes_ = budget_.report().peak_bytes;
+  prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+// From a compiled file: the plan that plan() would make again.
+bool ShapePlan::load(const PreparedModel& model, Effort effort) {
+  const PrepareOptions& options = model.options();
+  if (model.image_begin() == nullptr || effort != Effort::kQuick || options.thorough || wanted_ ||
+      options.memory_config.names_any())
+    return false;
+  const auto& plans = options.compiled->plans;
+  const auto found =
+      std::find_if(plans.begin(), plans.end(), [&](const auto& stored) { return stored.shapes == shapes_; });
+  if (found == plans.end()) return false;
+  std::vector<const std::byte*> begins = {nullptr, model.image_begin()};
+  for (const std::span<const std::byte> part : options.compiled->places) begins.push_back(part.data());
+  std::byte* const begin = found->image.load(arena_, begins);
+  kept_ = reinterpret_cast<Kept*>(begin + found->image.root_offset());
+  make_frames(model);
+  return true;
+}
+
+std::optional<std::vector<std::byte>> ShapePlan::image(const PreparedModel& model,
+                                                       std::span<const Place> others) const {
+  if (!frames_.empty() || !recomputation_.empty()) return {};
+  std::vector<Place> places = {place_of(arena_), place_of(model.arena())};
+  places.insert(places.end(), others.begin(), others.end());
+  return write_image(arena_, kept_, places, frame_bytes(*kept_->program) + sizeof(Frame*));
+}
+
+void ShapePlan::make_frames(const PreparedModel& model) {
+  frames_ = arena_.array<Frame*>(static_cast<size_t>(model.options().concurrent_runs));
+  for (Frame*& frame : frames_) frame = make_frame(*kept_->program, arena_);
+  if (planned_after_load_) bind_weights(model.weights());
+}
+
+void ShapePlan::plan(const PreparedModel& model, Effort effort, int64_t most_bytes,
+                     std::optional<TableDetail> tell) {
   // What only planning needs leaves with this function.
   TransientMemory transient(budget_);
   DimPool pool(transient.arena());
@@ -63,13 +102,12 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
   }
   const BuiltProgram built =
       build_program(facts, proposal.lifetimes, proposal.placement, model, arena_, transient);
-  program_ = built.program;
-  known_ = built.known;
-  frames_ = arena_.array<Frame*>(static_cast<size_t>(model.options().concurrent_runs));
-  for (Frame*& frame : frames_) frame = make_frame(*program_, arena_);
-  if (planned_after_load_) bind_weights(model.weights());
+  kept_ = arena_.make<Kept>();
+  kept_->program = built.program;
+  kept_->known = built.known;
+  make_frames(model);
   auto add_bound = [&](const Edge* edge) {
-    bound_bytes_ = checked_add(bound_bytes_, value_bytes(facts[edge]).value());
+    kept_->bound_bytes = checked_add(kept_->bound_bytes, value_bytes(facts[edge]).value());
   };
   // An input that a partial run does not read need not be there.
   const ScheduledValues& values = proposal.lifetimes.values;
@@ -81,37 +119,39 @@ ShapePlan::ShapePlan(const PreparedModel& model, std::vector<std::vector<int64_t
     if (facts[edge].is_concrete()) add_bound(edge);
   }
   describe(proposal);
-  planning_peak_bytes_ = budget_.report().peak_bytes;
   if (tell && !updated.empty()) cluster_table_ = memory_table(clusters().clusters(named), named.level, *tell);
-  prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
 void ShapePlan::bind_weights(const Weights& weights) {
-  for (Frame* frame : frames_) bind_constants(*frame, weights, known_);
+  for (Frame* frame : frames_) bind_constants(*frame, weights, kept_->known);
 }
 
 void ShapePlan::describe(const Proposal& proposal) {
   const Lifetimes& lifetimes = proposal.lifetimes;
-  depends_on_data_ = lifetimes.depends_on_data;
+  kept_->depends_on_data = lifetimes.depends_on_data;
   recomputation_ = proposal.recomputation;
   run_again_ = arena_.copy(recomputation_.nodes);
   recomputation_.nodes = {};
-  most_live_bytes_ = proposal.most_live_bytes;
-  planned_bytes_ = round_up(program_->arena_bytes, page_bytes());
-  if (!lifetimes.steps.empty()) node_at_peak_ = name_of(program_->steps[proposal.peak_step].node);
-  buffers_ = arena_.array<PlacedBuffer>(proposal.placement.offsets.size());
+  kept_->most_live_bytes = proposal.most_live_bytes;
+  kept_->planned_bytes = round_up(kept_->program->arena_bytes, page_bytes());
+  if (!lifetimes.steps.empty()) kept_->at_peak = kept_->program->steps[proposal.peak_step].node;
+  kept_->buffers = arena_.array<PlacedBuffer>(proposal.placement.offsets.size());
   size_t next = 0;
   for (const BufferInfo& buffer : lifetimes.buffers) {
     if (!buffer.live) continue;
-    buffers_[next] = {buffer.edge,
-                      program_->steps[static_cast<size_t>(buffer.lower)].node,
-                      proposal.placement.offsets[next],
-                      buffer.size.value(),
-                      buffer.lower,
-                      buffer.upper,
-                      buffer.kind == BufferInfo::Kind::kScratch};
+    kept_->buffers[next] = {buffer.edge,
+                            kept_->program->steps[static_cast<size_t>(buffer.lower)].node,
+                            proposal.placement.offsets[next],
+                            buffer.size.value(),
+                            buffer.lower,
+                            buffer.upper,
+                            buffer.kind == BufferInfo::Kind::kScratch};
     ++next;
   }
+}
+
+std::string_view ShapePlan::node_at_peak() const {
+  return kept_->at_peak == nullptr ? std::string_view() : kept_->at_peak->name;
 }
 
 Recomputation ShapePlan::recomputation() const {
@@ -122,8 +162,8 @@ Recomputation ShapePlan::recomputation() const {
 
 std::vector<PlannedBuffer> ShapePlan::buffers() const {
   std::vector<PlannedBuffer> result;
-  result.reserve(buffers_.size());
-  for (const PlacedBuffer& buffer : buffers_) {
+  result.reserve(kept_->buffers.size());
+  for (const PlacedBuffer& buffer : kept_->buffers) {
     const std::string node = name_of(buffer.node);
     result.push_back({buffer.edge != nullptr ? std::string(buffer.edge->name) : node, node, buffer.offset,
                       buffer.size_bytes, buffer.first_step, buffer.end_step, buffer.scratch});

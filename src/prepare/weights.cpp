@@ -1,14 +1,20 @@
 #include "prepare/weights.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <exception>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <unordered_map>
 
 #include "base/checked.h"
 #include "base/checksum.h"
 #include "base/mapped_file.h"
 #include "graph/infer.h"
+#include "kernels/parallel.h"
+#include "memory/transient_memory.h"
 
 namespace plimsoll {
 namespace {
@@ -51,49 +57,75 @@ class Choices {
 
 }  // namespace
 
-// Records what the operators ask for.
+// Records what the operators ask for, then what is left to be read as it is.
 class Weights::Collector : public PackPolicy {
  public:
-  explicit Collector(Weights& weights) : weights_(weights) {}
+  Collector(Graph& root, int threads, bool may_pack, TransientMemory& memory)
+      : root_(root),
+        may_pack_(may_pack),
+        packed_(memory.resource()),
+        packed_at_(memory.resource()),
+        formats_of_(memory.resource()),
+        copied_(memory.resource()),
+        passing_(memory.resource()) {
+    Choices choices(root.arena().budget());
+    root.for_each_graph([&](Graph& graph) {
+      for (const Node* node : graph.nodes) {
+        if (node->op->select == nullptr) continue;
+        const std::vector<Facts> inputs = facts_of_edges(node->inputs);
+        std::vector<Facts> outputs = facts_of_edges(node->outputs);
+        SelectContext context(*node, inputs, outputs, this, threads, choices.next());
+        node->op->select(context);
+      }
+    });
+    // Of an input that was asked for twice, the last answer counts.
+    std::reverse(packed_at_.begin(), packed_at_.end());
+    std::stable_sort(packed_at_.begin(), packed_at_.end(),
+                     [](const PackedAt& a, const PackedAt& b) { return a.key < b.key; });
+    const auto is_same = [](const PackedAt& a, const PackedAt& b) { return a.key == b.key; };
+    packed_at_.erase(std::unique(packed_at_.begin(), packed_at_.end(), is_same), packed_at_.end());
+    tables_.packed_bytes = round_up(tables_.packed_bytes, page_bytes());
+    collect_raw(memory);
+  }
   bool pack(const Node& node, size_t input, const PackFormat& format, int64_t bytes) const override {
-    return weights_.request(node, input, format, bytes);
+    return const_cast<Collector*>(this)->request(node, input, format, bytes);
+  }
+  // In the graph's arena.
+  const Tables* tables() {
+    BumpArena& arena = root_.arena();
+    const auto keep = [&](const auto& list) { return arena.copy(std::span(list.data(), list.size())); };
+    tables_.packed = keep(packed_);
+    tables_.packed_at = keep(packed_at_);
+    tables_.copied = keep(copied_);
+    tables_.passing = keep(passing_);
+    return arena.make<Tables>(tables_);
   }
 
  private:
-  Weights& weights_;
+  bool request(const Node& node, size_t input, const PackFormat& format, int64_t bytes);
+  void collect_raw(TransientMemory& memory);
+  void own(const Edge& edge);
+  void collect_passing(std::span<Edge* const> raw);
+
+  Graph& root_;
+  const bool may_pack_;
+  Tables tables_;
+  std::pmr::vector<Packed> packed_;
+  std::pmr::vector<PackedAt> packed_at_;
+  std::pmr::unordered_multimap<uint32_t, size_t> formats_of_;  // by edge id: index into packed_
+  std::pmr::vector<Copied> copied_;
+  std::pmr::vector<const std::byte*> passing_;
 };
 
-Weights::Weights(Graph& root, int threads, bool pack)
-    : threads_(threads),
-      may_pack_(pack),
-      graph_memory_(root.arena()),
-      own_("weights", 0, &root.arena().budget()),
-      mappings_(own_, Account::kSession),
-      tables_(mappings_),
-      packed_(&tables_),
-      packed_at_(&tables_),
-      formats_of_(&tables_),
-      copied_at_(&tables_),
-      copied_(&tables_),
-      passing_(&tables_) {
+Weights::Weights(Graph& root, int threads, bool pack) : threads_(threads), graph_memory_(root.arena()) {
   TransientMemory transient(root.arena().budget());
-  Choices choices(root.arena().budget());
-  const Collector collector(*this);
-  root.for_each_graph([&](Graph& graph) {
-    for (const Node* node : graph.nodes) {
-      if (node->op->select == nullptr) continue;
-      const std::vector<Facts> inputs = facts_of_edges(node->inputs);
-      std::vector<Facts> outputs = facts_of_edges(node->outputs);
-      SelectContext context(*node, inputs, outputs, &collector, threads_, choices.next());
-      node->op->select(context);
-    }
-  });
-  packed_bytes_ = round_up(packed_bytes_, page_bytes());
-  collect_raw(root, transient);
-  tables_bytes_ = own_.report().now_bytes;
+  tables_ = Collector(root, threads, pack, transient).tables();
 }
 
-bool Weights::request(const Node& node, size_t input, const PackFormat& format, int64_t bytes) {
+Weights::Weights(Graph& root, int threads, const Tables& decided)
+    : threads_(threads), graph_memory_(root.arena()), tables_(&decided) {}
+
+bool Weights::Collector::request(const Node& node, size_t input, const PackFormat& format, int64_t bytes) {
   if (!may_pack_) return false;
   const Edge& edge = *node.inputs[input];
   // A value that a node makes, be it known or not, is no weight to pack; one that runs change would not be
@@ -104,33 +136,45 @@ bool Weights::request(const Node& node, size_t input, const PackFormat& format, 
   const auto known =
       std::find_if(begin, end, [&](const auto& entry) { return packed_[entry.second].format == format; });
   if (known != end) {
-    packed_at_[key(node, input)] = known->second;
+    packed_at_.push_back({key(node, input), known->second});
     return true;
   }
   formats_of_.emplace(edge.id, packed_.size());
-  packed_at_[key(node, input)] = packed_.size();
-  packed_.push_back({&node, input, format, packed_bytes_, bytes});
-  packed_bytes_ = checked_add(packed_bytes_, round_up(bytes, kAlignment));
+  packed_at_.push_back({key(node, input), packed_.size()});
+  packed_.push_back({&node, input, format, tables_.packed_bytes, bytes});
+  tables_.packed_bytes = checked_add(tables_.packed_bytes, round_up(bytes, kAlignment));
   if (edge.data->in_file)
-    largest_raw_ = std::max(largest_raw_, static_cast<int64_t>(edge.data->bytes.size()));
+    tables_.largest_raw = std::max(tables_.largest_raw, static_cast<int64_t>(edge.data->bytes.size()));
   return true;
+}
+
+const Weights::Packed* Weights::find(const Node& node, size_t input) const {
+  const uint64_t wanted = key(node, input);
+  const auto found = std::lower_bound(tables_->packed_at.begin(), tables_->packed_at.end(), wanted,
+                                      [](const PackedAt& entry, uint64_t k) { return entry.key < k; });
+  if (found == tables_->packed_at.end() || found->key != wanted) return nullptr;
+  return &tables_->packed[found->index];
 }
 
 bool Weights::pack(const Node& node, size_t input, const PackFormat& format, int64_t bytes) const {
-  const auto found = packed_at_.find(key(node, input));
-  if (found == packed_at_.end()) return false;
-  const Packed& item = packed_[found->second];
-  if (item.format != format || item.bytes != bytes)
+  const Packed* item = find(node, input);
+  if (item == nullptr) return false;
+  if (item->format != format || item->bytes != bytes)
     throw std::logic_error(fmt::format("{}: input {} was packed as {}, is asked for as {}", node.label(),
-                                       input, item.format.kind, format.kind));
+                                       input, item->format.kind, format.kind));
   return true;
 }
 
-void Weights::collect_raw(Graph& root, TransientMemory& transient) {
+void Weights::Collector::collect_raw(TransientMemory& memory) {
   enum Use : uint8_t { kBytewise = 1, kAligned = 2, kRows = 4, kWhole = 8 };
-  std::pmr::vector<uint8_t> uses(root.edge_count(), 0, transient.resource());
-  std::pmr::vector<Edge*> edges(root.edge_count(), nullptr, transient.resource());
-  root.for_each_graph([&](Graph& graph) {
+  std::pmr::vector<uint8_t> uses(root_.edge_count(), 0, memory.resource());
+  std::pmr::vector<Edge*> edges(root_.edge_count(), nullptr, memory.resource());
+  const auto is_packed = [&](const Node& node, size_t input) {
+    const auto found = std::lower_bound(packed_at_.begin(), packed_at_.end(), key(node, input),
+                                        [](const PackedAt& entry, uint64_t k) { return entry.key < k; });
+    return found != packed_at_.end() && found->key == key(node, input);
+  };
+  root_.for_each_graph([&](Graph& graph) {
     for (const Node* node : graph.nodes) {
       const uint32_t rows = node->op->row_inputs == nullptr ? 0 : node->op->row_inputs(*node);
       for (size_t i = 0; i < node->inputs.size(); ++i) {
@@ -157,20 +201,20 @@ void Weights::collect_raw(Graph& root, TransientMemory& transient) {
     if (edge->by_rows) continue;
     if (!edge->persistent && !is_worth_a_copy(*edge->data) && ((use & kAligned) == 0 || is_aligned(*edge))) {
       // Others are in the graph's own memory, or in the caller's.
-      if (edge->data->in_file) mapped_bytes_ += static_cast<int64_t>(edge->data->bytes.size());
+      if (edge->data->in_file) tables_.mapped_bytes += static_cast<int64_t>(edge->data->bytes.size());
     } else {
       own(*edge);
     }
   }
-  for (Owned& owned : owned_) owned.bytes = round_up(owned.bytes, page_bytes());
+  for (int64_t& bytes : tables_.owned_bytes) bytes = round_up(bytes, page_bytes());
   collect_passing(edges);
 }
 
-void Weights::collect_passing(std::span<Edge* const> raw) {
+void Weights::Collector::collect_passing(std::span<Edge* const> raw) {
   const std::less_equal<const std::byte*> not_after;
   for (const Packed& item : packed_) {
     const TensorData& data = *item.node->inputs[item.input]->data;
-    const int64_t bytes = data.in_file ? 0 : graph_memory_.bytes_to_release(data.bytes.data());
+    const int64_t bytes = data.in_file ? 0 : root_.arena().bytes_to_release(data.bytes.data());
     if (bytes == 0 || std::find(passing_.begin(), passing_.end(), data.bytes.data()) != passing_.end())
       continue;
     const std::byte* const begin = data.bytes.data();
@@ -180,39 +224,45 @@ void Weights::collect_passing(std::span<Edge* const> raw) {
     });
     if (is_read) continue;
     passing_.push_back(begin);
-    passing_bytes_ += bytes;
+    tables_.passing_bytes += bytes;
   }
 }
 
 void Weights::release_passing() noexcept {
-  for (const std::byte* piece : passing_) graph_memory_.release(piece);
+  for (const std::byte* piece : tables_->passing) graph_memory_.release(piece);
 }
 
-void Weights::own(const Edge& edge) {
-  auto& owned = const_cast<Owned&>(this->owned(edge.persistent ? edge.account : Account::kWeights));
-  copied_at_[edge.id] = owned.bytes;
-  copied_.push_back(&edge);
-  owned.bytes = checked_add(owned.bytes, round_up(edge.data->view().bytes(), kAlignment));
+size_t Weights::owner(const Edge& edge) {
+  const Account account = edge.persistent ? edge.account : Account::kWeights;
+  return static_cast<size_t>(std::find(kOwners.begin(), kOwners.end(), account) - kOwners.begin());
+}
+
+int64_t Weights::owned_bytes(Account account) const {
+  const auto found = std::find(kOwners.begin(), kOwners.end(), account);
+  return tables_->owned_bytes[static_cast<size_t>(found - kOwners.begin())];
+}
+
+// By edge id: they come in that order.
+void Weights::Collector::own(const Edge& edge) {
+  int64_t& bytes = tables_.owned_bytes[owner(edge)];
+  copied_.push_back({&edge, bytes});
+  bytes = checked_add(bytes, round_up(edge.data->view().bytes(), kAlignment));
   if (edge.persistent && edge.data->in_file)
-    largest_raw_ = std::max(largest_raw_, static_cast<int64_t>(edge.data->bytes.size()));
-}
-
-const Weights::Owned& Weights::owned(Account account) const {
-  return *std::find_if(owned_.begin(), owned_.end(), [&](const Owned& o) { return o.account == account; });
+    tables_.largest_raw = std::max(tables_.largest_raw, static_cast<int64_t>(edge.data->bytes.size()));
 }
 
 void Weights::load(Budget& budget, const Drop& drop) {
-  mapped_charge_ = Charge(budget, Account::kWeights, mapped_bytes_);
-  for (Owned& owned : owned_) owned.arena = Arena(budget, owned.account, owned.bytes);
+  mapped_charge_ = Charge(budget, Account::kWeights, tables_->mapped_bytes);
+  for (size_t i = 0; i < kOwners.size(); ++i) owned_[i] = Arena(budget, kOwners[i], tables_->owned_bytes[i]);
   if (adopted_ != nullptr) {
-    adopted_charge_ = Charge(budget, Account::kPacked, packed_bytes_);
+    adopted_charge_ = Charge(budget, Account::kPacked, packed_bytes());
   } else {
-    packed_arena_ = Arena(budget, Account::kPacked, packed_bytes_);
+    packed_arena_ = Arena(budget, Account::kPacked, packed_bytes());
   }
-  const Charge passing(budget, Account::kWeights, largest_raw_);
-  for (const Edge* edge : copied_) {
+  const Charge passing(budget, Account::kWeights, largest_raw_bytes());
+  for (const auto& [edge, offset] : tables_->copied) {
     const std::span<const std::byte> raw = edge->data->bytes;
-    if (!raw.empty()) std::memcpy(this->raw(*edge), raw.data(), raw.size());
+    if (!raw.empty()) std::memcpy(owned_[owner(*edge)].data() + offset, raw.data(), raw.size());
     if (edge->data->in_file) drop(raw);
   }
   if (adopted_ == nullptr) pack_all(drop);
@@ -220,53 +270,126 @@ void Weights::load(Budget& budget, const Drop& drop) {
   loaded_ = true;
 }
 
+namespace {
+
+// Half of a tensor each, where there are two threads: the faults of a large one take as long as packing it.
+void populate(std::span<const std::byte> bytes, int threads) {
+  constexpr size_t kWorthAThread = 1 << 20;
+  const size_t parts = std::clamp<size_t>(bytes.size() / kWorthAThread, 1, static_cast<size_t>(threads));
+  kernels::parallel_for(threads, static_cast<int64_t>(parts), [&](int64_t part) {
+    const size_t begin = bytes.size() * static_cast<size_t>(part) / parts;
+    populate_for_reading(bytes.subspan(begin, bytes.size() * static_cast<size_t>(part + 1) / parts - begin));
+  });
+}
+
+}  // namespace
+
+// Tensors that are packed side by side, one on each thread, or one on all of them: what is in passage at a
+// time is no more than the largest tensor.
+class Weights::Packer {
+ public:
+  Packer(const Weights& weights, const Drop& drop)
+      : weights_(weights), drop_(drop), planning_("planning", 0), choices_(planning_) {}
+
+  void add(const Packed& item) {
+    const TensorData& data = *item.node->inputs[item.input]->data;
+    const int64_t raw = data.in_file ? static_cast<int64_t>(data.bytes.size()) : 0;
+    if (!jobs_.empty() &&
+        (weights_.threads_ == 1 || raw_ + raw > weights_.tables_->largest_raw || jobs_.size() == kMost))
+      finish();
+    BumpArena& arena = jobs_.empty() ? *(arena_ = &choices_.next()) : *arena_;
+    const Node& node = *item.node;
+    Job& job =
+        jobs_.emplace_back(Job{&item, facts_of_edges(node.inputs), facts_of_edges(node.outputs), nullptr});
+    SelectContext select(node, job.inputs, job.outputs, &weights_, weights_.threads_, arena);
+    job.choice = node.op->select(select);
+    raw_ += raw;
+  }
+  void finish() {
+    if (jobs_.size() == 1) {
+      pack(jobs_[0]);
+    } else if (!jobs_.empty()) {
+      share_out();
+    }
+    jobs_.clear();
+    raw_ = 0;
+  }
+
+ private:
+  static constexpr size_t kMost = 64;
+  struct Job {
+    const Packed* item;
+    std::vector<Facts> inputs, outputs;
+    const void* choice;
+  };
+
+  void share_out() {
+    std::atomic<size_t> next{0};
+    std::exception_ptr failure;
+    std::mutex mutex;
+    kernels::parallel_for(weights_.threads_, weights_.threads_, [&](int64_t) noexcept {
+      try {
+        for (size_t i = 0; (i = next.fetch_add(1)) < jobs_.size();) pack(jobs_[i]);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        failure = std::current_exception();
+      }
+    });
+    if (failure != nullptr) std::rethrow_exception(failure);
+  }
+  void pack(Job& job) const {
+    const Packed& item = *job.item;
+    const Edge& edge = *item.node->inputs[item.input];
+    if (edge.data->in_file) populate(edge.data->bytes, weights_.threads_);
+    item.node->op->pack(PackContext(*item.node, job.inputs, job.outputs, job.choice, item.input,
+                                    *edge.constant, weights_.packed_arena_.data() + item.offset));
+    if (edge.data->in_file) drop_(edge.data->bytes);
+  }
+
+  const Weights& weights_;
+  const Drop& drop_;
+  Budget planning_;
+  Choices choices_;
+  BumpArena* arena_ = nullptr;
+  std::vector<Job> jobs_;
+  int64_t raw_ = 0;
+};
+
 void Weights::pack_all(const Drop& drop) {
-  Budget planning("planning", 0);
-  Choices choices(planning);
+  Packer packer(*this, drop);
   const auto piece_of = [](const Packed& p) { return p.node->inputs[p.input]->data->bytes.data(); };
   const auto passes = [&](const Packed& p) {
-    return std::find(passing_.begin(), passing_.end(), piece_of(p)) != passing_.end();
-  };
-  const auto pack = [&](const Packed& item) {
-    const Node& node = *item.node;
-    const std::vector<Facts> inputs = facts_of_edges(node.inputs);
-    std::vector<Facts> outputs = facts_of_edges(node.outputs);
-    SelectContext select(node, inputs, outputs, this, threads_, choices.next());
-    const void* choice = node.op->select(select);
-    const Edge& edge = *node.inputs[item.input];
-    if (edge.data->in_file) populate_for_reading(edge.data->bytes);
-    node.op->pack(PackContext(node, inputs, outputs, choice, item.input, *edge.constant,
-                              packed_arena_.data() + item.offset));
-    if (edge.data->in_file) drop(edge.data->bytes);
+    return std::find(tables_->passing.begin(), tables_->passing.end(), piece_of(p)) != tables_->passing.end();
   };
   // What only packing reads goes first, and is given back piece by piece: it is not there beside all that is
   // packed.
-  for (const std::byte* piece : passing_) {
-    for (const Packed& item : packed_) {
-      if (piece_of(item) == piece) pack(item);
+  for (const std::byte* piece : tables_->passing) {
+    for (const Packed& item : tables_->packed) {
+      if (piece_of(item) == piece) packer.add(item);
     }
+    packer.finish();
     graph_memory_.release(piece);
   }
-  for (const Packed& item : packed_) {
-    if (!passes(item)) pack(item);
+  for (const Packed& item : tables_->packed) {
+    if (!passes(item)) packer.add(item);
   }
+  packer.finish();
 }
 
 void Weights::adopt(std::span<const std::byte> packed, uint64_t expected) {
-  if (static_cast<int64_t>(packed.size()) != packed_bytes_ || layout() != expected)
+  if (static_cast<int64_t>(packed.size()) != packed_bytes() || layout() != expected)
     fail(ErrorCode::kInvalidModel,
          "compiled file: expected {} bytes of packed weights, laid out as this build does with {} threads, "
          "found "
          "{}; compile it again with these settings",
-         packed_bytes_, threads_, packed.size());
-  largest_raw_ = 0;
+         packed_bytes(), threads_, packed.size());
   // Nobody writes to what is packed.
   adopted_ = const_cast<std::byte*>(packed.data());
 }
 
 uint64_t Weights::layout() const {
-  uint64_t sum = packed_.size();
-  for (const Packed& item : packed_) {
+  uint64_t sum = tables_->packed.size();
+  for (const Packed& item : tables_->packed) {
     const int64_t place[] = {item.node->id, static_cast<int64_t>(item.input), item.offset, item.bytes};
     sum = checksum(std::as_bytes(std::span(place)), sum);
     sum = checksum(std::as_bytes(std::span(item.format.numbers)), sum);
@@ -292,9 +415,11 @@ std::vector<const Edge*> Weights::raw_constants(Graph& root, const Weights& weig
 }
 
 std::byte* Weights::raw(const Edge& edge) const {
-  const auto copied = copied_at_.find(edge.id);
-  if (copied == copied_at_.end()) return const_cast<std::byte*>(edge.data->bytes.data());
-  return owned(edge.persistent ? edge.account : Account::kWeights).arena.data() + copied->second;
+  const auto found = std::lower_bound(tables_->copied.begin(), tables_->copied.end(), edge.id,
+                                      [](const Copied& entry, uint32_t id) { return entry.edge->id < id; });
+  if (found == tables_->copied.end() || found->edge->id != edge.id)
+    return const_cast<std::byte*>(edge.data->bytes.data());
+  return owned_[owner(edge)].data() + found->offset;
 }
 
 }  // namespace plimsoll

@@ -7,13 +7,12 @@
 // process as soon as it is packed; what rewrites made and only packing reads leaves with the last of them.
 #pragma once
 
+#include <array>
 #include <functional>
-#include <unordered_map>
 #include <vector>
 
 #include "graph/op_def.h"
 #include "memory/mapping.h"
-#include "memory/transient_memory.h"
 
 namespace plimsoll {
 
@@ -22,9 +21,13 @@ class Weights : public PackPolicy {
  public:
   using Drop = std::function<void(std::span<const std::byte>)>;
 
-  // Pure: decides and counts. The graph must be resolved, inferred, and final. Without `pack`, every weight
-  // is used as it is.
+  // Pure: decides and counts, into tables in the graph's arena. The graph must be resolved, inferred, and
+  // final. Without `pack`, every weight is used as it is.
   Weights(Graph& root, int threads, bool pack = true);
+  // As they were decided before, for the same graph.
+  struct Tables;
+  Weights(Graph& root, int threads, const Tables& decided);
+  const Tables& tables() const { return *tables_; }
 
   // Takes the memory and fills it. `drop` forgets pages of the mapped file.
   void load(Budget& budget, const Drop& drop);
@@ -40,28 +43,23 @@ class Weights : public PackPolicy {
   // A format other than the one named at load is a bug of the operator: throws std::logic_error.
   bool pack(const Node& node, size_t input, const PackFormat& format, int64_t bytes) const override;
 
-  bool is_packed(const Node& node, size_t input) const { return packed_at_.count(key(node, input)) > 0; }
-  // Where its packed form is, from packed_base().
-  int64_t packed_offset(const Node& node, size_t input) const {
-    return packed_[packed_at_.at(key(node, input))].offset;
-  }
+  bool is_packed(const Node& node, size_t input) const { return find(node, input) != nullptr; }
+  // Where its packed form is, from packed_base(); of one that is.
+  int64_t packed_offset(const Node& node, size_t input) const { return find(node, input)->offset; }
   bool is_loaded() const { return loaded_; }
   // Valid after load.
   std::byte* packed_base() const { return adopted_ != nullptr ? adopted_ : packed_arena_.data(); }
   std::byte* raw(const Edge& edge) const;
 
-  int64_t packed_bytes() const { return packed_bytes_; }  // of the arena, whole pages
-  int64_t weights_bytes() const { return mapped_bytes_ + owned(Account::kWeights).bytes; }
+  int64_t packed_bytes() const { return tables_->packed_bytes; }  // of the arena, whole pages
+  int64_t weights_bytes() const { return tables_->mapped_bytes + owned_bytes(Account::kWeights); }
   // What of the state, and of copies, is in that account; whole pages.
-  int64_t state_bytes(Account account) const { return owned(account).bytes; }
-  // Of its own tables, in the account `session`.
-  int64_t tables_bytes() const { return tables_bytes_; }
+  int64_t state_bytes(Account account) const { return owned_bytes(account); }
   // The most that loading holds beyond the final state: the largest raw tensor that is packed or is state.
-  int64_t largest_raw_bytes() const { return largest_raw_; }
+  int64_t largest_raw_bytes() const { return adopted_ != nullptr ? 0 : tables_->largest_raw; }
   // Of the graph's memory, what loading gives back: constants that were packed and that nobody else reads.
-  int64_t passing_bytes() const { return passing_bytes_; }
+  int64_t passing_bytes() const { return tables_->passing_bytes; }
 
- private:
   // One tensor in one format, packed by the first node that asked for it.
   struct Packed {
     const Node* node;
@@ -69,36 +67,39 @@ class Weights : public PackPolicy {
     PackFormat format;
     int64_t offset, bytes;
   };
-  // One mapping: copies of constants and parameters, kept gradients, or moments.
-  struct Owned {
-    Account account;
-    int64_t bytes = 0;
-    Arena arena = {};
+  struct PackedAt {
+    uint64_t key;  // node and input
+    size_t index;  // into `packed`
   };
+  struct Copied {
+    const Edge* edge;
+    int64_t offset;  // in what its account owns
+  };
+  // One mapping each: copies of constants and parameters, kept gradients, or moments.
+  static constexpr std::array kOwners = {Account::kWeights, Account::kGradients, Account::kOptimizer};
+  struct Tables {
+    std::span<Packed> packed;
+    std::span<PackedAt> packed_at;         // by key
+    std::span<Copied> copied;              // by the edges' ids
+    std::span<const std::byte*> passing;   // large pieces of the graph's memory
+    std::array<int64_t, 3> owned_bytes{};  // by kOwners
+    int64_t passing_bytes = 0, packed_bytes = 0, mapped_bytes = 0, largest_raw = 0;
+  };
+
+ private:
   class Collector;
+  class Packer;
   static uint64_t key(const Node& node, size_t input) { return (uint64_t{node.id} << 32) | input; }
-  bool request(const Node& node, size_t input, const PackFormat& format, int64_t bytes);
-  void collect_raw(Graph& root, TransientMemory& transient);
+  const Packed* find(const Node& node, size_t input) const;  // null if it is not packed
   void pack_all(const Drop& drop);
-  void own(const Edge& edge);
-  void collect_passing(std::span<Edge* const> raw);
   void release_passing() noexcept;
-  const Owned& owned(Account account) const;
+  static size_t owner(const Edge& edge);
+  int64_t owned_bytes(Account account) const;
 
   int threads_;
-  bool may_pack_;
   BumpArena& graph_memory_;
-  Budget own_;
-  ChargedResource mappings_;
-  FreeLists tables_;
-  std::pmr::vector<Packed> packed_;
-  std::pmr::unordered_map<uint64_t, size_t> packed_at_;        // by node and input: index into packed_
-  std::pmr::unordered_multimap<uint32_t, size_t> formats_of_;  // by edge id: likewise
-  std::pmr::unordered_map<uint32_t, int64_t> copied_at_;       // edge id -> offset in what its account owns
-  std::pmr::vector<const Edge*> copied_;
-  std::pmr::vector<const std::byte*> passing_;  // large pieces of the graph's memory
-  int64_t passing_bytes_ = 0, packed_bytes_ = 0, mapped_bytes_ = 0, largest_raw_ = 0, tables_bytes_ = 0;
-  std::array<Owned, 3> owned_ = {Owned{Account::kWeights}, {Account::kGradients}, {Account::kOptimizer}};
+  const Tables* tables_ = nullptr;
+  std::array<Arena, kOwners.size()> owned_;
   Arena packed_arena_;
   Charge mapped_charge_, adopted_charge_;
   std::byte* adopted_ = nullptr;

@@ -35,7 +35,7 @@ std::unique_ptr<PreparedModel> read_compiled(const std::string& path, PrepareOpt
   const std::string mismatch = file->mismatch(Env::GetInstructionSet());
   if (mismatch.empty()) {
     options.compiled = file;
-    return std::make_unique<PreparedModel>(file->graph, options, budget);
+    return std::make_unique<PreparedModel>(options, budget);
   }
   if (options.refuse_mismatch)
     fail(ErrorCode::kInvalidModel, "compiled file '{}': {}; compile it again", path, mismatch);

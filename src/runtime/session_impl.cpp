@@ -34,6 +34,7 @@ Session::Impl::Impl(const Env& environment, const ModelLocation& location,
   preparation.drop_pages = rewrite.drop_pages;
   preparation.memory_config = rewrite.memory_config;
   model = location.read(preparation, budget);
+  model->begin_verifying();
   if (trace)
     trace->add_session_event(location.path.empty() ? "model_loading_array" : "model_loading_uri", start);
   const auto read = Trace::Clock::now();

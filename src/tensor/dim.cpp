@@ -12,10 +12,10 @@ enum class DimFunction : uint8_t { kSymbol, kFloorDiv, kMax };
 
 // What a polynomial is made of: a symbol, or a function that does not simplify further.
 struct DimAtom {
-  DimPool* pool;
-  uint32_t id;
-  DimFunction function;
-  bool depends_on_data;
+  DimPool* pool = nullptr;
+  uint32_t id = 0;
+  DimFunction function = {};
+  bool depends_on_data = false;
   std::string_view name;          // of a symbol
   Dim a, b;                       // arguments of a function
   const DimAtom* next = nullptr;  // in its bucket
@@ -23,8 +23,8 @@ struct DimAtom {
 
 // One atom to a power.
 struct DimFactor {
-  const DimAtom* atom;
-  int32_t power;
+  const DimAtom* atom = nullptr;
+  int32_t power = 0;
   friend bool operator==(const DimFactor&, const DimFactor&) = default;
 };
 
@@ -164,16 +164,20 @@ struct DimPolynomial {
 const DimAtom* DimPool::intern(const DimAtom& atom) {
   uint64_t hash = std::hash<std::string_view>()(atom.name);
   for (Dim d : {atom.a, atom.b})
-    hash = mix(hash, static_cast<uint64_t>(d.value_) ^ reinterpret_cast<uintptr_t>(d.expr_));
+    hash = mix(hash, static_cast<uint64_t>(d.value_) ^ (d.expr_ == nullptr ? 0 : d.expr_->hash));
   const DimAtom*& bucket = atom_buckets_[hash % atom_buckets_.size()];
   for (const DimAtom* known = bucket; known != nullptr; known = known->next) {
     if (known->function == atom.function && known->name == atom.name && known->a == atom.a &&
         known->b == atom.b)
       return known;
   }
-  DimAtom* made = arena_->make<DimAtom>(atom);
+  DimAtom* made = arena_->make<DimAtom>();  // not a copy: what lies between its members is nobody's
   made->pool = this;
   made->id = atoms_++;
+  made->function = atom.function;
+  made->depends_on_data = atom.depends_on_data;
+  made->a = atom.a;
+  made->b = atom.b;
   made->name = arena_->copy(atom.name);
   made->next = bucket;
   bucket = made;
@@ -200,7 +204,14 @@ const DimExpr* DimPool::intern(std::span<const DimTerm> terms) {
   }
   if (++expressions_ > buckets_.size() * 2) rehash();
   std::span<DimTerm> copy = arena_->copy(terms);
-  for (DimTerm& t : copy) t.factors = arena_->copy(t.factors);
+  for (DimTerm& t : copy) {
+    std::span<DimFactor> factors = arena_->array<DimFactor>(t.factors.size());
+    for (size_t i = 0; i < factors.size(); ++i) {
+      factors[i].atom = t.factors[i].atom;
+      factors[i].power = t.factors[i].power;
+    }
+    t.factors = factors;
+  }
   const DimExpr*& bucket = buckets_[hash % buckets_.size()];
   bucket = arena_->make<DimExpr>(DimExpr{this, copy, hash, bucket});
   return bucket;

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -100,7 +101,48 @@ class Compiling(Case):
                 self.assertIn("found a compiled one", self.command(*command, code=INVALID_ARGUMENT))
 
 
+def images_of(path):
+    """Where the images are in a compiled file: offset and size, after 216 bytes of its header (src/compiled/format.h)."""
+    return struct.unpack_from("<QQ", path.read_bytes(), 216)
+
+
+class Images(Case):
+    def test_what_opening_makes_is_in_the_file(self):
+        wide_model(self.room / "wide.onnx", 512)
+        path = self.compiled(self.room / "wide.onnx", "--shape", "i=3", "--shape", "i=7", "--threads", "1")
+        offset, size = images_of(path)
+        self.assertGreater(size, 4096)
+        self.assertEqual(offset + size, path.stat().st_size)
+        for shape in ("i=3", "i=7", "i=5"):  # the last was not named
+            arguments = ["--shape", shape, "--threads", "1"]
+            report = json.loads(self.command("run", path, *arguments, "--json"))
+            self.assertEqual(report["predicted_bytes"], report["measured_bytes"])
+            self.assertTrue(np.array_equal(self.answer(path, *arguments),
+                                           self.answer(self.room / "wide.onnx", *arguments)))
+
+    def test_less_than_opening_takes_without(self):
+        path = self.compiled(DIGITS, *ONE, "--threads", "1")
+        self.assertGreater(images_of(path)[1], 4096)
+        read = json.loads(self.command("run", path, *ONE, "--threads", "1", "--poison", "--json"))
+        taken = json.loads(self.command("run", path, *ONE, "--threads", "1", "--json"))
+        self.assertLessEqual(taken["accounts"]["session"], read["accounts"]["session"])
+        self.assertEqual(taken["outputs"], read["outputs"])
+
+    def test_an_input_that_there_is_not(self):
+        path = self.compiled(DIGITS, *ONE)
+        self.assertIn("there is no input", self.command("run", path, "--shape", "nobody=1,2", code=INVALID_ARGUMENT))
+
+
 class Altered(Case):
+    def test_a_byte_of_the_images(self):
+        path = self.compiled(DIGITS, *ONE)
+        whole, (offset, size) = path.read_bytes(), images_of(path)
+        for place in range(offset, offset + size, size // 40):
+            altered = bytearray(whole)
+            altered[place] ^= 1
+            path.write_bytes(altered)
+            self.assertIn("altered images", self.command("run", path, *ONE, code=INVALID_MODEL))
+
     def test_a_byte_anywhere(self):
         path = self.compiled()
         whole = path.read_bytes()
