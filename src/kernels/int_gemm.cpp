@@ -189,7 +189,14 @@ HWY_INLINE const typename Form::Right* panel_of(const IntJob& job, int64_t panel
   const int64_t size = panel_bytes<Form>(job.shape.k);
   const int8_t* b = job.b + panel * size;
   if constexpr (Form::kIsCentred) {
-    return reinterpret_cast<const uint8_t*>(b);
+    const auto* quads = reinterpret_cast<const uint8_t*>(b);
+#if HWY_TARGET == HWY_AVX2
+    if constexpr (Form::kIsNatural) {
+      flip_panel(quads, size, wide);
+      return wide;
+    }
+#endif
+    return quads;
 #if HWY_TARGET == HWY_AVX2
   } else if constexpr (kWidensPanels<Form>) {
     widen_quads(reinterpret_cast<const uint8_t*>(b), size, wide);
@@ -208,11 +215,12 @@ HWY_INLINE const typename Form::Right* panel_of(const IntJob& job, int64_t panel
 
 #if HWY_TARGET == HWY_AVX2
 // To a tile's sums, of `rows` rows from `row` on.
+template <typename Form>
 HWY_INLINE void add_misfits(const Misfits& misfits, int64_t row, int64_t rows, const uint8_t* panel,
                             int32_t* sums) {
   for (int64_t r = 0; r < rows; ++r, sums += kIntPanel) {
     const int32_t first = misfits.starts[row + r], last = misfits.starts[row + r + 1];
-    if (first != last) CentredTiles::add_misfits(misfits.list + first, misfits.list + last, panel, sums);
+    if (first != last) Form::add_misfits(misfits.list + first, misfits.list + last, panel, sums);
   }
 }
 #endif
@@ -238,7 +246,7 @@ void run_block(const IntJob& job, const IntFinisher& finisher, const typename Fo
       const int64_t before = std::max<int64_t>(0, row + Form::rows_read(count) - a.readable);
       runner.tile(a.data + (row - before) * a.stride, a.stride, b, own.first, sums[turn], count, vectors,
                   [&](int64_t some) { last.finish(some); });
-      if constexpr (Form::kIsCentred) add_misfits(a.misfits, row, count, b, sums[turn]);
+      if constexpr (Form::kIsCentred) add_misfits<Form>(a.misfits, row, count, b, sums[turn]);
       last.set(own, sums[turn] + before * kIntPanel, a.sums + row, row0 + row, count, panel * kIntPanel);
       row += count;
     }
@@ -310,26 +318,45 @@ void multiply_share(const IntJob& given, const IntFinisher& finisher, const Shar
 
 #if HWY_TARGET == HWY_AVX2
 // Blocks of rows that do not fit, and all behind them, are multiplied as 16-bit numbers.
-template <>
-void multiply_share<CentredTiles>(const IntJob& given, const IntFinisher& finisher, const Share& share,
-                                  std::byte* scratch) {
-  using Form = CentredTiles;
-  const int32_t unsigned_by = given.a.is_signed ? 128 : 0;
-  const int32_t first_zero = given.a_rows && given.shape.m > 0 ? given.a.zero_points[0] : given.a.zero_point;
-  const int32_t centre = centre_of(first_zero + unsigned_by);
+template <typename Form>
+void multiply_centred(const IntJob& given, const IntFinisher& finisher, const Share& share, int32_t centre,
+                      std::byte* scratch) {
+  const int64_t k = given.shape.k;
   IntJob job = job_of<Form>(given);
-  job.lift = unsigned_by - centre;
-  job.b_zero = true;
-  const Block<Form> block = block_in<Form>(scratch, job.shape.k);
-  const Form::Runner runner(group_count<Form>(job.shape.k), job.a.is_signed);
+  if constexpr (Form::kIsNatural) {
+    job.b_lift = 0;
+  } else {
+    job.lift -= centre;
+    job.b_zero = true;
+  }
+  const Block<Form> block = block_in<Form>(scratch, k);
+  const typename Form::Runner runner(group_count<Form>(k), job.a.is_signed);
   for (int64_t row = share.row0, rows = 0; row < share.row1; row += rows) {
-    rows = next_rows<Form>(share.row1 - row, Form::block_rows(job.shape.k));
-    if (!load_centred_rows(job.a, job.shape.k, row, rows, centre, block))
+    rows = next_rows<Form>(share.row1 - row, Form::block_rows(k));
+    if (!load_centred_rows<Form>(job.a, k, row, rows, centre, block))
       return multiply_share<WidePairTiles>(given, finisher, {row, share.row1, share.panel0, share.panel1},
                                            scratch);
     run_block<Form>(job, finisher, runner,
-                    {block.rows, block.stride, Form::kBlockRows, block.sums, block.misfits}, nullptr, row,
+                    {block.rows, block.stride, Form::kBlockRows, block.sums, block.misfits}, block.panel, row,
                     rows, share.panel0, share.panel1);
+  }
+}
+
+template <>
+void multiply_share<CentredTiles>(const IntJob& job, const IntFinisher& finisher, const Share& share,
+                                  std::byte* scratch) {
+  // Fewer rows do not pay for panels of another kind, fewer panels not for looking at rows: measured.
+  constexpr int64_t kManyRows = 3 * WidePairTiles::kRows, kPanels = 4;
+  constexpr int32_t kNearZero = 16;
+  const int64_t rows = share.row1 - share.row0;
+  if (rows >= kManyRows && share.panel1 - share.panel0 < kPanels)
+    return multiply_share<WidePairTiles>(job, finisher, share, scratch);
+  const int32_t zero =
+      (job.a_rows ? job.a.zero_points[share.row0] : job.a.zero_point) + (job.a.is_signed ? 128 : 0);
+  if (rows >= kManyRows && zero <= kNearZero) {
+    multiply_centred<NaturalTiles>(job, finisher, share, 0, scratch);
+  } else {
+    multiply_centred<CentredTiles>(job, finisher, share, centre_of(zero), scratch);
   }
 }
 #endif

@@ -1,6 +1,8 @@
-// The form of int_gemm for AVX2 alone: bytes of A less a centre, which are small, times unsigned bytes of B,
-// so that four products are added up in 16 bits. Where four of them might not fit, A has zeros, and what
-// belongs there stands in a list. Once per target.
+// The forms of int_gemm for AVX2 alone: four products of bytes are added up in 16 bits. Where four of them
+// might not fit, A has zeros, and what belongs there stands in a list. Once per target.
+//
+// CentredTiles multiply A less a centre, which is near its zero point, as signed bytes by unsigned ones of B;
+// NaturalTiles unsigned bytes of A, whose zero point is near 0, by signed ones of B.
 #if defined(PLIMSOLL_KERNELS_INT_GEMM_CENTRED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_KERNELS_INT_GEMM_CENTRED_INL_H_
 #undef PLIMSOLL_KERNELS_INT_GEMM_CENTRED_INL_H_
@@ -40,7 +42,8 @@ HWY_INLINE int32_t centre_of(int32_t zero_point) {
 }
 
 // An octet of k is two groups; its products are added up by the parity of their pair: elements 0, 1, 4 and 5,
-// and 2, 3, 6 and 7. These fit 16 bits if those above zero add up to 127 at most, and so those below.
+// and 2, 3, 6 and 7. These fit 16 bits if those above zero add up to kMost at most, and so those below.
+template <bool is_natural>
 class RowCentring {
  public:
   // `flip` makes elements unsigned.
@@ -48,24 +51,25 @@ class RowCentring {
 
   // Writes whole vectors, zeros behind k, and what does not fit to `misfits`; their end. May be done in
   // place. `sum`: of all elements less the centre.
-  HWY_INLINE Misfit* row(const uint8_t* from, int64_t k, int8_t* to, Misfit* misfits, uint32_t& sum) const {
+  HWY_INLINE Misfit* row(const uint8_t* from, int64_t k, uint8_t* to, Misfit* misfits, uint32_t& sum) const {
     const __m256i flip = _mm256_set1_epi8(static_cast<char>(flip_)),
                   centre = _mm256_set1_epi8(static_cast<char>(centre_)), ones = _mm256_set1_epi8(1),
                   most = _mm256_set1_epi16(kMost), zero = _mm256_setzero_si256();
     __m256i all = zero;
     const auto vector = [&](const uint8_t* x, int64_t at) HWY_ATTR {
       const __m256i value = _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)), flip);
-      const __m256i above = _mm256_maddubs_epi16(_mm256_subs_epu8(value, centre), ones);
-      const __m256i below = _mm256_maddubs_epi16(_mm256_subs_epu8(centre, value), ones);
-      const auto with_neighbour = [](__m256i pairs) HWY_ATTR {
+      const auto fours = [&](__m256i sizes) HWY_ATTR {
+        const __m256i pairs = _mm256_maddubs_epi16(sizes, ones);
         return _mm256_add_epi16(pairs, _mm256_shuffle_epi32(pairs, 0xb1));
       };
-      const __m256i largest = _mm256_max_epi16(with_neighbour(above), with_neighbour(below));
+      __m256i largest = fours(is_natural ? value : _mm256_subs_epu8(value, centre));
+      if constexpr (!is_natural) largest = _mm256_max_epi16(largest, fours(_mm256_subs_epu8(centre, value)));
       const auto beyond = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpgt_epi16(largest, most)));
       all = _mm256_add_epi64(all, _mm256_sad_epu8(value, zero));
       HWY_ALIGN uint8_t bytes[32];
       if (HWY_UNLIKELY(beyond != 0)) _mm256_store_si256(reinterpret_cast<__m256i*>(bytes), value);
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + at), _mm256_sub_epi8(value, centre));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + at),
+                          is_natural ? value : _mm256_sub_epi8(value, centre));
       if (HWY_UNLIKELY(beyond != 0)) misfits = take_out(bytes, beyond, at, to, misfits);
     };
     int64_t i = 0;
@@ -83,10 +87,10 @@ class RowCentring {
   }
 
  private:
-  static constexpr int kMost = 127;
+  static constexpr int kMost = is_natural ? 255 : 127;  // 255 * 128, and 127 * 255
 
   // Of each octet of a vector that does not fit the group that is farther from the centre; or both.
-  Misfit* take_out(const uint8_t* bytes, uint32_t beyond, int64_t at, int8_t* to, Misfit* misfits) const {
+  Misfit* take_out(const uint8_t* bytes, uint32_t beyond, int64_t at, uint8_t* to, Misfit* misfits) const {
     for (int64_t octet = 0; octet < 32; octet += 8, beyond >>= 8) {
       if ((beyond & 0xff) == 0) continue;
       const uint8_t* x = bytes + octet;
@@ -97,7 +101,7 @@ class RowCentring {
     return misfits;
   }
 
-  Misfit* take_group(const uint8_t* x, int64_t at, int8_t* to, Misfit* misfits) const {
+  Misfit* take_group(const uint8_t* x, int64_t at, uint8_t* to, Misfit* misfits) const {
     const auto pair = [&](int i) {
       const auto low = static_cast<uint16_t>(x[i] - centre_),
                  high = static_cast<uint16_t>(x[i + 2] - centre_);
@@ -122,11 +126,12 @@ class RowCentring {
   const uint8_t flip_, centre_;
 };
 
-struct CentredTiles : TileOfAnyRows<CentredTiles> {
+template <bool is_natural>
+struct CentredTilesOf : TileOfAnyRows<CentredTilesOf<is_natural>> {
   static constexpr int64_t kGroup = 4, kRows = 6, kBlockRows = 84;
-  static constexpr bool kIsCentred = true;
+  static constexpr bool kIsCentred = true, kIsNatural = is_natural;
   static constexpr int32_t kRightLift = 128;  // what elements of B are stored plus
-  using Left = int8_t;
+  using Left = uint8_t;
   using Right = uint8_t;
 
   static int64_t packed_groups(int64_t groups) { return (groups + 1) / 2 * 2; }
@@ -138,14 +143,17 @@ struct CentredTiles : TileOfAnyRows<CentredTiles> {
   template <int64_t rows, int64_t vectors>
   static void tile(const void* left, int64_t a_stride, const void* right, int64_t groups,
                    const int32_t* first, int32_t* sums) {
-    const auto* a = static_cast<const int8_t*>(left);
+    const auto* a = static_cast<const uint8_t*>(left);
     const auto* b = static_cast<const uint8_t*>(right);
     const auto load = [](const void* at)
                           HWY_ATTR { return _mm256_loadu_si256(static_cast<const __m256i*>(at)); };
-    const auto spread = [](const int8_t* at) HWY_ATTR {
+    const auto spread = [](const uint8_t* at) HWY_ATTR {
       int32_t quad;
       std::memcpy(&quad, at, sizeof quad);
       return _mm256_set1_epi32(quad);
+    };
+    const auto products = [](__m256i x, __m256i y) HWY_ATTR {
+      return is_natural ? _mm256_maddubs_epi16(x, y) : _mm256_maddubs_epi16(y, x);
     };
     const __m256i ones = _mm256_set1_epi16(1);
     __m256i sum0[rows], sum1[rows];
@@ -160,11 +168,10 @@ struct CentredTiles : TileOfAnyRows<CentredTiles> {
       HWY_UNROLL(8)
       for (int64_t r = 0; r < rows; ++r) {
         const __m256i a0 = spread(a + r * a_stride), a1 = spread(a + r * a_stride + kGroup);
-        const __m256i four0 = _mm256_add_epi16(_mm256_maddubs_epi16(b00, a0), _mm256_maddubs_epi16(b10, a1));
+        const __m256i four0 = _mm256_add_epi16(products(a0, b00), products(a1, b10));
         sum0[r] = _mm256_add_epi32(sum0[r], _mm256_madd_epi16(four0, ones));
         if constexpr (vectors > 1) {
-          const __m256i four1 =
-              _mm256_add_epi16(_mm256_maddubs_epi16(b01, a0), _mm256_maddubs_epi16(b11, a1));
+          const __m256i four1 = _mm256_add_epi16(products(a0, b01), products(a1, b11));
           sum1[r] = _mm256_add_epi32(sum1[r], _mm256_madd_epi16(four1, ones));
         }
       }
@@ -187,8 +194,10 @@ struct CentredTiles : TileOfAnyRows<CentredTiles> {
       const __m256i even = _mm256_set1_epi32(from->even), odd = _mm256_set1_epi32(from->odd);
       const __m256i b0 = _mm256_loadu_si256(b), b1 = _mm256_loadu_si256(b + 1);
       const auto products = [&](__m256i bytes) HWY_ATTR {
-        return _mm256_add_epi32(_mm256_madd_epi16(_mm256_and_si256(bytes, low), even),
-                                _mm256_madd_epi16(_mm256_srli_epi16(bytes, 8), odd));
+        const __m256i first = is_natural ? _mm256_srai_epi16(_mm256_slli_epi16(bytes, 8), 8)
+                                         : _mm256_and_si256(bytes, low),
+                      second = is_natural ? _mm256_srai_epi16(bytes, 8) : _mm256_srli_epi16(bytes, 8);
+        return _mm256_add_epi32(_mm256_madd_epi16(first, even), _mm256_madd_epi16(second, odd));
       };
       sum0 = _mm256_add_epi32(sum0, products(b0));
       sum1 = _mm256_add_epi32(sum1, products(b1));
@@ -198,7 +207,19 @@ struct CentredTiles : TileOfAnyRows<CentredTiles> {
   }
 };
 
-// A panel of CentredTiles as WidePairTiles has it.
+using CentredTiles = CentredTilesOf<false>;
+using NaturalTiles = CentredTilesOf<true>;
+
+// A panel of CentredTiles as NaturalTiles have it.
+HWY_INLINE void flip_panel(const uint8_t* from, int64_t bytes, uint8_t* to) {
+  const __m256i bits = _mm256_set1_epi8(static_cast<char>(0x80));
+  for (int64_t i = 0; i < bytes; i += 32) {
+    const __m256i quads = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(to + i), _mm256_xor_si256(quads, bits));
+  }
+}
+
+// And as WidePairTiles have it.
 HWY_INLINE void widen_quads(const uint8_t* from, int64_t bytes, int16_t* to) {
   const __m256i bits = _mm256_set1_epi8(static_cast<char>(0x80));
   for (int64_t i = 0; i < bytes; i += 64, to += 64) {

@@ -58,7 +58,8 @@ Block<Form> block_in(std::byte* scratch, int64_t k) {
   const auto behind = reinterpret_cast<uintptr_t>(block.row + k);
   block.panel = reinterpret_cast<typename Form::Right*>((behind + 63) / 64 * 64);
   if constexpr (Form::kIsCentred) {
-    block.misfits.starts = reinterpret_cast<int32_t*>(block.panel);
+    block.misfits.starts = reinterpret_cast<int32_t*>(
+        block.panel + kIntPanel * Form::kGroup * Form::packed_groups(group_count<Form>(k)));
     block.misfits.list = reinterpret_cast<Misfit*>(block.misfits.starts + kBlockRows + 1);
   }
   return block;
@@ -140,21 +141,22 @@ void load_rows(const IntGemmLeft& a, int64_t k, int64_t row0, int64_t rows, bool
 
 #if HWY_TARGET == HWY_AVX2
 // False if so much does not fit that the 16-bit numbers of WidePairTiles take less time.
-inline bool load_centred_rows(const IntGemmLeft& a, int64_t k, int64_t row0, int64_t rows, int32_t centre,
-                              const Block<CentredTiles>& block) {
-  constexpr int64_t kFewRows = 12, kMostPercent = 16, kRows = CentredTiles::kBlockRows;
+template <typename Form>
+bool load_centred_rows(const IntGemmLeft& a, int64_t k, int64_t row0, int64_t rows, int32_t centre,
+                       const Block<Form>& block) {
+  constexpr int64_t kFewRows = 12, kMostPercent = 16, kRows = Form::kBlockRows;
   // What rows may leave in the list before they are given up fits kScratch.
   constexpr int64_t kMisfits = std::max(kFewRows, kRows * kMostPercent / 100 + 2) * int64_t{sizeof(Misfit)};
-  static_assert(kRows + 1 + kMisfits / 4 <= kScratch.per_k);
-  static_assert(kRows * (63 + 67) + 4 * (2 * kRows + 1) + 64 + 2 * kMisfits <= kScratch.base);
-  const RowCentring centring(a.is_signed ? 0x80 : 0, centre);
-  const int64_t groups = CentredTiles::packed_groups(group_count<CentredTiles>(k));
+  static_assert(kRows + 1 + kIntPanel + kMisfits / 4 <= kScratch.per_k);
+  static_assert(kRows * (63 + 67) + 4 * (2 * kRows + 1) + 64 + 8 * kIntPanel + 2 * kMisfits <= kScratch.base);
+  const RowCentring<Form::kIsNatural> centring(a.is_signed ? 0x80 : 0, centre);
+  const int64_t groups = Form::packed_groups(group_count<Form>(k));
   const int64_t most = rows < kFewRows ? rows * groups : rows * groups * kMostPercent / 100;
   Misfit* next = block.misfits.list;
   for (int64_t r = 0; r < rows; ++r) {
     block.misfits.starts[r] = static_cast<int32_t>(next - block.misfits.list);
-    int8_t* to = block.rows + r * block.stride;
-    const uint8_t* from = read_row(a, k, row0 + r, reinterpret_cast<uint8_t*>(to));
+    uint8_t* to = block.rows + r * block.stride;
+    const uint8_t* from = read_row(a, k, row0 + r, to);
     next = centring.row(from, k, to, next, block.sums[r]);
     if (next - block.misfits.list > most) return false;
   }
