@@ -179,7 +179,7 @@ std::vector<Product> all() {
     }
   }
   const GemmShape many{128, 768, 3072};
-  if (kernels::nbits_has_panels()) found.push_back(few_bits_panels(many));
+  if (kernels::nbits_has_bytes(4)) found.push_back(few_bits_panels(many));
   if (kernels::nbits_has_tiles()) found.push_back(few_bits_tiles(many));
   using kernels::RoundedForm;
   for (const auto& [form, label] : {std::pair(RoundedForm::kWide, "wide"),

@@ -264,6 +264,7 @@ class DepthwiseBlock {
                                        zero * taps * static_cast<uint32_t>(zeros_[i]));
       has_zeros_ = has_zeros_ || zeros_[i] != 0;
     }
+    has_small_scales_ = IntFinisher::has_small_scales(scales_, kChannels);
   }
 
   // ---- columns of the input ------------------------------------------------------------------------
@@ -312,37 +313,55 @@ class DepthwiseBlock {
   void fill_group(int64_t row, int64_t group, int64_t column, int64_t count) const {
     const ByteTag d;
     const auto* x = static_cast<const uint8_t*>(in_.x) + channel0_;
-    const ByteVec flip = hn::Set(d, static_cast<uint8_t>(in_.is_signed ? 0x80 : 0));
-    const ByteVec padding = hn::Set(d, static_cast<uint8_t>(a_zero_));
-    const uint8_t* lines[Form::kRows] = {};
-    ByteVec rows[Form::kRows];
+    const auto bits = static_cast<uint8_t>(in_.is_signed ? 0x80 : 0);
+    const ByteVec flip = hn::Set(d, bits);
+    HWY_ALIGN uint8_t padding[kChannels], nothing[kChannels];
+    std::memset(padding, a_zero_ ^ bits, sizeof padding);
+    std::memset(nothing, bits, sizeof nothing);
+    // What a row of the kernel sees: a line, or outside of it always the same.
+    const uint8_t *lines[Form::kRows], *outside[Form::kRows];
+    int64_t steps[Form::kRows];
     for (int64_t r = 0; r < Form::kRows; ++r) {
       const int64_t tap = group * Form::kRows + r;
       const int64_t y = row * s_.stride_h - s_.pad_top + tap * s_.dilation_h;
-      if (tap < s_.kernel_h && y >= 0 && y < s_.in_h) lines[r] = x + y * s_.in_w * s_.channels;
-      rows[r] = tap < s_.kernel_h ? padding : hn::Zero(d);
+      const bool is_inside = tap < s_.kernel_h && y >= 0 && y < s_.in_h;
+      outside[r] = tap < s_.kernel_h ? padding : nothing;
+      lines[r] = is_inside ? x + y * s_.in_w * s_.channels : outside[r];
+      steps[r] = is_inside ? s_.channels : 0;
     }
-    ByteVec outside[Form::kRows];
-    std::copy(std::begin(rows), std::end(rows), std::begin(outside));
     uint8_t* to = columns_ + group * kColumn;
-    for (int64_t i = 0; i < count; ++i, to += groups_ * kColumn) {
-      const int64_t at = column + i;
-      if (merged_ > 1) {
-        for (int64_t r = 0; r < Form::kRows; ++r) {
-          if (lines[r] != nullptr) rows[r] = hn::Xor(load_merged(lines[r], at), flip);
-        }
+    const int64_t step = groups_ * kColumn;
+    ByteVec rows[Form::kRows];
+    if (merged_ > 1) {
+      for (int64_t i = 0; i < count; ++i, to += step) {
+        for (int64_t r = 0; r < Form::kRows; ++r)
+          rows[r] =
+              hn::Xor(steps[r] == 0 ? hn::Load(d, outside[r]) : load_merged(lines[r], column + i), flip);
         store_column(rows, to);
-        continue;
       }
-      if (at < 0 || at >= s_.in_w) {
-        store_column(outside, to);
-        continue;
-      }
-      for (int64_t r = 0; r < Form::kRows; ++r) {
-        if (lines[r] != nullptr) rows[r] = hn::Xor(load(lines[r] + at * s_.channels), flip);
-      }
-      store_column(rows, to);
+      return;
     }
+    const auto fill_outside = [&](int64_t first, int64_t last) HWY_ATTR {
+      for (int64_t r = 0; r < Form::kRows; ++r) rows[r] = hn::Xor(hn::Load(d, outside[r]), flip);
+      for (int64_t at = first; at < last; ++at, to += step) store_column(rows, to);
+    };
+    const auto fill_inside = [&](int64_t first, int64_t last, const auto& load_row) HWY_ATTR {
+      for (int64_t at = first; at < last; ++at, to += step) {
+        HWY_UNROLL(4)
+        for (int64_t r = 0; r < Form::kRows; ++r) rows[r] = hn::Xor(load_row(lines[r] + at * steps[r]), flip);
+        store_column(rows, to);
+      }
+    };
+    const int64_t end = column + count;
+    const int64_t first = std::clamp<int64_t>(column, 0, s_.in_w),
+                  last = std::clamp<int64_t>(end, 0, s_.in_w);
+    fill_outside(column, std::min<int64_t>(end, 0));
+    if (count_ == kChannels) {
+      fill_inside(first, last, [&](const uint8_t* from) HWY_ATTR { return hn::LoadU(d, from); });
+    } else {
+      fill_inside(first, last, [&](const uint8_t* from) HWY_ATTR { return load(from); });
+    }
+    fill_outside(std::max(column, s_.in_w), end);
   }
 
   // ---- rows of the output --------------------------------------------------------------------------
@@ -396,6 +415,17 @@ class DepthwiseBlock {
       }
       return;
     }
+    auto* y = reinterpret_cast<uint8_t*>(y_ + at);
+    if (count_ == kChannels) return store_bytes_of(sums, y);
+    HWY_ALIGN uint8_t bytes[kChannels];
+    store_bytes_of(sums, bytes);
+    std::memcpy(y, bytes, static_cast<size_t>(count_));
+  }
+
+  HWY_INLINE void store_bytes_of(const int32_t* sums, uint8_t* y) const {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+    finisher_.unpacked(sums, scales_, has_small_scales_, y);
+#else
     HWY_ALIGN uint8_t bytes[kChannels];
     finish_block(sums, bytes);
     const hn::ScalableTag<uint32_t> d;
@@ -403,12 +433,8 @@ class DepthwiseBlock {
     for (int64_t i = 0; i < kSumLanes; ++i) order[i] = static_cast<int32_t>(i % 4 * (kSumLanes / 4) + i / 4);
     const auto turned = hn::TableLookupLanes(hn::Load(d, reinterpret_cast<const uint32_t*>(bytes)),
                                              hn::SetTableIndices(d, order));
-    if (count_ == kChannels) {
-      hn::StoreU(turned, d, reinterpret_cast<uint32_t*>(y_ + at));
-    } else {
-      hn::Store(turned, d, reinterpret_cast<uint32_t*>(bytes));
-      std::memcpy(y_ + at, bytes, static_cast<size_t>(count_));
-    }
+    hn::StoreU(turned, d, reinterpret_cast<uint32_t*>(y));
+#endif
   }
 
   const IntDepthwiseShape& s_;
@@ -423,7 +449,7 @@ class DepthwiseBlock {
   const int32_t a_zero_;
   int64_t channel0_ = 0, count_ = 0;
   const int8_t* w_ = nullptr;
-  bool has_zeros_ = false;
+  bool has_zeros_ = false, has_small_scales_ = false;
   HWY_ALIGN int32_t first_[kChannels];
   HWY_ALIGN int32_t zeros_[kChannels];
   HWY_ALIGN float scales_[kChannels];

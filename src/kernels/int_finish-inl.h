@@ -71,6 +71,18 @@ class IntFinisher {
     }
   }
 
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  // Four vectors of sums become one of 8-bit results, if there is no addend. Fours of results are the vectors
+  // 0 to 3 of the first 128 bits, then of the next: bytes that were unpacked twice are in their order again.
+  void unpacked(const int32_t* sums, const float* scales, bool has_small_scales, uint8_t* y) const {
+    if (is_whole_range_ && has_small_scales) {
+      four_vectors<false>(sums, scales, y);
+    } else {
+      four_vectors<true>(sums, scales, y);
+    }
+  }
+#endif
+
   // Whether no sum times such a scale is near the end of 32 bits.
   static bool has_small_scales(const float* scales, int64_t count) {
     const F f;
@@ -169,6 +181,9 @@ class IntFinisher {
     static HWY_INLINE Vector halve(V a, V b, Vector zero) {
       return _mm512_adds_epi16(_mm512_packs_epi32(a.raw, b.raw), zero);
     }
+    static HWY_INLINE void store_whole(Vector a, Vector b, bool is_signed, uint8_t* y) {
+      _mm512_storeu_si512(y, is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b));
+    }
     static HWY_INLINE void store(Vector a, Vector b, bool is_signed, uint8_t* y, int64_t y_stride) {
       const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
       const __m512i packed = is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
@@ -184,6 +199,10 @@ class IntFinisher {
     static HWY_INLINE Vector halve(V a, V b, Vector zero) {
       return _mm256_adds_epi16(_mm256_packs_epi32(a.raw, b.raw), zero);
     }
+    static HWY_INLINE void store_whole(Vector a, Vector b, bool is_signed, uint8_t* y) {
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y),
+                          is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b));
+    }
     static HWY_INLINE void store(Vector a, Vector b, bool is_signed, uint8_t* y, int64_t y_stride) {
       const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
       const __m256i packed = is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
@@ -195,6 +214,20 @@ class IntFinisher {
 #endif
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  template <bool clamps>
+  HWY_INLINE void four_vectors(const int32_t* sums, const float* scales, uint8_t* y) const {
+    const D d;
+    const F f;
+    const typename Packer::Vector zero = Packer::same(static_cast<int16_t>(last_zero_));
+    const auto nearest_of = [&](int64_t i) HWY_ATTR {
+      return nearest<false, clamps>(hn::LoadU(d, sums + i * kLanes), hn::LoadU(f, scales + i * kLanes),
+                                    nullptr);
+    };
+    const auto low = Packer::halve(nearest_of(0), nearest_of(1), zero);
+    const auto high = Packer::halve(nearest_of(2), nearest_of(3), zero);
+    Packer::store_whole(low, high, type_ == IntGemmResult::kInt8, y);
+  }
+
   // Two rows of two vectors become one vector of bytes. Returns how many rows are done.
   template <bool adds, bool clamps>
   int64_t pairs_of_rows(const Tile& t) const {

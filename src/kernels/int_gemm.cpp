@@ -11,8 +11,9 @@
 #include <hwy/highway.h>
 
 #include "kernels/int_finish-inl.h"
+#include "kernels/int_gemm_forms-inl.h"
 #include "kernels/int_gemm_pack-inl.h"
-#include "kernels/int_gemm_tile-inl.h"
+#include "kernels/int_gemm_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
@@ -23,125 +24,19 @@ int64_t packed_size(int64_t k, int64_t n) {
   return with_form([&](auto form) { return size_packed<decltype(form)>(k, n); });
 }
 
-constexpr IntGemmScratch kScratch = {HWY_TARGET == HWY_AVX2 ? 165 : 98, 13312};
-
 IntGemmScratch scratch_needed() {
   return kScratch;
 }
 
 int format_number() {
-  return with_form([](auto form) { return static_cast<int>(kIntPanel * 8 + decltype(form)::kGroup); });
+  return with_form([](auto form) {
+    using Form = decltype(form);
+    return static_cast<int>(kIntPanel * 8 + Form::kGroup + (Form::kRightLift != 0 ? 1 : 0));
+  });
 }
 
 void pack_panels(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
   with_form([&](auto form) { pack_as<decltype(form)>(k, n, b, packed); });
-}
-
-// ---- rows of A ---------------------------------------------------------------------------------------
-
-// One thread's share of scratch.
-template <typename Form>
-struct Block {
-  typename Form::Left* rows;  // Form::kBlockRows of `stride` elements
-  int64_t stride;
-  uint32_t* sums;
-  uint8_t* row;                 // as read
-  typename Form::Right* panel;  // of B, where the form has it wider than it is packed
-};
-
-template <typename Form>
-inline constexpr bool kWidensPanels = sizeof(typename Form::Right) > 1;
-
-template <typename Form>
-Block<Form> block_in(std::byte* scratch, int64_t k) {
-  using Left = typename Form::Left;
-  constexpr int64_t kBlockRows = Form::kBlockRows;
-  // kBlockRows * stride elements, kBlockRows sums, a row and a wide panel fit kScratch.
-  constexpr int64_t kWide = kWidensPanels<Form> ? kIntPanel * int64_t{sizeof(typename Form::Right)} : 0;
-  static_assert(kBlockRows * sizeof(Left) + 1 + kWide <= kScratch.per_k);
-  static_assert(kBlockRows * (Form::kGroup + 62 + 64 / sizeof(Left)) * sizeof(Left) + kBlockRows * 4 +
-                    kWide * Form::kGroup + 128 <=
-                kScratch.base);
-  static_assert(kBlockRows % Form::kRows == 0);
-  Block<Form> block;
-  block.stride = (k + Form::kGroup - 1 + 63) / 64 * 64;
-  // Rows that lie a power of two apart would share their place in the cache.
-  if (block.stride * int64_t{sizeof(Left)} % 512 == 0) block.stride += 64 / int64_t{sizeof(Left)};
-  block.rows = reinterpret_cast<Left*>(scratch);
-  block.sums = reinterpret_cast<uint32_t*>(block.rows + kBlockRows * block.stride);
-  block.row = reinterpret_cast<uint8_t*>(block.sums + kBlockRows);
-  const auto behind = reinterpret_cast<uintptr_t>(block.row + k);
-  block.panel = reinterpret_cast<typename Form::Right*>((behind + 63) / 64 * 64);
-  return block;
-}
-
-// Elements become as wide as the form has them, and `flip` makes signed ones unsigned, plus 128. What is
-// behind them, up to a whole group, is zero. May be done in place.
-HWY_INLINE void widen_row(const uint8_t* from, int64_t k, uint8_t flip, int64_t whole, uint8_t* to) {
-  const auto by = [&](auto d, int64_t i) HWY_ATTR {
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    const auto bits = hn::Set(d, flip);
-    for (; i + lanes <= k; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, from + i), bits), d, to + i);
-    return i;
-  };
-  int64_t i = flip == 0 && from == to ? k : by(hn::FixedTag<uint8_t, 8>(), by(hn::ScalableTag<uint8_t>(), 0));
-  for (; i < k; ++i) to[i] = static_cast<uint8_t>(from[i] ^ flip);
-  for (; i < whole; ++i) to[i] = 0;
-}
-
-HWY_INLINE void widen_row(const uint8_t* from, int64_t k, uint8_t flip, int64_t whole, int16_t* to) {
-  const auto by = [&](auto d, int64_t i) HWY_ATTR {
-    const hn::Rebind<uint8_t, decltype(d)> d8;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    const auto bits = hn::Set(d8, flip);
-    for (; i + lanes <= k; i += lanes)
-      hn::StoreU(hn::PromoteTo(d, hn::Xor(hn::LoadU(d8, from + i), bits)), d, to + i);
-    return i;
-  };
-  int64_t i = by(hn::FixedTag<int16_t, 8>(), by(hn::ScalableTag<int16_t>(), 0));
-  for (; i < k; ++i) to[i] = static_cast<int16_t>(from[i] ^ flip);
-  for (; i < whole; ++i) to[i] = 0;
-}
-
-HWY_INLINE uint32_t sum_of_row(const int16_t* row, int64_t k, bool) {
-  uint32_t sum = 0;
-  for (int64_t i = 0; i < k; ++i) sum += static_cast<uint32_t>(row[i]);
-  return sum;
-}
-
-HWY_INLINE uint32_t sum_of_row(const uint8_t* row, int64_t k, bool is_signed) {
-  const hn::ScalableTag<uint8_t> d;
-  const hn::Repartition<uint64_t, decltype(d)> d64;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const uint8_t flip = is_signed ? 0x80 : 0;  // taken plus 128
-  auto all = hn::Zero(d64);
-  int64_t i = 0;
-  for (; i + lanes <= k; i += lanes)
-    all = hn::Add(all, hn::SumsOf8(hn::Xor(hn::LoadU(d, row + i), hn::Set(d, flip))));
-  auto sum = static_cast<uint32_t>(hn::GetLane(hn::SumOfLanes(d64, all)));
-  for (; i < k; ++i) sum += static_cast<uint8_t>(row[i] ^ flip);
-  return is_signed ? sum - 128 * static_cast<uint32_t>(k) : sum;
-}
-
-template <typename Form>
-void load_rows(const IntGemmLeft& a, int64_t k, int64_t row0, int64_t rows, bool with_sums,
-               const Block<Form>& block) {
-  const uint8_t flip = a.is_signed && !Form::kTakesSigned ? 0x80 : 0;
-  const auto* data = static_cast<const uint8_t*>(a.data);
-  for (int64_t r = 0; r < rows; ++r) {
-    const uint8_t* from = data + (row0 + r) * a.row_stride;
-    typename Form::Left* to = block.rows + r * block.stride;
-    if (a.read_row != nullptr) {
-      uint8_t* row = sizeof(typename Form::Left) == 1 ? reinterpret_cast<uint8_t*>(to) : block.row;
-      a.read_row(a.context, row0 + r, row);
-      from = row;
-    } else if (a.col_stride != 1) {
-      for (int64_t i = 0; i < k; ++i) block.row[i] = from[i * a.col_stride];
-      from = block.row;
-    }
-    widen_row(from, k, flip, group_count<Form>(k) * Form::kGroup, to);
-    if (with_sums) block.sums[r] = sum_of_row(to, k, a.is_signed && Form::kTakesSigned);
-  }
 }
 
 // ---- results -----------------------------------------------------------------------------------------
@@ -154,7 +49,7 @@ struct Columns {
   HWY_ALIGN float scales[kIntPanel];
   HWY_ALIGN float float_bias[kIntPanel];
   int64_t count;
-  bool has_small_scales;
+  bool has_small_scales, has_one_zero;  // zeros are equal
 };
 
 struct IntJob {
@@ -164,9 +59,9 @@ struct IntJob {
   const int32_t* sums;
   IntGemmOutput c;
   const IntGemmFinish* finish;
-  int32_t lift;  // what the form takes elements of A plus
-  bool a_rows;   // rows of A have zero points of their own
-  bool b_zero;   // B has zero points, which the sums of A's rows are multiplied by
+  int32_t lift, b_lift;  // what the form takes elements of A and of B plus
+  bool a_rows;           // rows of A have zero points of their own
+  bool b_zero;           // B has zero points, which the sums of A's rows are multiplied by
 };
 
 template <typename T>
@@ -196,7 +91,13 @@ void load_columns(const IntJob& job, int64_t panel, Columns& columns) {
   columns.has_small_scales = IntFinisher::has_small_scales(columns.scales, kIntPanel);
   fill_columns(from(job.sums), columns.count, 0, columns.sums);
   fill_columns(from(f.b_zero_points), columns.count, f.b_zero_point, columns.zeros);
-  for (int32_t& zero : columns.zeros) zero -= f.b_signed ? 0 : 128;
+  for (int32_t& zero : columns.zeros) zero += job.b_lift - (f.b_signed ? 0 : 128);
+  columns.has_one_zero = f.b_zero_points == nullptr;
+  const auto lifted =
+      static_cast<int32_t>(static_cast<uint32_t>(job.shape.k) * static_cast<uint32_t>(job.b_lift));
+  if (lifted != 0) {
+    for (int32_t& sum : columns.sums) sum += lifted;
+  }
   if (job.a_rows) return;
   const int32_t a_zero = job.a.zero_point + job.lift;
   const IntTag d;
@@ -215,6 +116,12 @@ void correct_row(const IntJob& job, const Columns& c, int64_t row, uint32_t row_
   const IntTag d;
   const int32_t own = job.a_rows ? job.a.zero_points[row] + job.lift : 0;
   const auto rest = row_sum - static_cast<uint32_t>(job.shape.k) * static_cast<uint32_t>(own);
+  if (!job.a_rows && c.has_one_zero) {
+    const IntVec less = hn::Set(d, static_cast<int32_t>(rest * static_cast<uint32_t>(c.zeros[0])));
+    for (int64_t i = 0; i < kIntPanel; i += kIntLanes)
+      hn::Store(hn::Sub(hn::Load(d, sums + i), less), d, sums + i);
+    return;
+  }
   const IntVec zero = hn::Set(d, own), left = hn::Set(d, static_cast<int32_t>(rest));
   for (int64_t i = 0; i < kIntPanel; i += kIntLanes) {
     const IntVec sum = hn::Sub(hn::Load(d, sums + i), hn::Mul(zero, hn::Load(d, c.sums + i)));
@@ -231,6 +138,7 @@ struct Rows {
   int64_t stride;
   int64_t readable;  // so many from `data` on
   const uint32_t* sums;
+  Misfits misfits;
 };
 
 // A tile of sums on its way to results, some rows at a time: AMX multiplies the next one in the meantime.
@@ -280,7 +188,21 @@ HWY_INLINE const typename Form::Right* panel_of(const IntJob& job, int64_t panel
                                                 typename Form::Right* wide) {
   const int64_t size = panel_bytes<Form>(job.shape.k);
   const int8_t* b = job.b + panel * size;
-  if constexpr (kWidensPanels<Form>) {
+  if constexpr (Form::kIsCentred) {
+    const auto* quads = reinterpret_cast<const uint8_t*>(b);
+#if HWY_TARGET == HWY_AVX2
+    if constexpr (Form::kIsNatural) {
+      flip_panel(quads, size, wide);
+      return wide;
+    }
+#endif
+    return quads;
+#if HWY_TARGET == HWY_AVX2
+  } else if constexpr (kWidensPanels<Form>) {
+    widen_quads(reinterpret_cast<const uint8_t*>(b), size, wide);
+    return wide;
+#endif
+  } else if constexpr (kWidensPanels<Form>) {
     const hn::ScalableTag<int16_t> d;
     const hn::Rebind<int8_t, decltype(d)> d8;
     for (int64_t i = 0; i < size; i += kIntPanel)
@@ -290,6 +212,18 @@ HWY_INLINE const typename Form::Right* panel_of(const IntJob& job, int64_t panel
     return b;
   }
 }
+
+#if HWY_TARGET == HWY_AVX2
+// To a tile's sums, of `rows` rows from `row` on.
+template <typename Form>
+HWY_INLINE void add_misfits(const Misfits& misfits, int64_t row, int64_t rows, const uint8_t* panel,
+                            int32_t* sums) {
+  for (int64_t r = 0; r < rows; ++r, sums += kIntPanel) {
+    const int32_t first = misfits.starts[row + r], last = misfits.starts[row + r + 1];
+    if (first != last) Form::add_misfits(misfits.list + first, misfits.list + last, panel, sums);
+  }
+}
+#endif
 
 // Rows against the panels [panel0, panel1).
 template <typename Form>
@@ -312,6 +246,7 @@ void run_block(const IntJob& job, const IntFinisher& finisher, const typename Fo
       const int64_t before = std::max<int64_t>(0, row + Form::rows_read(count) - a.readable);
       runner.tile(a.data + (row - before) * a.stride, a.stride, b, own.first, sums[turn], count, vectors,
                   [&](int64_t some) { last.finish(some); });
+      if constexpr (Form::kIsCentred) add_misfits<Form>(a.misfits, row, count, b, sums[turn]);
       last.set(own, sums[turn] + before * kIntPanel, a.sums + row, row0 + row, count, panel * kIntPanel);
       row += count;
     }
@@ -343,6 +278,89 @@ bool is_in_place(const IntJob& job, int64_t row, int64_t rows) {
   return !job.a.is_signed && job.shape.k % Form::kGroup == 0 && job.a.row_stride % 2048 != 0;
 }
 
+// What a thread has of a product: rows and panels from the first to the last.
+struct Share {
+  int64_t row0, row1, panel0, panel1;
+};
+
+template <typename Form>
+IntJob job_of(IntJob job) {
+  job.lift = job.a.is_signed && !Form::kTakesSigned ? 128 : 0;
+  job.b_lift = Form::kRightLift;
+  job.b_zero = has_b_zero(*job.finish, job.shape.n);
+  return job;
+}
+
+template <typename Form>
+void multiply_share(const IntJob& given, const IntFinisher& finisher, const Share& share,
+                    std::byte* scratch) {
+  const IntJob job = job_of<Form>(given);
+  const int64_t k = job.shape.k;
+  const Block<Form> block = block_in<Form>(scratch, k);
+  const typename Form::Runner runner(group_count<Form>(k), job.a.is_signed);
+  for (int64_t row = share.row0, rows = 0; row < share.row1; row += rows) {
+    rows = next_rows<Form>(share.row1 - row, Form::block_rows(k));
+    bool in_place = is_in_place<Form>(job, row, rows);
+    if (!in_place && rows > Form::kBlockRows) {
+      rows = next_rows<Form>(share.row1 - row, Form::kBlockRows);
+      in_place = is_in_place<Form>(job, row, rows);
+    }
+    Rows<Form> a{block.rows, block.stride, Form::kBlockRows, block.sums, {}};
+    if (in_place) {
+      const void* from = static_cast<const uint8_t*>(job.a.data) + row * job.a.row_stride;
+      a = {static_cast<const typename Form::Left*>(from), job.a.row_stride, job.shape.m - row, nullptr, {}};
+    } else {
+      load_rows(job.a, k, row, rows, job.a_rows || job.b_zero, block);
+    }
+    run_block<Form>(job, finisher, runner, a, block.panel, row, rows, share.panel0, share.panel1);
+  }
+}
+
+#if HWY_TARGET == HWY_AVX2
+// Blocks of rows that do not fit, and all behind them, are multiplied as 16-bit numbers.
+template <typename Form>
+void multiply_centred(const IntJob& given, const IntFinisher& finisher, const Share& share, int32_t centre,
+                      std::byte* scratch) {
+  const int64_t k = given.shape.k;
+  IntJob job = job_of<Form>(given);
+  if constexpr (Form::kIsNatural) {
+    job.b_lift = 0;
+  } else {
+    job.lift -= centre;
+    job.b_zero = true;
+  }
+  const Block<Form> block = block_in<Form>(scratch, k);
+  const typename Form::Runner runner(group_count<Form>(k), job.a.is_signed);
+  for (int64_t row = share.row0, rows = 0; row < share.row1; row += rows) {
+    rows = next_rows<Form>(share.row1 - row, Form::block_rows(k));
+    if (!load_centred_rows<Form>(job.a, k, row, rows, centre, block))
+      return multiply_share<WidePairTiles>(given, finisher, {row, share.row1, share.panel0, share.panel1},
+                                           scratch);
+    run_block<Form>(job, finisher, runner,
+                    {block.rows, block.stride, Form::kBlockRows, block.sums, block.misfits}, block.panel, row,
+                    rows, share.panel0, share.panel1);
+  }
+}
+
+template <>
+void multiply_share<CentredTiles>(const IntJob& job, const IntFinisher& finisher, const Share& share,
+                                  std::byte* scratch) {
+  // Fewer rows do not pay for panels of another kind, fewer panels not for looking at rows: measured.
+  constexpr int64_t kManyRows = 3 * WidePairTiles::kRows, kPanels = 4;
+  constexpr int32_t kNearZero = 16;
+  const int64_t rows = share.row1 - share.row0;
+  if (rows >= kManyRows && share.panel1 - share.panel0 < kPanels)
+    return multiply_share<WidePairTiles>(job, finisher, share, scratch);
+  const int32_t zero =
+      (job.a_rows ? job.a.zero_points[share.row0] : job.a.zero_point) + (job.a.is_signed ? 128 : 0);
+  if (rows >= kManyRows && zero <= kNearZero) {
+    multiply_centred<NaturalTiles>(job, finisher, share, 0, scratch);
+  } else {
+    multiply_centred<CentredTiles>(job, finisher, share, centre_of(zero), scratch);
+  }
+}
+#endif
+
 template <typename Form>
 void multiply_as(GemmShape shape, const IntGemmLeft& a, const void* packed, const IntGemmOutput& c,
                  const IntGemmFinish& finish, std::byte* scratch, int threads) {
@@ -350,48 +368,26 @@ void multiply_as(GemmShape shape, const IntGemmLeft& a, const void* packed, cons
   const int64_t panels = int_panels(shape.n);
   const auto* b = static_cast<const int8_t*>(packed);
   const auto* sums = reinterpret_cast<const int32_t*>(b + panels * panel_bytes<Form>(shape.k));
-  const int32_t lift = a.is_signed && !Form::kTakesSigned ? 128 : 0;
-  const IntJob job{
-      shape, a, b, sums, c, &finish, lift, a.zero_points != nullptr, has_b_zero(finish, shape.n)};
+  const IntJob job{shape, a, b, sums, c, &finish, 0, 0, a.zero_points != nullptr, false};
   const IntFinisher finisher(c.type, finish);
   const int64_t work = shape.m * shape.n * std::max<int64_t>(shape.k, 1);
   const int64_t tasks = work < 100000 ? 1 : threads;
   const bool by_rows = shape.m >= 2 * Form::kRows * tasks || panels < tasks;
-  const int64_t share = int_gemm_scratch_bytes(shape.k, 1) / 64 * 64;
+  const int64_t scratch_each = int_gemm_scratch_bytes(shape.k, 1) / 64 * 64;
   parallel_for(threads, tasks, [&](int64_t task) {
-    const int64_t row0 = by_rows ? shape.m * task / tasks : 0;
-    const int64_t row1 = by_rows ? shape.m * (task + 1) / tasks : shape.m;
-    const int64_t panel0 = by_rows ? 0 : panels * task / tasks;
-    const int64_t panel1 = by_rows ? panels : panels * (task + 1) / tasks;
-    const Block<Form> block = block_in<Form>(scratch + task * share, shape.k);
-    const typename Form::Runner runner(group_count<Form>(shape.k), a.is_signed);
-    for (int64_t row = row0, rows = 0; row < row1; row += rows) {
-      rows = next_rows<Form>(row1 - row, Form::block_rows(shape.k));
-      bool in_place = is_in_place<Form>(job, row, rows);
-      if (!in_place && rows > Form::kBlockRows) {
-        rows = next_rows<Form>(row1 - row, Form::kBlockRows);
-        in_place = is_in_place<Form>(job, row, rows);
-      }
-      if (in_place) {
-        const void* from = static_cast<const uint8_t*>(a.data) + row * a.row_stride;
-        const Rows<Form> lie{static_cast<const typename Form::Left*>(from), a.row_stride, shape.m - row,
-                             nullptr};
-        run_block<Form>(job, finisher, runner, lie, block.panel, row, rows, panel0, panel1);
-      } else {
-        load_rows(a, shape.k, row, rows, job.a_rows || job.b_zero, block);
-        run_block<Form>(job, finisher, runner, {block.rows, block.stride, Form::kBlockRows, block.sums},
-                        block.panel, row, rows, panel0, panel1);
-      }
+    Share share{0, shape.m, 0, panels};
+    if (by_rows) {
+      share.row0 = shape.m * task / tasks, share.row1 = shape.m * (task + 1) / tasks;
+    } else {
+      share.panel0 = panels * task / tasks, share.panel1 = panels * (task + 1) / tasks;
     }
+    multiply_share<Form>(job, finisher, share, scratch + task * scratch_each);
   });
 }
 
 void multiply_int(GemmShape shape, const IntGemmLeft& a, const void* packed, const IntGemmOutput& c,
                   const IntGemmFinish& finish, std::byte* scratch, int threads) {
-  const bool is_small = with_form([&](auto form) {
-    return is_packed_small<decltype(form)>(shape.k, shape.n, static_cast<const int8_t*>(packed));
-  });
-  with_form_for(shape.m, shape.k, is_small, [&](auto form) {
+  with_form_for(shape.m, shape.k, [&](auto form) {
     multiply_as<decltype(form)>(shape, a, packed, c, finish, scratch, threads);
   });
 }

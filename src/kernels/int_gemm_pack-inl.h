@@ -11,18 +11,17 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 #include "kernels/int_gemm.h"
-#include "kernels/int_gemm_tile-inl.h"
+#include "kernels/int_gemm_forms-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace {
 
 // Packed: panel after panel, each [groups][kIntPanel][kGroup] of B as signed bytes, zeros behind k; then the
-// sums of the columns of what is stored; then 1 if PairTiles' panels were put in the order of SmallQuadTiles,
-// else 0. Unsigned elements are stored less 128.
+// sums of the columns. Unsigned elements are less 128. All of them are stored plus what the form lifts them
+// by, which sums do not know of.
 template <typename Form>
 HWY_INLINE int64_t group_count(int64_t k) {
   return (k + Form::kGroup - 1) / Form::kGroup;
@@ -37,8 +36,7 @@ HWY_INLINE int64_t int_panels(int64_t n) {
 
 template <typename Form>
 HWY_INLINE int64_t size_packed(int64_t k, int64_t n) {
-  return int_panels(n) * (panel_bytes<Form>(k) + kIntPanel * int64_t{sizeof(int32_t)}) +
-         int64_t{sizeof(int32_t)};
+  return int_panels(n) * (panel_bytes<Form>(k) + kIntPanel * int64_t{sizeof(int32_t)});
 }
 
 #if HWY_TARGET == HWY_AVX3
@@ -79,79 +77,37 @@ HWY_INLINE int64_t pack_quads(int64_t k, const uint8_t* from, int64_t row_stride
   return i;
 }
 #elif HWY_TARGET == HWY_AVX2
-// The same, two rows at a time.
-HWY_INLINE int64_t pack_pairs(int64_t k, const uint8_t* from, int64_t row_stride, uint8_t flip, int8_t* to,
-                              int32_t* sums) {
+// The same; what is stored is plus `lift`.
+HWY_INLINE int64_t pack_quads(int64_t k, const uint8_t* from, int64_t row_stride, uint8_t flip, int32_t lift,
+                              int8_t* to, int32_t* sums) {
   int64_t i = 0;
-  const __m128i bits = _mm_set1_epi8(static_cast<char>(flip)), ones = _mm_set1_epi8(1);
-  const auto row = [&](int64_t at) {
+  const __m128i bits = _mm_set1_epi8(static_cast<char>(flip));
+  const __m256i ones = _mm256_set1_epi8(1), pairs = _mm256_set1_epi16(1),
+                more = _mm256_set1_epi8(static_cast<char>(lift));
+  const auto row = [&](int64_t at) HWY_ATTR {
     return _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at * row_stride)), bits);
   };
   auto* sum = reinterpret_cast<__m256i*>(sums);
   __m256i sum0 = _mm256_loadu_si256(sum), sum1 = _mm256_loadu_si256(sum + 1);
-  for (; i + 2 <= k; i += 2, to += 2 * kIntPanel) {
-    const __m128i r0 = row(i), r1 = row(i + 1);
-    const __m128i low = _mm_unpacklo_epi8(r0, r1), high = _mm_unpackhi_epi8(r0, r1);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), low);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + kIntPanel), high);
-    sum0 = _mm256_add_epi32(sum0, _mm256_cvtepi16_epi32(_mm_maddubs_epi16(ones, low)));
-    sum1 = _mm256_add_epi32(sum1, _mm256_cvtepi16_epi32(_mm_maddubs_epi16(ones, high)));
+  for (; i + 4 <= k; i += 4, to += 4 * kIntPanel) {
+    const __m128i r0 = row(i), r1 = row(i + 1), r2 = row(i + 2), r3 = row(i + 3);
+    const __m128i low01 = _mm_unpacklo_epi8(r0, r1), high01 = _mm_unpackhi_epi8(r0, r1),
+                  low23 = _mm_unpacklo_epi8(r2, r3), high23 = _mm_unpackhi_epi8(r2, r3);
+    const __m256i first =
+        _mm256_set_m128i(_mm_unpackhi_epi16(low01, low23), _mm_unpacklo_epi16(low01, low23));
+    const __m256i second =
+        _mm256_set_m128i(_mm_unpackhi_epi16(high01, high23), _mm_unpacklo_epi16(high01, high23));
+    sum0 = _mm256_add_epi32(sum0, _mm256_madd_epi16(_mm256_maddubs_epi16(ones, first), pairs));
+    sum1 = _mm256_add_epi32(sum1, _mm256_madd_epi16(_mm256_maddubs_epi16(ones, second), pairs));
+    auto* at = reinterpret_cast<__m256i*>(to);
+    _mm256_storeu_si256(at, _mm256_add_epi8(first, more));
+    _mm256_storeu_si256(at + 1, _mm256_add_epi8(second, more));
   }
   _mm256_storeu_si256(sum, sum0);
   _mm256_storeu_si256(sum + 1, sum1);
   return i;
 }
 #endif
-
-// Whether PairTiles' panels are those of SmallQuadTiles.
-template <typename Form>
-HWY_INLINE bool is_packed_small(int64_t k, int64_t n, const int8_t* packed) {
-  int32_t is_small;
-  std::memcpy(&is_small, packed + size_packed<Form>(k, n) - int64_t{sizeof is_small}, sizeof is_small);
-  return is_small != 0;
-}
-
-#if HWY_TARGET == HWY_AVX2
-// Whether two products by unsigned bytes always fit 16 bits together, for each pair of neighbours in k: 255
-// times the sum of those above zero is at most 32767, of those below at least -32768.
-HWY_INLINE bool has_small_pairs(const int8_t* panels, int64_t bytes) {
-  const __m256i zero = _mm256_setzero_si256(), ones = _mm256_set1_epi8(1), most = _mm256_set1_epi16(128);
-  for (int64_t i = 0; i < bytes; i += 32) {
-    const __m256i pairs = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(panels + i));
-    const __m256i above = _mm256_maddubs_epi16(ones, _mm256_max_epi8(pairs, zero));
-    const __m256i below = _mm256_sub_epi16(zero, _mm256_maddubs_epi16(ones, _mm256_min_epi8(pairs, zero)));
-    const __m256i largest = _mm256_max_epi16(above, below);
-    if (_mm256_movemask_epi8(_mm256_cmpgt_epi16(largest, most)) != 0) return false;
-  }
-  return true;
-}
-
-// Two groups of pairs become one of fours.
-HWY_INLINE void pairs_to_quads(int8_t* panels, int64_t bytes) {
-  static_assert(kIntPanel == 16);
-  for (int64_t i = 0; i < bytes; i += 64) {
-    auto* at = reinterpret_cast<__m256i*>(panels + i);
-    const __m256i first = _mm256_loadu_si256(at), second = _mm256_loadu_si256(at + 1);
-    const __m256i low = _mm256_unpacklo_epi16(first, second), high = _mm256_unpackhi_epi16(first, second);
-    _mm256_storeu_si256(at, _mm256_permute2x128_si256(low, high, 0x20));
-    _mm256_storeu_si256(at + 1, _mm256_permute2x128_si256(low, high, 0x31));
-  }
-}
-#endif
-
-// Behind the sums.
-template <typename Form>
-void finish_packing([[maybe_unused]] int64_t k, [[maybe_unused]] int64_t n, int8_t* packed) {
-  int32_t is_small = 0;
-#if HWY_TARGET == HWY_AVX2
-  if constexpr (std::is_same_v<Form, PairTiles>) {
-    const int64_t bytes = int_panels(n) * panel_bytes<Form>(k);
-    is_small = has_small_pairs(packed, bytes) ? 1 : 0;
-    if (is_small != 0) pairs_to_quads(packed, bytes);
-  }
-#endif
-  std::memcpy(packed + size_packed<Form>(k, n) - int64_t{sizeof is_small}, &is_small, sizeof is_small);
-}
 
 template <typename Form>
 void pack_as(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
@@ -168,8 +124,8 @@ void pack_as(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
     if (kGroup == 4 && cols == kIntPanel && b.col_stride == 1 && b.block >= k)
       i = pack_quads(k, from + col0, b.row_stride, flip, to, sums + col0);
 #elif HWY_TARGET == HWY_AVX2
-    if (kGroup == 2 && cols == kIntPanel && b.col_stride == 1 && b.block >= k)
-      i = pack_pairs(k, from + col0, b.row_stride, flip, to, sums + col0);
+    if (kGroup == 4 && cols == kIntPanel && b.col_stride == 1 && b.block >= k)
+      i = pack_quads(k, from + col0, b.row_stride, flip, Form::kRightLift, to, sums + col0);
 #endif
     std::memset(to + i * kIntPanel, 0, static_cast<size_t>(panel_bytes<Form>(k) - i * kIntPanel));
     for (; i < k; ++i) {
@@ -178,12 +134,11 @@ void pack_as(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
           from + i / b.block * b.block_stride + i % b.block * b.row_stride + col0 * b.col_stride;
       for (int64_t col = 0; col < cols; ++col) {
         const auto value = static_cast<int8_t>(row[col * b.col_stride] ^ flip);
-        group[col * kGroup] = value;
+        group[col * kGroup] = static_cast<int8_t>(value + Form::kRightLift);
         sums[col0 + col] += value;
       }
     }
   }
-  finish_packing<Form>(k, n, packed);
 }
 
 }  // namespace

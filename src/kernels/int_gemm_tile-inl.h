@@ -11,7 +11,6 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "kernels/int_gemm_amx-inl.h"
@@ -36,8 +35,9 @@ using IntTile = void (*)(const void* a, int64_t a_stride, const void* b, int64_t
 // them.
 template <typename Form>
 struct TileOfAnyRows {
-  static constexpr bool kTakesSigned = false, kReadsAhead = false;
-  using Right = int8_t;  // as B is multiplied; it is packed in bytes
+  static constexpr bool kTakesSigned = false, kReadsAhead = false, kIsCentred = false;
+  static constexpr int32_t kRightLift = 0;  // what elements of B are stored plus
+  using Right = int8_t;                     // as B is multiplied; it is packed in bytes
   static int64_t rows_of_tile(int64_t rows, int64_t tiles) { return (rows + tiles - 1) / tiles; }
   static int64_t rows_read(int64_t rows) { return rows; }
   static int64_t block_rows(int64_t) { return Form::kBlockRows; }
@@ -84,8 +84,10 @@ struct PairTilesOf : TileOfAnyRows<PairTilesOf<Element>> {
     constexpr int64_t kLeast = std::min<int64_t>(kBlockRows, 30);
     return std::clamp((int64_t{128} << 10) / std::max<int64_t>(k, 1) / kRows * kRows, kLeast, kBlockRows);
   }
-  // As many as the groups of four bytes need that packed panels may be put in.
-  static int64_t packed_groups(int64_t groups) { return (groups + 1) / 2 * 2; }
+  // On AVX2 panels are packed for CentredTiles.
+  static int64_t packed_groups(int64_t groups) {
+    return HWY_TARGET == HWY_AVX2 ? (groups + 3) / 4 * 4 : groups;
+  }
 
   HWY_INLINE static auto load_right(const Element* b) {
     const hn::Repartition<int16_t, IntTag> d16;
@@ -131,49 +133,6 @@ struct PairTilesOf : TileOfAnyRows<PairTilesOf<Element>> {
 using PairTiles = PairTilesOf<int8_t>;
 using WidePairTiles = PairTilesOf<int16_t>;
 
-#if HWY_TARGET == HWY_AVX2
-// Four products of bytes at a time, two of which are added up in 16 bits: exact for weights that
-// has_small_pairs() of all panels (int_gemm_pack-inl.h), and for no others.
-struct SmallQuadTiles : TileOfAnyRows<SmallQuadTiles> {
-  static constexpr int64_t kGroup = 4, kRows = 6, kBlockRows = 84;
-  using Left = uint8_t;
-
-  template <int64_t rows, int64_t vectors>
-  static void tile(const void* left, int64_t a_stride, const void* right, int64_t groups,
-                   const int32_t* first, int32_t* sums) {
-    const auto* a = static_cast<const Left*>(left);
-    const auto* b = static_cast<const int8_t*>(right);
-    const auto load = [](const void* at)
-                          HWY_ATTR { return _mm256_loadu_si256(static_cast<const __m256i*>(at)); };
-    const __m256i ones = _mm256_set1_epi16(1);
-    __m256i sum0[rows], sum1[rows];
-    HWY_UNROLL(8)
-    for (int64_t r = 0; r < rows; ++r) {
-      sum0[r] = load(first);
-      if constexpr (vectors > 1) sum1[r] = load(first + kIntLanes);
-    }
-    for (int64_t g = 0; g < groups; ++g, b += kGroup * kIntPanel, a += kGroup) {
-      const __m256i b0 = load(b), b1 = load(b + kGroup * kIntLanes);
-      HWY_UNROLL(8)
-      for (int64_t r = 0; r < rows; ++r) {
-        int32_t quad;
-        std::memcpy(&quad, a + r * a_stride, sizeof quad);
-        const __m256i value = _mm256_set1_epi32(quad);
-        sum0[r] = _mm256_add_epi32(sum0[r], _mm256_madd_epi16(_mm256_maddubs_epi16(value, b0), ones));
-        if constexpr (vectors > 1)
-          sum1[r] = _mm256_add_epi32(sum1[r], _mm256_madd_epi16(_mm256_maddubs_epi16(value, b1), ones));
-      }
-    }
-    HWY_UNROLL(8)
-    for (int64_t r = 0; r < rows; ++r) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums + r * kIntPanel), sum0[r]);
-      if constexpr (vectors > 1)
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums + r * kIntPanel + kIntLanes), sum1[r]);
-    }
-  }
-};
-#endif
-
 #ifdef PLIMSOLL_VNNI
 // Four products of bytes at a time: with AVX-512 all but four of 32 registers are sums, else twelve of 16.
 struct QuadTiles : TileOfAnyRows<QuadTiles> {
@@ -216,35 +175,6 @@ struct QuadTiles : TileOfAnyRows<QuadTiles> {
   }
 };
 #endif
-
-// Calls f with the form that weights are packed for.
-template <typename F>
-auto with_form(F&& f) {
-#ifdef PLIMSOLL_VNNI
-  if (has_vnni()) return f(QuadTiles());
-#endif
-  return f(PairTiles());
-}
-
-// Calls f with the form that such a product is multiplied in. `is_small`: B is packed for SmallQuadTiles.
-template <typename F>
-void with_form_for([[maybe_unused]] int64_t m, [[maybe_unused]] int64_t k, [[maybe_unused]] bool is_small,
-                   F&& f) {
-#if HWY_TARGET == HWY_AVX2
-  if (is_small) return f(SmallQuadTiles());
-#endif
-#if HWY_TARGET == HWY_AVX3
-  if (AmxTiles::suits(m, k)) return f(AmxTiles());
-  with_form(f);
-#else
-  with_form([&](auto form) {
-    if constexpr (std::is_same_v<decltype(form), PairTiles>) {
-      if (m >= 3 * PairTiles::kRows) return f(WidePairTiles());
-    }
-    f(form);
-  });
-#endif
-}
 
 }  // namespace
 }  // namespace plimsoll::kernels::HWY_NAMESPACE

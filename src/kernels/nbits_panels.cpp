@@ -19,8 +19,7 @@ namespace {
 
 using Scratch = NBitsPanelsScratch;
 
-#if HWY_TARGET == HWY_AVX3
-constexpr int64_t kPanelRows = 6;  // sums and results of two vectors each are in 24 registers
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 
 // A row as it lies.
 struct PanelRow {
@@ -60,12 +59,17 @@ void quantize_rows(const NBitsMatrix& m, const float* a, int64_t first, int64_t 
 
 // Sixteen numbers of a column.
 HWY_INLINE __m128i sixteen(const uint8_t* data, int bits) {
-  if (bits == 8) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(data));
-  const uint64_t mask = bits == 4 ? 0x0f0f0f0f0f0f0f0f : 0x0303030303030303;
-  uint64_t word = 0;
-  std::memcpy(&word, data, static_cast<size_t>(2 * bits));
-  return _mm_set_epi64x(static_cast<int64_t>(_pdep_u64(word >> (8 * bits), mask)),
-                        static_cast<int64_t>(_pdep_u64(word, mask)));
+  const auto* from = reinterpret_cast<const __m128i*>(data);
+  if (bits == 8) return _mm_loadu_si128(from);
+  if (bits == 4) {
+    const __m128i pairs = _mm_loadl_epi64(from), mask = _mm_set1_epi8(0x0f);
+    return _mm_unpacklo_epi8(_mm_and_si128(pairs, mask), _mm_and_si128(_mm_srli_epi16(pairs, 4), mask));
+  }
+  constexpr uint64_t kMask = 0x0303030303030303;
+  uint32_t word;
+  std::memcpy(&word, data, sizeof word);
+  return _mm_set_epi64x(static_cast<int64_t>(_pdep_u64(word >> 16, kMask)),
+                        static_cast<int64_t>(_pdep_u64(word, kMask)));
 }
 
 // Four columns, sixteen rows of them at a time.
@@ -106,6 +110,10 @@ void fill_panel(const NBitsMatrix& m, int64_t column, const Panel& panel) {
     }
   }
 }
+
+// Rows of bytes times a panel: kColumns results each.
+#if HWY_TARGET == HWY_AVX3
+constexpr int64_t kPanelRows = 6;  // sums and results of two vectors each are in 24 registers
 
 template <int64_t rows>
 PLIMSOLL_VNNI void panel_tile(const NBitsMatrix& m, const std::byte* a, const Panel& panel, const float* bias,
@@ -154,6 +162,74 @@ PLIMSOLL_VNNI void panel_tile(const NBitsMatrix& m, const std::byte* a, const Pa
   }
 }
 
+#else
+constexpr int64_t kPanelRows = 4;  // sums of two vectors each are in 8 registers
+
+// Two vectors of columns. Weights of up to 4 bits: 32 products of a block add up to 8 * 2 * 15 * 127 in 16
+// bits.
+template <int64_t rows>
+void half_panel_tile(const NBitsMatrix& m, const std::byte* a, const Panel& panel, int64_t place,
+                     const float* bias, float* y) {
+  constexpr int64_t kMostGroups = 8;
+  const int64_t row_bytes = Scratch::row_bytes(m), row_floats = row_bytes / 4, blocks = m.blocks();
+  const int64_t groups = std::min(m.block / 4, kMostGroups), parts = m.block / 4 / groups;
+  const auto* bytes = reinterpret_cast<const int8_t*>(a);
+  const auto* numbers = reinterpret_cast<const float*>(a + Scratch::padded(m));
+  const uint8_t* b = panel.bytes + 4 * place;
+  const __m256i ones = _mm256_set1_epi16(1);
+  const auto load = [](const uint8_t* at)
+                        HWY_ATTR { return _mm256_load_si256(reinterpret_cast<const __m256i*>(at)); };
+  HWY_ALIGN float all[rows][16];
+  for (int64_t r = 0; r < rows; ++r) std::memcpy(all[r], bias + place, sizeof all[r]);
+  for (int64_t block = 0; block < blocks; ++block, ++numbers) {
+    const float *scales = panel.scales + block * Scratch::kColumns + place,
+                *zeros = panel.zeros + block * Scratch::kColumns + place;
+    for (int64_t part = 0; part < parts; ++part) {
+      __m256i sum[rows][2];
+      HWY_UNROLL(4)
+      for (int64_t r = 0; r < rows; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
+      for (int64_t g = 0; g < groups; ++g, b += 4 * Scratch::kColumns, bytes += 4) {
+        const __m256i b0 = load(b), b1 = load(b + 32);
+        HWY_UNROLL(4)
+        for (int64_t r = 0; r < rows; ++r) {
+          int32_t quad;
+          std::memcpy(&quad, bytes + r * row_bytes, sizeof quad);
+          const __m256i value = _mm256_set1_epi32(quad);
+          sum[r][0] = _mm256_add_epi16(sum[r][0], _mm256_maddubs_epi16(b0, value));
+          sum[r][1] = _mm256_add_epi16(sum[r][1], _mm256_maddubs_epi16(b1, value));
+        }
+      }
+      HWY_UNROLL(4)
+      for (int64_t r = 0; r < rows; ++r) {
+        const __m256 by = _mm256_set1_ps(numbers[r * row_floats]);
+        HWY_UNROLL(2)
+        for (int64_t v = 0; v < 2; ++v) {
+          const __m256 whole = _mm256_cvtepi32_ps(_mm256_madd_epi16(sum[r][v], ones));
+          const __m256 scale = _mm256_mul_ps(_mm256_load_ps(scales + 8 * v), by);
+          float* to = all[r] + 8 * v;
+          _mm256_store_ps(to, _mm256_fmadd_ps(whole, scale, _mm256_load_ps(to)));
+        }
+      }
+    }
+    HWY_UNROLL(4)
+    for (int64_t r = 0; r < rows; ++r) {
+      const __m256 less = _mm256_set1_ps(numbers[r * row_floats + blocks]);
+      for (int64_t v = 0; v < 2; ++v) {
+        float* to = all[r] + 8 * v;
+        _mm256_store_ps(to, _mm256_fnmadd_ps(_mm256_load_ps(zeros + 8 * v), less, _mm256_load_ps(to)));
+      }
+    }
+  }
+  for (int64_t r = 0; r < rows; ++r) std::memcpy(y + r * Scratch::kColumns + place, all[r], sizeof all[r]);
+}
+
+template <int64_t rows>
+void panel_tile(const NBitsMatrix& m, const std::byte* a, const Panel& panel, const float* bias, float* y) {
+  half_panel_tile<rows>(m, a, panel, 0, bias, y);
+  half_panel_tile<rows>(m, a, panel, 16, bias, y);
+}
+#endif
+
 using PanelTile = void (*)(const NBitsMatrix&, const std::byte*, const Panel&, const float*, float*);
 template <size_t... i>
 constexpr std::array<PanelTile, sizeof...(i)> panel_tiles(std::index_sequence<i...>) {
@@ -177,17 +253,10 @@ void multiply_panels(const NBitsMatrix& m, const std::byte* rows, int64_t count,
     }
   }
 }
-
-bool has_panels() {
-  return has_vnni();
-}
 #else
 void quantize_rows(const NBitsMatrix&, const float*, int64_t, int64_t, std::byte*) {}
 void multiply_panels(const NBitsMatrix&, const std::byte*, int64_t, const float*, float*, int64_t, int64_t,
                      int64_t, std::byte*) {}
-bool has_panels() {
-  return false;
-}
 #endif
 
 }  // namespace
@@ -199,12 +268,7 @@ namespace plimsoll::kernels {
 namespace {
 HWY_EXPORT(quantize_rows);
 HWY_EXPORT(multiply_panels);
-HWY_EXPORT(has_panels);
 }  // namespace
-
-bool nbits_has_panels() {
-  return HWY_DYNAMIC_DISPATCH(has_panels)();
-}
 
 void nbits_quantize_rows(const NBitsMatrix& matrix, const float* a, int64_t first, int64_t last, void* rows) {
   HWY_DYNAMIC_DISPATCH(quantize_rows)(matrix, a, first, last, static_cast<std::byte*>(rows));

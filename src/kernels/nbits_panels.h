@@ -1,6 +1,6 @@
-// Many rows times a matrix whose columns are of 2, 4 or 8 bits (kernels/nbits_dot.h), on AVX-512 VNNI: A
-// becomes bytes with a scale per block, a panel of columns at a time unsigned bytes; sums of a block are
-// exact, and are added as 32-bit floats.
+// Many rows times a matrix whose columns are of 2, 4 or 8 bits, where this machine multiplies such weights by
+// bytes (nbits_has_bytes in kernels/nbits_dot.h): A becomes bytes with a scale per block, a panel of columns
+// at a time unsigned bytes; sums of a block are exact, and are added as 32-bit floats.
 //   y = A * W + bias
 // Nothing here allocates, owns memory or throws; every buffer is the caller's, and aligned to 64.
 #pragma once
@@ -10,9 +10,6 @@
 #include "kernels/nbits_dot.h"
 
 namespace plimsoll::kernels {
-
-// Whether this machine multiplies such panels.
-bool nbits_has_panels();
 
 struct NBitsPanelsScratch {
   static constexpr int64_t kColumns = 32;

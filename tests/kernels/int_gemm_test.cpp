@@ -35,6 +35,8 @@ struct Case {
   int threads = 1;
   bool extreme = false;  // every element as large as it can be
   bool small = false;    // signed weights of 7 bits
+  // Where A lies about: most elements at most `spread` from it, one in 60 anywhere.
+  int32_t about = 0, spread = 0;
 };
 
 int32_t number(uint8_t byte, bool is_signed) {
@@ -95,6 +97,12 @@ class Problem {
     std::vector<uint8_t> bytes(static_cast<size_t>(count));
     for (uint8_t& byte : bytes)
       byte = static_cast<uint8_t>(c_.extreme ? (seed == 1 ? 255 : 128) : uniform(generator));
+    if (c_.spread > 0 && seed == 1) {
+      for (uint8_t& byte : bytes) {
+        const int near = c_.about + uniform(generator) % (2 * c_.spread + 1) - c_.spread;
+        byte = static_cast<uint8_t>(uniform(generator) < 4 ? byte : std::clamp(near, 0, 255));
+      }
+    }
     if (c_.small && seed == 2) {
       for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(byte % 129 - 64);
     }
@@ -237,6 +245,69 @@ TEST(IntGemm, IsExactForSmallWeights) {
         c.a_signed = (bits & 1) != 0, c.transposed_a = (bits & 2) != 0, c.transposed_b = (bits & 4) != 0;
         c.row_zeros = (bits & 8) != 0, c.column_zeros = (bits & 16) != 0;
         check(c);
+      }
+    }
+  });
+}
+
+// Elements of A near their zero point: the form that needs these, and what of them it takes out.
+TEST(IntGemm, IsExactWhereAIsNearItsZeroPoint) {
+  for_each_form([] {
+    for (int64_t m : {1, 3, 7, 13, 43, 97, 170}) {
+      for (int bits = 0; bits < 64; ++bits) {
+        Case c{m, 70 + bits % 9, 70};
+        c.about = 5 + (bits & 32) * 4, c.spread = m == 43 ? 26 : 14;
+        c.a_signed = (bits & 1) != 0, c.transposed_a = (bits & 2) != 0, c.b_signed = (bits & 4) != 0;
+        c.row_zeros = (bits & 8) != 0, c.column_zeros = (bits & 16) != 0;
+        check(c);
+      }
+    }
+    Case tall{400, 300, 67};
+    tall.about = 128, tall.spread = 20, tall.threads = 3;
+    check(tall);
+  });
+}
+
+// Four neighbours of A just fit 16 bits with the largest elements of B, or just do not, on either side of the
+// zero point; in one octet of many, or in all of them.
+TEST(IntGemm, IsExactWhereFourProductsJustFitSixteenBits) {
+  const int offsets[][8] = {
+      {31, 32, 0, 0, 32, 32, 0, 0}, {32, 32, 0, 0, 32, 32, 0, 0},   {127, 0, 0, 0, 0, 0, 0, 0},
+      {128, 0, 0, 0, 0, 0, 0, 0},   {0, 0, 64, 64, 0, 0, 0, 0},     {0, 0, 0, 0, 0, 0, 127, 1},
+      {-1, 0, 0, 0, -127, 0, 0, 0}, {-1, 0, 0, 0, -126, 0, 0, 0},   {0, -128, 0, 0, 0, 0, 0, 0},
+      {90, 1, 90, 1, 90, 1, 90, 1}, {100, 100, 0, 0, 100, 0, 0, 0}, {127, -128, 3, 0, 127, -128, 0, 1}};
+  for_each_form([&] {
+    for (const auto& octet : offsets) {
+      for (const auto& [every, m] : {std::pair<int64_t, int64_t>{1, 5}, {1, 40}, {9, 40}, {9, 3}}) {
+        for (const auto& [zero, weight] :
+             {std::pair<int, int>{128, 127}, {128, -128}, {0, 127}, {255, -128}}) {
+          constexpr int64_t kDepth = 200, kColumns = 69;
+          SCOPED_TRACE(testing::Message() << octet[0] << ", " << octet[1] << ", ..., every " << every << ", "
+                                          << m << " rows, zero point " << zero << ", weights " << weight);
+          std::vector<uint8_t> a(static_cast<size_t>(m * kDepth));
+          for (int64_t i = 0; i < m * kDepth; ++i) {
+            const int off = i / 8 % every == 0 ? octet[i % 8] : 0;
+            a[static_cast<size_t>(i)] = static_cast<uint8_t>(std::clamp(zero + off, 0, 255));
+          }
+          const std::vector<int8_t> b(static_cast<size_t>(kDepth * kColumns), static_cast<int8_t>(weight));
+          Buffer packed(int_gemm_packed_bytes(kDepth, kColumns));
+          Buffer scratch(static_cast<size_t>(int_gemm_scratch_bytes(kDepth, 1)));
+          int_gemm_pack(kDepth, kColumns, {b.data(), kColumns, 1, true}, packed.get());
+          IntGemmLeft left;
+          left.data = a.data(), left.row_stride = kDepth, left.zero_point = zero;
+          IntGemmFinish finish;
+          finish.b_signed = true;
+          std::vector<int32_t> y(static_cast<size_t>(m * kColumns), -1);
+          int_gemm({m, kDepth, kColumns}, left, packed.get(), {y.data(), kColumns, IntGemmResult::kInt32},
+                   finish, scratch.get(), 1);
+          for (int64_t row = 0; row < m; ++row) {
+            int32_t sum = 0;
+            for (int64_t i = 0; i < kDepth; ++i)
+              sum += (a[static_cast<size_t>(row * kDepth + i)] - zero) * weight;
+            for (int64_t col = 0; col < kColumns; ++col)
+              ASSERT_EQ(y[static_cast<size_t>(row * kColumns + col)], sum) << row << ", " << col;
+          }
+        }
       }
     }
   });
