@@ -43,7 +43,7 @@ int place(const PlaceCommand& command) {
     std::string text = fmt::format("{} buffers: peak {} bytes, lower bound {}, {:.3f} s{}\n",
                                    grouped(static_cast<int64_t>(placed.buffers)), grouped(placed.peak_bytes),
                                    grouped(placed.lower_bound_bytes), placed.seconds,
-                                   placed.proven ? "" : " (time was up: perhaps not the best)");
+                                   placed.proven ? "" : " (perhaps not the best)");
     if (!placed.fits)
       text += fmt::format("{} {} bytes\n", placed.proven ? "no placement fits" : "found none that fits",
                           grouped(options.capacity_bytes));

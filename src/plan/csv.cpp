@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <unordered_map>
 
 #include "base/fail.h"
 
@@ -30,13 +31,24 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+// Files that are something else have long lines.
+std::string_view shortened(std::string_view text) {
+  constexpr size_t kMost = 60;
+  return text.substr(0, kMost);
+}
+
 std::vector<Column> parse_header(std::string_view line) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some spreadsheets begin with it
+  if (line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+  if (line.empty())
+    fail(ErrorCode::kInvalidArgument,
+         "line 1: expected the names of columns, id,lower,upper,size, found nothing");
   std::vector<Column> columns;
   for (std::string_view name : split(line, ',')) {
     const auto found = std::find(kColumns.begin(), kColumns.end(), name);
     if (found == kColumns.end()) {
       fail(ErrorCode::kInvalidArgument,
-           "line 1: column '{}' is not one of id, lower, upper, size, alignment, offset", name);
+           "line 1: column '{}' is not one of id, lower, upper, size, alignment, offset", shortened(name));
     }
     const Column column = static_cast<Column>(found - kColumns.begin());
     if (std::count(columns.begin(), columns.end(), column) > 0) {
@@ -57,7 +69,7 @@ int64_t parse_integer(std::string_view text, size_t line, Column column) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
     fail(ErrorCode::kInvalidArgument, "line {}: {}: an integer of 64 bits expected, found '{}'", line,
-         kColumns[column], text);
+         kColumns[column], shortened(text));
   }
   return value;
 }
@@ -84,12 +96,24 @@ void set(Buffer& buffer, Column column, int64_t value) {
   }
 }
 
+// Whoever reads the offsets tells buffers apart by their ids.
+void refuse_equal_ids(const std::vector<std::string>& ids, const std::vector<size_t>& lines) {
+  std::unordered_map<std::string_view, size_t> seen;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto [first, is_new] = seen.emplace(ids[i], lines[i]);
+    if (is_new) continue;
+    fail(ErrorCode::kInvalidArgument, "line {}: id '{}' is that of line {} already", lines[i],
+         shortened(ids[i]), first->second);
+  }
+}
+
 }  // namespace
 
 NamedProblem parse_csv(std::string_view text) {
   const std::vector<std::string_view> lines = split(text, '\n');
   const std::vector<Column> columns = parse_header(lines[0]);
   NamedProblem named;
+  std::vector<size_t> numbers;  // of the lines that buffers come from
   for (size_t i = 1; i < lines.size(); ++i) {
     if (lines[i].empty()) continue;
     const std::vector<std::string_view> fields = split(lines[i], ',');
@@ -105,8 +129,10 @@ NamedProblem parse_csv(std::string_view text) {
       set(buffer, columns[c], parse_integer(fields[c], i + 1, columns[c]));
     }
     named.problem.buffers.push_back(buffer);
+    numbers.push_back(i + 1);
   }
-  validate(named.problem);
+  refuse_equal_ids(named.ids, numbers);
+  validate(named.problem, [&](size_t buffer) { return fmt::format("line {}", numbers[buffer]); });
   return named;
 }
 

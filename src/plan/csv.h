@@ -17,7 +17,7 @@ namespace plimsoll::plan {
 
 struct NamedProblem {
   Problem problem;
-  std::vector<std::string> ids;  // one per buffer, any text without a comma
+  std::vector<std::string> ids;  // one per buffer, each another text without a comma
 };
 
 // Throws Error(kInvalidArgument) naming the line and the column that is wrong. The result is valid

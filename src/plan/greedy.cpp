@@ -76,8 +76,12 @@ Order order_by(const Space& space, const Key& key) {
 }  // namespace
 
 Offsets greedy_race(const Space& space, int64_t limit) {
-  Race race(space, std::min(limit, peak_of(space, stacked(space))));
   const auto& items = space.items;
+  Offsets stack = stacked(space);
+  const bool all_pinned =
+      std::all_of(items.begin(), items.end(), [](const Item& item) { return item.pinned != kNotPinned; });
+  if (all_pinned && peak_of(space, stack) <= limit) return stack;
+  Race race(space, std::min(limit, peak_of(space, stack)));
   const auto size = [&](int i) { return static_cast<double>(items[i].size); };
   const auto lifetime = [&](int i) { return items[i].lifetime; };
   const auto busy = [&](int i) {

@@ -10,14 +10,14 @@ namespace {
 
 constexpr int64_t kLargest = int64_t{1} << 62;
 
-void validate_buffer(const Problem& problem, size_t i) {
+void validate_buffer(const Problem& problem, size_t i, const BufferName& name) {
   const Buffer& b = problem.buffers[i];
   const auto reject = [&](const char* expected, int64_t found) {
-    fail(ErrorCode::kInvalidArgument, "buffer {}: {} expected, found {}", i, expected, found);
+    fail(ErrorCode::kInvalidArgument, "{}: {} expected, found {}", name(i), expected, found);
   };
   if (b.size < 0 || b.size > kLargest) reject("a size from 0 to 2^62", b.size);
   if (b.lower >= b.upper) {
-    fail(ErrorCode::kInvalidArgument, "buffer {}: lifetime [{}, {}) is empty", i, b.lower, b.upper);
+    fail(ErrorCode::kInvalidArgument, "{}: lifetime [{}, {}) is empty", name(i), b.lower, b.upper);
   }
   if (b.alignment < 1 || (b.alignment & (b.alignment - 1)) != 0 || b.alignment > kLargest) {
     reject("a power of two as alignment", b.alignment);
@@ -33,14 +33,18 @@ void validate_buffer(const Problem& problem, size_t i) {
 
 }  // namespace
 
-void validate(const Problem& problem) {
+std::string by_number(size_t buffer) {
+  return fmt::format("buffer {}", buffer);
+}
+
+void validate(const Problem& problem, const BufferName& name) {
   int64_t total = 0;  // no offset of any placer exceeds it
   for (size_t i = 0; i < problem.buffers.size(); ++i) {
-    validate_buffer(problem, i);
+    validate_buffer(problem, i, name);
     const Buffer& b = problem.buffers[i];
     for (int64_t bytes : {b.size, b.alignment, b.offset.value_or(0)}) {
       if (__builtin_add_overflow(total, bytes, &total) || total > kLargest) {
-        fail(ErrorCode::kInvalidArgument, "buffer {}: the buffers up to it need more than 2^62 bytes", i);
+        fail(ErrorCode::kInvalidArgument, "{}: the buffers up to it need more than 2^62 bytes", name(i));
       }
     }
   }

@@ -8,9 +8,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory_resource>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace plimsoll::plan {
@@ -37,10 +39,14 @@ struct Placement {
   Offsets peak;     // per space: the largest offset + size, 0 if nothing is placed there
 };
 
+// What an Error calls a buffer.
+using BufferName = std::function<std::string(size_t buffer)>;
+std::string by_number(size_t buffer);
+
 // Throws Error(kInvalidArgument) naming the first buffer that makes no sense: a negative size, an empty
 // lifetime, an alignment that is no power of two, a negative or misaligned pinned offset, a space without a
 // capacity, or sizes whose sum leaves 62 bits. All placers call it first.
-void validate(const Problem& problem);
+void validate(const Problem& problem, const BufferName& name = by_number);
 
 // How many spaces the problem speaks of: one per capacity, or enough for the largest `space` used.
 int space_count(const Problem& problem);

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Every offset in the form that Branch looks for, hence every peak worth asking for, is a multiple of it.
+// Every offset in the form that Ascent looks for, hence every peak worth asking for, is a multiple of it.
 int64_t granularity(const Space& space) {
   int64_t step = 0;
   for (const Item& item : space.items) {

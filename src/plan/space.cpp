@@ -1,7 +1,10 @@
 #include "plan/space.h"
 
 #include <algorithm>
+#include <map>
+#include <queue>
 #include <tuple>
+#include <utility>
 
 namespace plimsoll::plan {
 namespace {
@@ -31,17 +34,22 @@ int cut_sections(const Problem& problem, std::pmr::vector<Item>& items) {
   return section;
 }
 
+// Goes through time with the byte ranges of the pins that are alive: as none of them meet, a new one can meet
+// its neighbours only.
 bool pins_collide(const Space& space) {
-  std::vector<Item> pinned;
+  const auto memory = space.items.get_allocator().resource();
+  std::pmr::map<int64_t, int64_t> alive(memory);  // begin -> end
+  using End = std::pair<int, int64_t>;            // (section, begin)
+  std::priority_queue<End, std::pmr::vector<End>, std::greater<>> ends{std::greater<>(),
+                                                                       std::pmr::vector<End>(memory)};
   for (const Item& item : space.items) {
     if (item.pinned == kNotPinned) continue;
-    for (const Item& other : pinned) {
-      if (item.overlaps(other) && item.pinned < other.pinned + other.size &&
-          other.pinned < item.pinned + item.size) {
-        return true;
-      }
-    }
-    pinned.push_back(item);
+    for (; !ends.empty() && ends.top().first <= item.first; ends.pop()) alive.erase(ends.top().second);
+    const auto above = alive.lower_bound(item.pinned);
+    if (above != alive.end() && above->first < item.pinned + item.size) return true;
+    if (above != alive.begin() && std::prev(above)->second > item.pinned) return true;
+    alive.emplace_hint(above, item.pinned, item.pinned + item.size);
+    ends.emplace(item.last, item.pinned);
   }
   return false;
 }
@@ -53,10 +61,6 @@ void set_bound(Space& space) {
   }
   for (int64_t bytes : space.live) space.bound = std::max(space.bound, bytes);
 }
-
-}  // namespace
-
-namespace {
 
 // What is alive in each section: what starts there more, what ended before less.
 void add_up_live(Space& space) {

@@ -57,10 +57,23 @@ TEST(Csv, NamesWhatIsWrong) {
             "line 2: size: an integer of 64 bits expected, found '8x'");
   EXPECT_EQ(error_of("id,lower,upper,size\na,0,99999999999999999999,8\n"),
             "line 2: upper: an integer of 64 bits expected, found '99999999999999999999'");
-  EXPECT_EQ(error_of("id,lower,upper,size\na,0,1,-8\n"),
-            "buffer 0: a size from 0 to 2^62 expected, found -8");
-  EXPECT_EQ(error_of("id,lower,upper,size\na,2,2,8\n"), "buffer 0: lifetime [2, 2) is empty");
-  EXPECT_NE(error_of(""), "no error");
+  EXPECT_EQ(error_of("id,lower,upper,size\na,0,1,-8\n"), "line 2: a size from 0 to 2^62 expected, found -8");
+  EXPECT_EQ(error_of("id,lower,upper,size\na,2,3,8\n\nb,2,2,8\n"), "line 4: lifetime [2, 2) is empty");
+  EXPECT_EQ(error_of("id,lower,upper,size\na,0,1,4611686018427387904\nb,0,1,4611686018427387904\n"),
+            "line 2: the buffers up to it need more than 2^62 bytes");
+  for (const char* nothing : {"", "\n", "\xEF\xBB\xBF"})
+    EXPECT_EQ(error_of(nothing), "line 1: expected the names of columns, id,lower,upper,size, found nothing");
+  EXPECT_LT(error_of(std::string(100'000, 'x')).size(), 200u);
+  EXPECT_LT(error_of("id,lower,upper,size\na,0,1," + std::string(100'000, 'x')).size(), 200u);
+}
+
+TEST(Csv, EveryIdIsAnother) {
+  EXPECT_EQ(error_of("id,lower,upper,size\na,0,1,8\nb,0,1,8\n\na,1,2,8\n"),
+            "line 5: id 'a' is that of line 2 already");
+}
+
+TEST(Csv, AByteOrderMarkIsNoPartOfAName) {
+  EXPECT_EQ(parse_csv("\xEF\xBB\xBFid,lower,upper,size\na,0,1,8\n").problem.buffers.size(), 1u);
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ constexpr const char* kNoPrograms = "under qemu-user exec(2) of a program for aa
 constexpr const char* kNoFork =
     "qemu-user 7.2 ends with an assertion of its own in a fork of a process with threads";
 
+constexpr const char* kNoTimes = "seconds of an emulator say nothing";
+
 const Missing kMissing[] = {
     {"test_isolate:MemoryLimit.*", kNoJobs},
     {"test_isolate:Call.[!R]*", kNoJobs},  // all but the refusals
@@ -33,6 +35,7 @@ const Missing kMissing[] = {
     {"test_observe:ObserverTest.CheapSamplesFollowTheKernelsFigure", kNoPrograms},
     {"test_faults:CheckpointFaults.Killed*", kNoPrograms},
     {"test_kernels:Team.AForkedChildGoesOn", kNoFork},
+    {"test_plan:*Large.IsPlacedInASecond*", kNoTimes},
 };
 
 class SkipMissing : public testing::EmptyTestEventListener {
