@@ -219,6 +219,20 @@ TEST(VerdictRivals, AFewCollectionsThatEachLeaveMoreAreALeak) {
   EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak);
 }
 
+// As ws was: three lows rose with their highs, and then it stayed for a minute.
+TEST(VerdictRivals, AFewCollectionsThatAreLongOverAreNoLeak) {
+  Watched watched;
+  watched.seconds = 125;
+  const auto teeth = [](double at) {
+    const double turn = std::floor(at / 18);
+    return (10 + 2.5 * turn + 5 * std::fmod(at, 18) / 18) * kMiB;
+  };
+  watched.bytes = [&](double at) { return at < 62 ? teeth(at) : 19 * kMiB; };
+  EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak);
+  watched.bytes = teeth;
+  EXPECT_EQ(watched.verdict().kind, VerdictKind::kLeak);
+}
+
 // Two collections come close together, the next two are far apart.
 TEST(VerdictRivals, CollectionsAtUnevenTimesAreComparedByTheirRates) {
   Watched watched;
