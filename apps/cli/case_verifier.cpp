@@ -115,7 +115,9 @@ void CaseVerifier::compile(const std::string& path, const fs::path& set, const s
   match_inputs(infos, read_values(set, "input", infos), names, values);
   Shapes shapes;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (values[i].IsTensor()) shapes[names[i]] = values[i].GetShape();
+    const auto info = std::find_if(infos.begin(), infos.end(),
+                                   [&](const ValueInfo& known) { return known.name == names[i]; });
+    if (info->kind == ValueKind::kTensor) shapes[names[i]] = values[i].GetShape();
   }
   model.Compile(to, {{shapes}});
 }
