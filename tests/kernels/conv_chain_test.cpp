@@ -39,8 +39,12 @@ struct Part {
     storage.assign(bytes / sizeof(float) + 16, 0);
     const auto address = (reinterpret_cast<uintptr_t>(storage.data()) + 63) / 64 * 64;
     auto* packed = reinterpret_cast<void*>(address);
-    (conv.depthwise ? depthwise_pack<float> : conv_pack<float>)(s, oihw_weights<float>(s, weights.data()),
-                                                                packed);
+    const ConvWeights<float> raw = oihw_weights<float>(s, weights.data());
+    if (conv.depthwise) {
+      depthwise_pack<float>(s, raw, packed);
+    } else {
+      conv_pack<float>(s, raw, packed);
+    }
     conv.packed = packed;
     conv.bias = bias.empty() ? nullptr : bias.data();
   }

@@ -146,7 +146,11 @@ void check_as(const Problem& problem, int threads, bool in_place) {
   Guarded x(image.size() * sizeof(T)), y(expected.size() * sizeof(T));
   if (!image.empty()) std::memcpy(x.data(), image.data(), image.size() * sizeof(T));
   const ConvWeights<T> weights = oihw_weights<T>(s, raw.data() + 1, scale.empty() ? nullptr : scale.data());
-  (own ? depthwise_pack<T> : conv_pack<T>)(s, weights, packed.data());
+  if (own) {
+    depthwise_pack<T>(s, weights, packed.data());
+  } else {
+    conv_pack<T>(s, weights, packed.data(), threads);
+  }
   ConvEpilogue<T> epilogue;
   epilogue.bias = bias.empty() ? nullptr : bias.data();
   epilogue.addend = addend.empty() ? nullptr : addend.data();
