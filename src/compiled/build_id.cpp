@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "base/checksum.h"
+
 // What the shared library and the command of a build have in common; tests have none.
 extern "C" [[gnu::weak]] const char plimsoll_build_stamp[];
 
@@ -15,6 +17,7 @@ namespace {
 struct Search {
   uintptr_t address;  // of something in the file that is looked for
   std::string id;
+  uint64_t layout = 0;  // a checksum of where its parts are
 };
 
 bool contains(const dl_phdr_info& object, uintptr_t address) {
@@ -53,6 +56,7 @@ std::string id_in_notes(const char* at, size_t size) {
 int look_at(dl_phdr_info* object, size_t, void* data) {
   auto& search = *static_cast<Search*>(data);
   if (!contains(*object, search.address)) return 0;
+  search.layout = checksum(std::as_bytes(std::span(object->dlpi_phdr, object->dlpi_phnum)), 0);
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object->dlpi_phdr[i];
     if (segment.p_type != PT_NOTE || !search.id.empty()) continue;
@@ -62,19 +66,25 @@ int look_at(dl_phdr_info* object, size_t, void* data) {
   return 1;
 }
 
+Search find_program() {
+  static const char kHere = 0;
+  Search search{reinterpret_cast<uintptr_t>(&kHere), {}};
+  ::dl_iterate_phdr(look_at, &search);
+  return search;
+}
+
 }  // namespace
 
 std::string build_id() {
   if (plimsoll_build_stamp != nullptr) return plimsoll_build_stamp;
-  const std::string id = program_id();
+  const std::string id = find_program().id;
   return id.empty() ? "plimsoll " PLIMSOLL_VERSION : id;
 }
 
+// What changes a file that was linked, as patchelf does, moves its parts and leaves the linker's number.
 std::string program_id() {
-  static const char kHere = 0;
-  Search search{reinterpret_cast<uintptr_t>(&kHere), {}};
-  ::dl_iterate_phdr(look_at, &search);
-  return search.id;
+  const Search found = find_program();
+  return found.id.empty() ? found.id : fmt::format("{}-{:x}", found.id, found.layout);
 }
 
 std::vector<std::span<const std::byte>> program_memory() {

@@ -12,8 +12,9 @@ namespace plimsoll {
 // code is in, or the version.
 std::string build_id();
 
-// The file that this code was linked into: its linker's number, empty if it has none, and its memory that
-// nobody writes to once it is loaded, which is the same at other addresses in every process of that file.
+// The file that this code was linked into: its linker's number and a checksum of where its parts are, empty
+// if it has no number; and its memory that nobody writes to once it is loaded, which is the same at other
+// addresses in every process of that file.
 std::string program_id();
 std::vector<std::span<const std::byte>> program_memory();
 

@@ -106,6 +106,12 @@ def images_of(path):
     return struct.unpack_from("<QQ", path.read_bytes(), 216)
 
 
+def is_sanitized():
+    """Sanitizers map so much that small numbers are addresses of it: what they build writes no images."""
+    return re.search(rb"__[at]san_init", pathlib.Path(PLIMSOLL).read_bytes()) is not None
+
+
+@unittest.skipIf(is_sanitized(), "a sanitized command writes no images")
 class Images(Case):
     def test_what_opening_makes_is_in_the_file(self):
         wide_model(self.room / "wide.onnx", 512)
@@ -134,6 +140,7 @@ class Images(Case):
 
 
 class Altered(Case):
+    @unittest.skipIf(is_sanitized(), "a sanitized command writes no images")
     def test_a_byte_of_the_images(self):
         path = self.compiled(DIGITS, *ONE)
         whole, (offset, size) = path.read_bytes(), images_of(path)

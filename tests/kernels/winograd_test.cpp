@@ -86,7 +86,7 @@ std::vector<float> run(const Problem& p, WinogradForm form, int threads, bool in
   Guarded x(p.x.size() * sizeof(float)), y(elements * sizeof(float));
   x.fill(p.x);
   winograd_pack(s, form, oihw_weights(s, raw.data() + 1, p.scale.empty() ? nullptr : p.scale.data()),
-                packed.data());
+                packed.data(), threads);
   ConvEpilogue<> epilogue{p.bias.empty() ? nullptr : p.bias.data(),
                           p.addend.empty() ? nullptr : p.addend.data(), p.activation};
   if (in_place && epilogue.addend != nullptr) {
@@ -186,7 +186,7 @@ void check_halves(Problem p, WinogradForm form, int threads) {
   const std::vector<float> expected = widened(narrowed<T>(run(p, form, threads, false)));
   const auto given = [](const std::vector<T>& values) { return values.empty() ? nullptr : values.data(); };
   Guarded packed(winograd_packed_bytes(p.s, form)), scratch(winograd_scratch_bytes(p.s, form, threads));
-  winograd_pack<T>(p.s, form, oihw_weights<T>(p.s, w.data(), given(scale)), packed.data());
+  winograd_pack<T>(p.s, form, oihw_weights<T>(p.s, w.data(), given(scale)), packed.data(), threads);
   std::vector<T> y(expected.size());
   winograd<T>(p.s, form, x.data(), packed.data(), y.data(), {given(bias), given(addend), p.activation},
               scratch.data(), threads);
