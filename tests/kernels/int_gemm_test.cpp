@@ -365,10 +365,12 @@ double rounded(float value) {
 // An 8-bit result within bounds, and another matrix added to it, by the definition.
 TEST(IntGemm, BoundsAndAddsInEightBits) {
   for_each_form([] {
-    for (int bits = 0; bits < 16; ++bits) {
+    for (int bits = 0; bits < 64; ++bits) {
       const bool is_signed = (bits & 1) != 0, z_signed = (bits & 2) != 0, adds = (bits & 4) != 0;
       SCOPED_TRACE(bits);
-      const Case c{29, 40, 45, (bits & 8) != 0};
+      // Whole panels, and results of less than one: a few, a vector, and more.
+      constexpr int64_t kWidths[] = {45, 16, 24, 71};
+      const Case c{bits % 3 + 27, 40, kWidths[bits / 16], (bits & 8) != 0};
       const Problem problem(c);
       const std::vector<int32_t> sums = problem.expected();
       const int32_t low = is_signed ? -128 : 0, high = low + 255;
