@@ -163,11 +163,12 @@ class IntFinisher {
   void bytes(const Tile& t) const {
     int64_t r = 0;
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-    if (t.count == 2 * kLanes) {
-      const bool is_small = adds ? z_.scale < 1e6f && z_.own_scale < 1e6f : t.has_small_scales;
-      const bool clamps = !is_whole_range_ || !is_small;
-      r = clamps ? pairs_of_rows<adds, true>(t) : pairs_of_rows<adds, false>(t);
-    }
+    const bool is_small = adds ? z_.scale < 1e6f && z_.own_scale < 1e6f : t.has_small_scales;
+    const bool clamps = !is_whole_range_ || !is_small;
+    if (t.count == 2 * kLanes) r = clamps ? pairs_of_rows<adds, true>(t) : pairs_of_rows<adds, false>(t);
+#if HWY_TARGET == HWY_AVX3
+    if (t.count < 2 * kLanes) return clamps ? parts_of_rows<adds, true>(t) : parts_of_rows<adds, false>(t);
+#endif
 #endif
     for (; r < t.rows; ++r) bytes_of_row<adds>(t, r);
   }
@@ -184,10 +185,14 @@ class IntFinisher {
     static HWY_INLINE void store_whole(Vector a, Vector b, bool is_signed, uint8_t* y) {
       _mm512_storeu_si512(y, is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b));
     }
-    static HWY_INLINE void store(Vector a, Vector b, bool is_signed, uint8_t* y, int64_t y_stride) {
+    // The bytes of one vector after the other.
+    static HWY_INLINE Vector in_order(Vector a, Vector b, bool is_signed) {
       const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
       const __m512i packed = is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
-      const __m512i rows = _mm512_permutexvar_epi32(order, packed);
+      return _mm512_permutexvar_epi32(order, packed);
+    }
+    static HWY_INLINE void store(Vector a, Vector b, bool is_signed, uint8_t* y, int64_t y_stride) {
+      const __m512i rows = in_order(a, b, is_signed);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(y), _mm512_castsi512_si256(rows));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + y_stride), _mm512_extracti64x4_epi64(rows, 1));
     }
@@ -214,6 +219,55 @@ class IntFinisher {
 #endif
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX3
+  // Rows of less than two vectors: four of up to one, or two of more, become one vector of bytes.
+  template <bool adds, bool clamps>
+  void parts_of_rows(const Tile& t) const {
+    const D d;
+    const F f;
+    const IntFinisher self = *this;
+    const auto mask_of = [](int64_t count) HWY_ATTR {
+      return static_cast<__mmask16>((uint32_t{1} << std::clamp<int64_t>(count, 0, kLanes)) - 1);
+    };
+    const __mmask16 mask0 = mask_of(t.count), mask1 = mask_of(t.count - kLanes);
+    const auto scale0 = hn::LoadU(f, t.scales),
+               scale1 = hn::LoadU(f, t.scales + (t.count > kLanes ? kLanes : 0));
+    const Packer::Vector zero = Packer::same(static_cast<int16_t>(last_zero_));
+    const bool is_signed = type_ == IntGemmResult::kInt8;
+    const int64_t together = t.count > kLanes ? 2 : 4;
+    // Where there are fewer rows left, the last one stands for those that are missing.
+    const auto vector = [&](int64_t row, int64_t at, hn::Vec<F> scale, __mmask16 mask) HWY_ATTR {
+      const int64_t r = std::min(row, t.rows - 1);
+      HWY_ALIGN uint8_t some[16];
+      if constexpr (adds)
+        _mm_store_si128(reinterpret_cast<__m128i*>(some),
+                        _mm_maskz_loadu_epi8(mask, t.z + r * self.z_.row_stride + at));
+      return self.nearest<adds, clamps>(hn::LoadU(d, t.sums + r * t.sums_stride + at), scale, some);
+    };
+    for (int64_t r = 0; r < t.rows; r += together) {
+      auto* y = reinterpret_cast<uint8_t*>(t.y + r * t.y_stride);
+      const int64_t there = std::min(together, t.rows - r);
+      if (together == 4) {
+        const auto low = Packer::halve(vector(r, 0, scale0, mask0), vector(r + 1, 0, scale0, mask0), zero);
+        const auto high =
+            Packer::halve(vector(r + 2, 0, scale0, mask0), vector(r + 3, 0, scale0, mask0), zero);
+        const __m512i rows = Packer::in_order(low, high, is_signed);
+        const __m128i all[] = {_mm512_castsi512_si128(rows), _mm512_extracti32x4_epi32(rows, 1),
+                               _mm512_extracti32x4_epi32(rows, 2), _mm512_extracti32x4_epi32(rows, 3)};
+        for (int64_t i = 0; i < there; ++i) _mm_mask_storeu_epi8(y + i * t.y_stride, mask0, all[i]);
+      } else {
+        const auto low = Packer::halve(vector(r, 0, scale0, mask0), vector(r, kLanes, scale1, mask1), zero);
+        const auto high =
+            Packer::halve(vector(r + 1, 0, scale0, mask0), vector(r + 1, kLanes, scale1, mask1), zero);
+        const __m512i rows = Packer::in_order(low, high, is_signed);
+        const __mmask32 mask = uint32_t{mask1} << kLanes | mask0;
+        _mm256_mask_storeu_epi8(y, mask, _mm512_castsi512_si256(rows));
+        if (there > 1) _mm256_mask_storeu_epi8(y + t.y_stride, mask, _mm512_extracti64x4_epi64(rows, 1));
+      }
+    }
+  }
+#endif
+
   template <bool clamps>
   HWY_INLINE void four_vectors(const int32_t* sums, const float* scales, uint8_t* y) const {
     const D d;

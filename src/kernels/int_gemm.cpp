@@ -322,6 +322,7 @@ template <typename Form>
 void multiply_centred(const IntJob& given, const IntFinisher& finisher, const Share& share, int32_t centre,
                       std::byte* scratch) {
   const int64_t k = given.shape.k;
+  const int8_t* sizes = given.b + size_packed<Form>(k, given.shape.n) - size_bytes(k);
   IntJob job = job_of<Form>(given);
   if constexpr (Form::kIsNatural) {
     job.b_lift = 0;
@@ -333,7 +334,7 @@ void multiply_centred(const IntJob& given, const IntFinisher& finisher, const Sh
   const typename Form::Runner runner(group_count<Form>(k), job.a.is_signed);
   for (int64_t row = share.row0, rows = 0; row < share.row1; row += rows) {
     rows = next_rows<Form>(share.row1 - row, Form::block_rows(k));
-    if (!load_centred_rows<Form>(job.a, k, row, rows, centre, block))
+    if (!load_centred_rows<Form>(job.a, k, row, rows, centre, sizes, block))
       return multiply_share<WidePairTiles>(given, finisher, {row, share.row1, share.panel0, share.panel1},
                                            scratch);
     run_block<Form>(job, finisher, runner,
@@ -345,9 +346,9 @@ void multiply_centred(const IntJob& given, const IntFinisher& finisher, const Sh
 template <>
 void multiply_share<CentredTiles>(const IntJob& job, const IntFinisher& finisher, const Share& share,
                                   std::byte* scratch) {
-  // Fewer rows do not pay for panels of another kind, fewer panels not for looking at rows: measured.
+  // Fewer rows do not pay for panels of another kind, fewer panels not for looking at rows.
   constexpr int64_t kManyRows = 3 * WidePairTiles::kRows, kPanels = 4;
-  constexpr int32_t kNearZero = 16;
+  constexpr int32_t kNearZero = 31;
   const int64_t rows = share.row1 - share.row0;
   if (rows >= kManyRows && share.panel1 - share.panel0 < kPanels)
     return multiply_share<WidePairTiles>(job, finisher, share, scratch);

@@ -42,29 +42,24 @@ HWY_INLINE int32_t centre_of(int32_t zero_point) {
 }
 
 // An octet of k is two groups; its products are added up by the parity of their pair: elements 0, 1, 4 and 5,
-// and 2, 3, 6 and 7. These fit 16 bits if those above zero add up to kMost at most, and so those below.
+// and 2, 3, 6 and 7. Less a centre they fit 16 bits if those above zero add up to 127 at most, and so those
+// below, as 127 * 255 does; natural ones if the sum of their products with the largest elements of B does.
 template <bool is_natural>
 class RowCentring {
  public:
-  // `flip` makes elements unsigned.
-  HWY_INLINE RowCentring(uint8_t flip, int32_t centre) : flip_(flip), centre_(static_cast<uint8_t>(centre)) {}
+  // `flip` makes elements unsigned. `sizes`: of the rows of B, from 0 to -128.
+  HWY_INLINE RowCentring(uint8_t flip, int32_t centre, const int8_t* sizes)
+      : flip_(flip), centre_(static_cast<uint8_t>(centre)), sizes_(sizes) {}
 
   // Writes whole vectors, zeros behind k, and what does not fit to `misfits`; their end. May be done in
   // place. `sum`: of all elements less the centre.
   HWY_INLINE Misfit* row(const uint8_t* from, int64_t k, uint8_t* to, Misfit* misfits, uint32_t& sum) const {
     const __m256i flip = _mm256_set1_epi8(static_cast<char>(flip_)),
-                  centre = _mm256_set1_epi8(static_cast<char>(centre_)), ones = _mm256_set1_epi8(1),
-                  most = _mm256_set1_epi16(kMost), zero = _mm256_setzero_si256();
+                  centre = _mm256_set1_epi8(static_cast<char>(centre_)), zero = _mm256_setzero_si256();
     __m256i all = zero;
     const auto vector = [&](const uint8_t* x, int64_t at) HWY_ATTR {
       const __m256i value = _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)), flip);
-      const auto fours = [&](__m256i sizes) HWY_ATTR {
-        const __m256i pairs = _mm256_maddubs_epi16(sizes, ones);
-        return _mm256_add_epi16(pairs, _mm256_shuffle_epi32(pairs, 0xb1));
-      };
-      __m256i largest = fours(is_natural ? value : _mm256_subs_epu8(value, centre));
-      if constexpr (!is_natural) largest = _mm256_max_epi16(largest, fours(_mm256_subs_epu8(centre, value)));
-      const auto beyond = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpgt_epi16(largest, most)));
+      const uint32_t beyond = misfits_of(value, centre, at);
       all = _mm256_add_epi64(all, _mm256_sad_epu8(value, zero));
       HWY_ALIGN uint8_t bytes[32];
       if (HWY_UNLIKELY(beyond != 0)) _mm256_store_si256(reinterpret_cast<__m256i*>(bytes), value);
@@ -87,14 +82,31 @@ class RowCentring {
   }
 
  private:
-  static constexpr int kMost = is_natural ? 255 : 127;  // 255 * 128, and 127 * 255
+  // Eight bits for each octet of a vector, zeros if it fits.
+  HWY_INLINE uint32_t misfits_of(__m256i value, __m256i centre, int64_t at) const {
+    const auto fours = [](__m256i sizes, __m256i by) HWY_ATTR {
+      const __m256i pairs = _mm256_maddubs_epi16(sizes, by);
+      return _mm256_adds_epi16(pairs, _mm256_shuffle_epi32(pairs, 0xb1));
+    };
+    __m256i is_beyond;
+    if constexpr (is_natural) {
+      const auto* sizes = reinterpret_cast<const __m256i*>(sizes_ + at);
+      is_beyond = _mm256_cmpeq_epi16(fours(value, _mm256_loadu_si256(sizes)), _mm256_set1_epi16(INT16_MIN));
+    } else {
+      const __m256i ones = _mm256_set1_epi8(1);
+      const __m256i above = fours(_mm256_subs_epu8(value, centre), ones),
+                    below = fours(_mm256_subs_epu8(centre, value), ones);
+      is_beyond = _mm256_cmpgt_epi16(_mm256_max_epi16(above, below), _mm256_set1_epi16(kMost));
+    }
+    return static_cast<uint32_t>(_mm256_movemask_epi8(is_beyond));
+  }
 
-  // Of each octet of a vector that does not fit the group that is farther from the centre; or both.
+  // Of each octet of a vector that does not fit the group that reaches farther; or both.
   Misfit* take_out(const uint8_t* bytes, uint32_t beyond, int64_t at, uint8_t* to, Misfit* misfits) const {
     for (int64_t octet = 0; octet < 32; octet += 8, beyond >>= 8) {
       if ((beyond & 0xff) == 0) continue;
       const uint8_t* x = bytes + octet;
-      const int first = reach(x), second = reach(x + 4);
+      const int first = reach(x, at + octet), second = reach(x + 4, at + octet + 4);
       if (first > second || first > kMost) misfits = take_group(x, at + octet, to, misfits);
       if (second >= first || second > kMost) misfits = take_group(x + 4, at + octet + 4, to, misfits);
     }
@@ -112,18 +124,25 @@ class RowCentring {
     return misfits + 1;
   }
 
-  // The largest sum of two neighbours of a group on one side of the centre.
-  int reach(const uint8_t* x) const {
+  static constexpr int kMost = is_natural ? INT16_MAX : 127;
+
+  // The largest sum of two neighbours of a group on one side of the centre; or of their products.
+  int reach(const uint8_t* x, int64_t at) const {
     int most = 0;
     for (int i = 0; i < 4; i += 2) {
-      const int a = x[i] - centre_, b = x[i + 1] - centre_;
-      const int above = std::max(a, 0) + std::max(b, 0);
-      most = std::max({most, above, above - a - b});
+      if constexpr (is_natural) {
+        most = std::max(most, -(x[i] * sizes_[at + i] + x[i + 1] * sizes_[at + i + 1]));
+      } else {
+        const int a = x[i] - centre_, b = x[i + 1] - centre_;
+        const int above = std::max(a, 0) + std::max(b, 0);
+        most = std::max({most, above, above - a - b});
+      }
     }
     return most;
   }
 
   const uint8_t flip_, centre_;
+  const int8_t* const sizes_;
 };
 
 template <bool is_natural>

@@ -20,8 +20,9 @@ namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace {
 
 // Packed: panel after panel, each [groups][kIntPanel][kGroup] of B as signed bytes, zeros behind k; then the
-// sums of the columns. Unsigned elements are less 128. All of them are stored plus what the form lifts them
-// by, which sums do not know of.
+// sums of the columns; then, of forms that are centred, the sizes of the largest elements of the rows.
+// Unsigned elements are less 128. All of them are stored plus what the form lifts them by, which sums do not
+// know of.
 template <typename Form>
 HWY_INLINE int64_t group_count(int64_t k) {
   return (k + Form::kGroup - 1) / Form::kGroup;
@@ -34,9 +35,15 @@ HWY_INLINE int64_t int_panels(int64_t n) {
   return (n + kIntPanel - 1) / kIntPanel;
 }
 
+// Of the sizes of rows, in whole vectors.
+HWY_INLINE int64_t size_bytes(int64_t k) {
+  return (k + 31) / 32 * 32;
+}
+
 template <typename Form>
 HWY_INLINE int64_t size_packed(int64_t k, int64_t n) {
-  return int_panels(n) * (panel_bytes<Form>(k) + kIntPanel * int64_t{sizeof(int32_t)});
+  return int_panels(n) * (panel_bytes<Form>(k) + kIntPanel * int64_t{sizeof(int32_t)}) +
+         (Form::kIsCentred ? size_bytes(k) : 0);
 }
 
 #if HWY_TARGET == HWY_AVX3
@@ -109,6 +116,32 @@ HWY_INLINE int64_t pack_quads(int64_t k, const uint8_t* from, int64_t row_stride
 }
 #endif
 
+#if HWY_TARGET == HWY_AVX2
+// The largest elements of the rows of B, without their signs, as numbers from 0 to -128.
+inline void find_sizes(int64_t k, int64_t n, const int8_t* packed, int8_t* sizes) {
+  std::memset(sizes, 0, static_cast<size_t>(size_bytes(k)));
+  const __m256i bits = _mm256_set1_epi8(static_cast<char>(0x80));
+  for (int64_t panel = 0; panel < int_panels(n); ++panel) {
+    for (int64_t row = 0; row < k; row += 4, packed += 4 * kIntPanel) {
+      const auto* at = reinterpret_cast<const __m256i*>(packed);
+      const __m256i first = _mm256_abs_epi8(_mm256_xor_si256(_mm256_loadu_si256(at), bits)),
+                    second = _mm256_abs_epi8(_mm256_xor_si256(_mm256_loadu_si256(at + 1), bits));
+      const __m256i both = _mm256_max_epu8(first, second);
+      __m128i most = _mm_max_epu8(_mm256_castsi256_si128(both), _mm256_extracti128_si256(both, 1));
+      most = _mm_max_epu8(most, _mm_srli_si128(most, 8));
+      most = _mm_max_epu8(most, _mm_srli_si128(most, 4));
+      int32_t four;
+      std::memcpy(&four, sizes + row, sizeof four);
+      // Less than zero, so that 128 is there.
+      most = _mm_min_epi8(_mm_sub_epi8(_mm_setzero_si128(), most), _mm_cvtsi32_si128(four));
+      four = _mm_cvtsi128_si32(most);
+      std::memcpy(sizes + row, &four, sizeof four);
+    }
+    packed += panel_bytes<CentredTiles>(k) - (k + 3) / 4 * 4 * kIntPanel;
+  }
+}
+#endif
+
 template <typename Form>
 void pack_as(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
   constexpr int64_t kGroup = Form::kGroup;
@@ -127,7 +160,8 @@ void pack_as(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
     if (kGroup == 4 && cols == kIntPanel && b.col_stride == 1 && b.block >= k)
       i = pack_quads(k, from + col0, b.row_stride, flip, Form::kRightLift, to, sums + col0);
 #endif
-    std::memset(to + i * kIntPanel, 0, static_cast<size_t>(panel_bytes<Form>(k) - i * kIntPanel));
+    std::memset(to + i * kIntPanel, Form::kRightLift,
+                static_cast<size_t>(panel_bytes<Form>(k) - i * kIntPanel));
     for (; i < k; ++i) {
       int8_t* group = to + i / kGroup * kGroup * kIntPanel + i % kGroup;
       const uint8_t* row =
@@ -139,6 +173,9 @@ void pack_as(int64_t k, int64_t n, const IntGemmRight& b, int8_t* packed) {
       }
     }
   }
+#if HWY_TARGET == HWY_AVX2
+  if constexpr (Form::kIsCentred) find_sizes(k, n, packed, packed + size_packed<Form>(k, n) - size_bytes(k));
+#endif
 }
 
 }  // namespace

@@ -143,13 +143,13 @@ void load_rows(const IntGemmLeft& a, int64_t k, int64_t row0, int64_t rows, bool
 // False if so much does not fit that the 16-bit numbers of WidePairTiles take less time.
 template <typename Form>
 bool load_centred_rows(const IntGemmLeft& a, int64_t k, int64_t row0, int64_t rows, int32_t centre,
-                       const Block<Form>& block) {
+                       const int8_t* sizes, const Block<Form>& block) {
   constexpr int64_t kFewRows = 12, kMostPercent = 16, kRows = Form::kBlockRows;
   // What rows may leave in the list before they are given up fits kScratch.
   constexpr int64_t kMisfits = std::max(kFewRows, kRows * kMostPercent / 100 + 2) * int64_t{sizeof(Misfit)};
   static_assert(kRows + 1 + kIntPanel + kMisfits / 4 <= kScratch.per_k);
   static_assert(kRows * (63 + 67) + 4 * (2 * kRows + 1) + 64 + 8 * kIntPanel + 2 * kMisfits <= kScratch.base);
-  const RowCentring<Form::kIsNatural> centring(a.is_signed ? 0x80 : 0, centre);
+  const RowCentring<Form::kIsNatural> centring(a.is_signed ? 0x80 : 0, centre, sizes);
   const int64_t groups = Form::packed_groups(group_count<Form>(k));
   const int64_t most = rows < kFewRows ? rows * groups : rows * groups * kMostPercent / 100;
   Misfit* next = block.misfits.list;

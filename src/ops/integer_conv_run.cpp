@@ -163,7 +163,9 @@ class IntegerConvRun {
 
  private:
   void read_weight_zeros(const TensorView& zeros) {
-    if (zeros.elements() == 1) {
+    // Most often one number, or the same one for each channel: they are of 8 bits.
+    const auto count = static_cast<size_t>(zeros.elements());
+    if (std::memcmp(zeros.data, zeros.data + 1, count - 1) == 0) {
       w_zero_ = integer_at(zeros.type, zeros.data, 0);
       return;
     }

@@ -1,6 +1,7 @@
 #include "ops/integer_product.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "ops/matmul_common.h"
 #include "tensor/small_types.h"
@@ -167,8 +168,14 @@ const int32_t* ProductRun::zeros(size_t input, int64_t matrix, int64_t count, in
     one = integer_at(view.type, view.data, 0);
     return nullptr;
   }
-  int32_t* result = c_.scratch_as<int32_t>(at);
   const int64_t first = found == count ? 0 : matrix * count;
+  // Most often the same one for each: they are of 8 bits.
+  const std::byte* from = view.data + first;
+  if (count > 0 && std::memcmp(from, from + 1, static_cast<size_t>(count - 1)) == 0) {
+    one = integer_at(view.type, view.data, first);
+    return nullptr;
+  }
+  int32_t* result = c_.scratch_as<int32_t>(at);
   for (int64_t i = 0; i < count; ++i) result[i] = integer_at(view.type, view.data, first + i);
   return result;
 }

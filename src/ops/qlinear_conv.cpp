@@ -1,5 +1,7 @@
 #include "ops/qlinear_conv.h"
 
+#include <algorithm>
+
 #include "ops/layout.h"
 #include "ops/qlinear.h"
 
@@ -104,8 +106,13 @@ void run_qlinear_conv(const RunContext& c) {
   const float x_scale = *c.inputs[kQConvXScale].as<float>();
   const float y_scale = c.has_input(kQConvYScale) ? *c.inputs[kQConvYScale].as<float>() : 1.0f;
   float* scales = c.scratch_as<float>(choice.scales_at);
-  for (int64_t i = 0; i < c.inputs[kQConv.w].dims[0]; ++i)
-    scales[i] = x_scale * w_scale.as<float>()[w_scale.elements() == 1 ? 0 : i] / y_scale;
+  const float* from = w_scale.as<float>();
+  const int64_t channels = c.inputs[kQConv.w].dims[0];
+  if (w_scale.elements() == 1) {
+    std::fill_n(scales, channels, x_scale * *from / y_scale);
+  } else {
+    for (int64_t i = 0; i < channels; ++i) scales[i] = x_scale * from[i] / y_scale;
+  }
   kernels::IntGemmFinish finish;
   finish.scales = scales;
   finish.least = a.least, finish.most = a.most;

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <type_traits>
+
 #include "kernels/parallel.h"
 #include "ops/layout.h"
 #include "ops/pool_common.h"
@@ -27,9 +30,22 @@ constexpr int64_t kBlock = 256;
 
 template <typename T>
 void sum_pixels(const T* x, int64_t pixels, int64_t stride, int64_t count, int32_t* sums) {
+  using Half = std::conditional_t<std::is_signed_v<T>, int16_t, uint16_t>;
+  constexpr int64_t kTogether = 32, kMostInHalf = 256;  // channels, and pixels whose sums fit 16 bits
   std::fill_n(sums, count, 0);
-  for (int64_t i = 0; i < pixels; ++i, x += stride) {
-    for (int64_t k = 0; k < count; ++k) sums[k] += x[k];
+  int64_t k = 0;
+  for (; k + kTogether <= count; k += kTogether) {
+    for (int64_t first = 0; first < pixels; first += kMostInHalf) {
+      Half some[kTogether] = {};
+      const int64_t last = std::min(pixels, first + kMostInHalf);
+      for (int64_t i = first; i < last; ++i) {
+        for (int64_t j = 0; j < kTogether; ++j) some[j] = static_cast<Half>(some[j] + x[i * stride + k + j]);
+      }
+      for (int64_t j = 0; j < kTogether; ++j) sums[k + j] += some[j];
+    }
+  }
+  for (int64_t i = 0; i < pixels; ++i) {
+    for (int64_t j = k; j < count; ++j) sums[j] += x[i * stride + j];
   }
 }
 

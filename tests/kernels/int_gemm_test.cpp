@@ -272,15 +272,22 @@ TEST(IntGemm, IsExactWhereAIsNearItsZeroPoint) {
 // zero point; in one octet of many, or in all of them.
 TEST(IntGemm, IsExactWhereFourProductsJustFitSixteenBits) {
   const int offsets[][8] = {
-      {31, 32, 0, 0, 32, 32, 0, 0}, {32, 32, 0, 0, 32, 32, 0, 0},   {127, 0, 0, 0, 0, 0, 0, 0},
-      {128, 0, 0, 0, 0, 0, 0, 0},   {0, 0, 64, 64, 0, 0, 0, 0},     {0, 0, 0, 0, 0, 0, 127, 1},
-      {-1, 0, 0, 0, -127, 0, 0, 0}, {-1, 0, 0, 0, -126, 0, 0, 0},   {0, -128, 0, 0, 0, 0, 0, 0},
-      {90, 1, 90, 1, 90, 1, 90, 1}, {100, 100, 0, 0, 100, 0, 0, 0}, {127, -128, 3, 0, 127, -128, 0, 1}};
+      {31, 32, 0, 0, 32, 32, 0, 0},   {32, 32, 0, 0, 32, 32, 0, 0},      {127, 0, 0, 0, 0, 0, 0, 0},
+      {128, 0, 0, 0, 0, 0, 0, 0},     {0, 0, 64, 64, 0, 0, 0, 0},        {0, 0, 0, 0, 0, 0, 127, 1},
+      {-1, 0, 0, 0, -127, 0, 0, 0},   {-1, 0, 0, 0, -126, 0, 0, 0},      {0, -128, 0, 0, 0, 0, 0, 0},
+      {90, 1, 90, 1, 90, 1, 90, 1},   {255, 0, 1, 0, 0, 0, 0, 0},        {128, 128, 0, 0, 0, 0, 0, 0},
+      {255, 255, 0, 0, 3, 0, 0, 0},   {255, 249, 0, 0, 0, 0, 0, 0},      {255, 249, 0, 0, 1, 0, 0, 0},
+      {100, 100, 0, 0, 100, 0, 0, 0}, {127, -128, 3, 0, 127, -128, 0, 1}};
   for_each_form([&] {
     for (const auto& octet : offsets) {
       for (const auto& [every, m] : {std::pair<int64_t, int64_t>{1, 5}, {1, 40}, {9, 40}, {9, 3}}) {
-        for (const auto& [zero, weight] :
-             {std::pair<int, int>{128, 127}, {128, -128}, {0, 127}, {255, -128}}) {
+        for (const auto& [zero, weight] : {std::pair<int, int>{128, 127},
+                                           {128, -128},
+                                           {0, 127},
+                                           {0, -128},
+                                           {0, 65},
+                                           {0, -64},
+                                           {255, -128}}) {
           constexpr int64_t kDepth = 200, kColumns = 69;
           SCOPED_TRACE(testing::Message() << octet[0] << ", " << octet[1] << ", ..., every " << every << ", "
                                           << m << " rows, zero point " << zero << ", weights " << weight);
@@ -365,10 +372,12 @@ double rounded(float value) {
 // An 8-bit result within bounds, and another matrix added to it, by the definition.
 TEST(IntGemm, BoundsAndAddsInEightBits) {
   for_each_form([] {
-    for (int bits = 0; bits < 16; ++bits) {
+    for (int bits = 0; bits < 64; ++bits) {
       const bool is_signed = (bits & 1) != 0, z_signed = (bits & 2) != 0, adds = (bits & 4) != 0;
       SCOPED_TRACE(bits);
-      const Case c{29, 40, 45, (bits & 8) != 0};
+      // Whole panels, and results of less than one: a few, a vector, and more.
+      constexpr int64_t kWidths[] = {45, 16, 24, 71};
+      const Case c{bits % 3 + 27, 40, kWidths[bits / 16], (bits & 8) != 0};
       const Problem problem(c);
       const std::vector<int32_t> sums = problem.expected();
       const int32_t low = is_signed ? -128 : 0, high = low + 255;
