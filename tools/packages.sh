@@ -58,7 +58,7 @@ need() {
   done
   ((${#missing[@]})) || return 0
 
-  local apt=(apt-get -q -y -o DPkg::Lock::Timeout=300)
+  local apt=(apt-get -q -y -o DPkg::Lock::Timeout=300 --no-remove)
   if ((EUID != 0)); then
     command -v sudo >/dev/null || {
       echo "error: missing Debian packages: ${missing[*]} (neither root nor sudo to install them)" >&2
@@ -77,7 +77,8 @@ need() {
   return 1
 }
 
-# need_each PACKAGE...: installs what can be installed of them, and says what cannot.
+# need_each PACKAGE...: installs what can be installed of them, and says what cannot. Some exclude each other: luajit's
+# library and the one that nginx's module for Lua needs.
 need_each() {
   local package
   need "$@" || for package in "$@"; do need "$package" || true; done

@@ -119,7 +119,7 @@ Json growth_json(const std::vector<const Sample*>& samples, const Verdict& verdi
   Json values = Json::array(), process = Json::array();
   for (const Sample* sample : samples) {
     const auto figure = sample->gap ? std::nullopt : FigureOf(*sample, verdict.part);
-    values.push_back(figure ? Json(*figure) : Json(nullptr));
+    values.push_back(figure ? Json(std::max(*figure, 0.0)) : Json(nullptr));
     const auto is_grower = [&](const TreeMember& member) {
       return verdict.grower && member.pid == verdict.grower->pid;
     };

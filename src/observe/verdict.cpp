@@ -18,6 +18,7 @@ constexpr double kSureEnough = 0.8;     // below it a rise is not called a leak
 constexpr double kNobodyCanTell = 0.7;  // of what a collector has not looked at, at most
 constexpr double kFewestCollections = 3;
 constexpr double kRoomOfOld = 2.0 / 3;
+constexpr double kStrays = 0.002;          // of a heap, that each young collection may promote too early
 constexpr double kPooledPages = 16 << 20;  // V8 keeps 64 of 256 KiB that it freed: in no figure of its heap
 constexpr double kWarmUpOfJvm = 6 << 20;   // beside its heap, where classes are loaded and compiled
 constexpr double kOwnedByGarbage = 12 << 20;  // beside it too, by objects that nobody has looked at
@@ -103,11 +104,16 @@ class Judging {
 
   // What was promoted counts as live until the old generation is collected, which is given room for two
   // thirds of what it held (MinHeapFreeRatio): only what rose by more, or fell in between, was looked at; all
-  // of it where only full collections are counted.
+  // of it where only full collections are counted. More room, that -Xms gives, fills with what each young
+  // collection found no place for among the survivors.
   bool WasLookedAt(const Trend& live, double rise) const {
-    const double held = last_level(series_.parts[kLivePart]) - rise;
-    const bool was_old_collected = TellsExactly() || live.cycle > 0 || rise > kRoomOfOld * held;
-    return Collections(live.since) >= kFewestCollections && was_old_collected;
+    const double held = last_level(series_.parts[kLivePart]) - rise, times = Collections(live.since);
+    const Points& beside = series_.parts[kBesidePart];
+    const double heap = last_level(series_.parts[kPrivatePart]) - (beside.empty() ? 0 : last_level(beside));
+    const bool are_strays = rise < kStrays * heap * times;
+    const bool was_old_collected =
+        TellsExactly() || live.cycle > 0 || (rise > kRoomOfOld * held && !are_strays);
+    return times >= kFewestCollections && was_old_collected;
   }
 
   // A runtime whose heap is known leaves the rest of the process to be judged as any other.

@@ -329,23 +329,24 @@ class AskedNode(Case):
             self.assertEqual(replayed[key], self.json_of(done)[1][key], key)
 
     def test_what_a_killed_watch_left_goes_with_the_next(self):
-        for survives in (False, True):
-            command = 'echo "$NODE_OPTIONS"; ' + ("setsid sleep 60 & echo $!; " if survives else "echo 0; ") + "exec sleep 60"
-            watch = subprocess.Popen([PLIMSOLL, "watch", "--json", "--", "sh", "-c", command], stdout=subprocess.DEVNULL,
-                                     stderr=subprocess.PIPE, text=True)
-            lines = [watch.stderr.readline(), watch.stderr.readline()]
-            room = pathlib.Path(lines[0].split()[-1]).parent
-            self.assertTrue(room.name.startswith("plimsoll-asked-"), lines)
-            next_one = ["--json", "--duration", "500ms", "--", "sleep", "9"]
+        next_one = ["--json", "--duration", "500ms", "--", "sleep", "9"]
+        for is_known in (False, True):
+            watch = subprocess.Popen([PLIMSOLL, "watch", "--json", "--", "sh", "-c", 'echo "$NODE_OPTIONS"; exec sleep 60'],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            options = watch.stderr.readline().strip()
+            room = pathlib.Path(options.split()[-1]).parent
+            self.assertTrue(room.name.startswith("plimsoll-asked-"), options)
             self.watch(*next_one)
             self.assertTrue(room.exists(), "of a watch that lives")
+            other = subprocess.Popen(["sleep", "60"], env=dict(os.environ, NODE_OPTIONS=options)) if is_known else None
             watch.kill()
             watch.wait()
             watch.stderr.close()
-            if survives:
+            if other:
                 self.watch(*next_one)
-                self.assertTrue(room.exists(), "a process that knows it lives")
-                os.kill(int(lines[1]), signal.SIGKILL)
+                self.assertTrue(room.exists(), "a process that was told of it lives")
+                other.kill()
+                other.wait()
             deadline = time.monotonic() + 20
             while self.users_of(room) and time.monotonic() < deadline:
                 time.sleep(0.05)

@@ -63,7 +63,8 @@ INSTANTIATE_TEST_SUITE_P(Corpus, RecordedProgram,
                          testing::Values("java-steady-2", "pypy-steady-1", "sbcl-steady-1", "redis-steady-2",
                                          "gunicorn-steady-1", "lodash-leaks-1", "node_churn-leaks-1",
                                          "git-leaks-1", "bash-leaks-1", "erlang-leaks-1", "express-leaks-1",
-                                         "haskell-leaks-1", "webrick-steady-1", "java_cache-steady-2"),
+                                         "haskell-leaks-1", "webrick-steady-1", "java_cache-steady-2",
+                                         "netty-leaks-2", "netty-steady-2"),
                          [](const auto& one) {
                            std::string name = one.param;
                            std::replace(name.begin(), name.end(), '-', '_');

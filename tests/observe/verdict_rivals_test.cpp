@@ -398,6 +398,19 @@ TEST(VerdictRivals, AHeapThatIsTouchedForTheFirstTimeIsNoLeak) {
   EXPECT_EQ(young.verdict().kind, VerdictKind::kLeak);
 }
 
+// Seven collections a second, each of which promotes what it has no other place for; the old generation has
+// room.
+TEST(VerdictRivals, WhatIsPromotedBitByBitIsNoLeakBeforeTheOldGenerationIsFull) {
+  ToldJvm busy;
+  busy.touched = [](double at) { return 70 + 0.5 * at; };
+  busy.held = [](double at) { return 95 + 0.5 * at; };
+  busy.live_per_second = 0.5;
+  busy.pause = 0.15;
+  EXPECT_NE(busy.verdict().kind, VerdictKind::kLeak);
+  busy.pause = 5;
+  EXPECT_EQ(busy.verdict().kind, VerdictKind::kLeak);
+}
+
 // V8 that is asked every 5 s: what lives, what its heap takes, and the process, in MiB at a second.
 struct ToldV8 {
   std::function<double(double)> live, heap, held;
