@@ -22,8 +22,10 @@ from tensor_proto import encode
 
 TOOLS = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(TOOLS.parent / "bench"))
+sys.path.insert(0, str(TOOLS.parent / "tests" / "reference"))
 import held  # noqa: E402
 import report  # noqa: E402
+from fork_server import ForkServer  # noqa: E402
 ONNX_CASES = pathlib.Path("/usr/share/libonnx-testdata/data/node")
 
 
@@ -226,6 +228,43 @@ class TensorProto(unittest.TestCase):
     def test_scalar_and_long_dimension(self):
         self.assertEqual(encode("s", np.array(1, np.uint8)), b"\x10\x02\x42\x01s\x4a\x01\x01")
         self.assertTrue(encode("s", np.zeros((300, 0), np.float32)).startswith(b"\x08\xac\x02\x08\x00\x10\x01"))
+
+
+class SeveralCommandsInAFork(unittest.TestCase):
+    """What a sanitizer finds is told of the command, and a leak of the last one in its fork (tests/reference/fork_server.cpp)."""
+    LIBRARY = TOOLS.parent / "build" / "tests" / "fork_server.so"
+    PROGRAM = """
+      #include <cstdlib>
+      #include <string>
+      int main(int argc, char** argv) {
+        const std::string asked = argv[1];
+        if (asked == "leak") *static_cast<volatile char*>(std::malloc(10)) = 1;
+        volatile char* four = new char[4]();
+        const int code = asked == "overflow" ? four[argc + 2] : asked == "three" ? 3 : 0;
+        delete[] four;
+        return code;
+      }"""
+
+    def answers(self, folder, per_fork, commands):
+        server = ForkServer(f"{folder}/program", str(self.LIBRARY), per_fork)
+        found = []
+        for command in commands:
+            code = server.run(["program", command], f"{folder}/stdout", f"{folder}/stderr")
+            complaint = pathlib.Path(folder, "stderr").read_text()
+            finder = [name for name in ("AddressSanitizer", "LeakSanitizer") if f"ERROR: {name}" in complaint]
+            found.append(finder[0] if finder else code)
+        server.close()
+        return found
+
+    @unittest.skipUnless(LIBRARY.exists(), "the tests are not built")
+    def test_findings(self):
+        overflow, leak = "AddressSanitizer", "LeakSanitizer"
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["g++", "-g", "-fsanitize=address", "-x", "c++", "-", "-o", f"{folder}/program"], input=self.PROGRAM,
+                           text=True, check=True)
+            self.assertEqual(self.answers(folder, 1, ["ok", "three", "leak", "overflow", "ok"]), [0, 3, leak, overflow, 0])
+            self.assertEqual(self.answers(folder, 3, ["ok", "three", "leak", "leak", "three", "ok", "overflow", "ok"]),
+                             [0, 3, leak, 0, 3, leak, overflow, 0])
 
 
 class WholeFile(unittest.TestCase):

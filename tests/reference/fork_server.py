@@ -1,5 +1,5 @@
-"""One process of the command that runs many command lines, each in a fork of it (fork_server.cpp): a case costs what it
-computes, not what the loader does. Without the preloaded library each is a process of its own."""
+"""One process of the command that runs many command lines, each in a fork of it or several in one (fork_server.cpp): a case
+costs what it computes, not what the loader does. Without the preloaded library each is a process of its own."""
 import os
 import socket
 import struct
@@ -11,10 +11,11 @@ SECONDS = 1800  # until a command that waits for nothing is given up; one that w
 class ForkServer:
     """Not for several threads. The forks inherit the limits and the environment of the time at which it is made."""
 
-    def __init__(self, command, library):
+    def __init__(self, command, library, per_fork):
         ours, theirs = socket.socketpair()
         with theirs:
             environment = dict(os.environ, LD_PRELOAD=library, LD_BIND_NOW="1", PLIMSOLL_FORK_SERVER=str(theirs.fileno()),
+                               PLIMSOLL_COMMANDS_PER_FORK=str(per_fork),
                                ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0")
             self.process = subprocess.Popen([command], env=environment, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
         ours.settimeout(SECONDS)

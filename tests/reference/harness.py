@@ -29,6 +29,7 @@ TOLERANCE = {"float": 1e-5, "double": 1e-11, "float16": 2e-3, "bfloat16": 1e-2} 
 REFERENCES, REJECTIONS = [], []
 FLAGS = []  # further arguments of `plimsoll run`, such as --poison; run.py sets them
 FOLDER = "/dev/shm" if os.path.isdir("/dev/shm") else None  # of the models and values, which live for one run
+SANITIZED_COMMANDS_PER_FORK = 200  # each fork ends with a search for leaks
 SERVERS = {}  # of this process, by its id: a fork of ours has its own
 
 
@@ -58,7 +59,7 @@ def run_command(arguments, folder):
         done = subprocess.run([command(), *arguments], capture_output=True, text=True, timeout=120)
         return done.returncode, done.stdout, done.stderr
     if os.getpid() not in SERVERS:
-        SERVERS[os.getpid()] = ForkServer(command(), library)
+        SERVERS[os.getpid()] = ForkServer(command(), library, SANITIZED_COMMANDS_PER_FORK if is_sanitized() else 1)
     files = [os.path.join(folder, name) for name in ("stdout", "stderr")]
     code = SERVERS[os.getpid()].run([command(), *arguments], *files)
     texts = []
