@@ -264,7 +264,7 @@ class RunOptions(_engine.RunOptions):
 
     @memory_limit_bytes.setter
     def memory_limit_bytes(self, value: Limit) -> None:
-        self._memory_limit = parse_bytes(value, "memory_limit_bytes") if value else 0
+        self._memory_limit = 0 if value in (0, None) else parse_bytes(value, "memory_limit_bytes")
 
     def add_run_config_entry(self, config_key: str, config_value: str) -> None:
         """ONNX Runtime's keys, such as memory.enable_memory_arena_shrinkage."""
