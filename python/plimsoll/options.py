@@ -1,4 +1,5 @@
 """SessionOptions and RunOptions: ONNX Runtime's attributes and methods, and ours."""
+import operator
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
@@ -36,15 +37,16 @@ def _bool(value: Any, name: str) -> bool:
 
 
 def _int(value: Any, name: str) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return int(value)
-    raise TypeError(f"{name}: expected an int, found {value!r}")
+    if not isinstance(value, bool) and hasattr(value, "__index__"):  # numpy's integers too
+        return operator.index(value)
+    raise TypeError(f"{name}: expected an int, found {value!r} of type {type(value).__name__}")
 
 
 def _count(value: Any, name: str) -> int:
-    if _int(value, name) < 0:
+    count = _int(value, name)
+    if count < 0:
         raise InvalidArgument(f"{name}={value}: expected 0, which lets Plimsoll choose, or more")
-    return int(value)
+    return count
 
 
 def _text(value: Any, name: str) -> str:
