@@ -225,6 +225,18 @@ class Outputs(Case):
         self.assertEqual(first, second)
         self.assertNotEqual(first, other)
 
+    def test_random_data_that_does_not_suit_says_so(self):
+        node = text(1, "table") + text(1, "rows") + text(2, "y") + text(4, "Gather")
+        rows = text(1, "rows") + bytes_field(2, bytes_field(1, integer_field(1, 7) + bytes_field(2, bytes_field(1, integer_field(1, 9)))))
+        y = text(1, "y") + bytes_field(2, bytes_field(1, integer_field(1, 1)))
+        table = text(8, "table") + integer_field(1, 2) + integer_field(2, 1) + bytes_field(9, bytes(8))
+        graph = bytes_field(1, node) + text(2, "g") + bytes_field(5, table) + bytes_field(11, rows) + bytes_field(12, y)
+        path = self.file("table.onnx", integer_field(1, 8) + bytes_field(7, graph) + bytes_field(8, integer_field(2, 15)))
+        for command in ("run", "bench"):
+            self.refuse(INVALID_ARGUMENT, "the data is random: real data comes by --input rows=FILE.npy", command, path)
+        done = self.call("run", path, "--input", f"rows={self.npy('rows.npy', np.full(9, 5))}")
+        self.assertNotIn("random", done.stderr)
+
     def test_nothing_is_left_of_what_cannot_be_written(self):
         self.refuse(IO, "deep", "run", DIGITS, "--dim", "batch=1", "--output", self.directory / "deep" / "deeper")
         occupied = self.file("file", b"")
@@ -684,7 +696,7 @@ class Place(Case):
     def test_a_wrong_file(self):
         self.refuse(INVALID_ARGUMENT, "line 2", "place", self.file("p.csv", b"id,lower,upper,size\na,0,1,many\n"))
         self.refuse(IO, "nowhere.csv", "place", self.directory / "nowhere.csv")
-        self.refuse(USAGE, "", "place", self.file("p.csv", self.ROWS), "--capacity", "much")
+        self.refuse(USAGE, "--capacity: expected", "place", self.file("p.csv", self.ROWS), "--capacity", "much")
 
     @unittest.skipUnless(MINIMALLOC, "no ../shared/data/minimalloc")
     def test_the_problems_of_minimalloc(self):
