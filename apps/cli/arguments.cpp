@@ -3,6 +3,15 @@
 #include <CLI/CLI.hpp>
 
 namespace plimsoll::cli {
+namespace {
+
+// An empty text is a variable of a script that was never set: without a word it would be no limit, or no
+// file.
+std::string nothing_given(const std::string& text) {
+  return text.empty() ? "expected a value, found an empty one" : "";
+}
+
+}  // namespace
 
 Option& Option::required() {
   option_->required();
@@ -58,7 +67,7 @@ void Arguments::require_command() {
 }
 
 Option Arguments::add_option(const char* name, std::string& value, const char* help) {
-  return Option(app_->add_option(name, value, help));
+  return Option(app_->add_option(name, value, help)->check(nothing_given));
 }
 
 Option Arguments::add_option(const char* name, int& value, const char* help) {
@@ -78,7 +87,7 @@ Option Arguments::add_option(const char* name, double& value, const char* help) 
 }
 
 Option Arguments::add_option(const char* name, std::vector<std::string>& values, const char* help) {
-  return Option(app_->add_option(name, values, help));
+  return Option(app_->add_option(name, values, help)->check(nothing_given));
 }
 
 Option Arguments::add_flag(const char* name, bool& value, const char* help) {

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "command.h"
 #include "descriptor.h"
 #include "interrupt.h"
 
@@ -53,6 +54,14 @@ std::string behind_links(std::string path) {
     path = target[0] == '/' ? target : parent_of(path).append(target);
   }
   fail(path, "cannot write", ELOOP);
+}
+
+// A device may be named twice.
+bool is_same_file(const std::string& a, const std::string& b) {
+  struct stat first, second;
+  const bool is_there = ::stat(a.c_str(), &first) == 0;
+  if (!is_there || ::stat(b.c_str(), &second) != 0) return !is_there && a == b;
+  return S_ISREG(first.st_mode) && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
 // A private file stays private, and its owner's, where we may decide that.
@@ -169,6 +178,19 @@ void check_can_write(const std::string& path) {
     if (::access(path.c_str(), W_OK) != 0) fail(path, "cannot write", errno);
   } else {
     NewFiles().add(path, {});
+  }
+}
+
+void check_outputs(const std::string& model, std::initializer_list<NamedOutput> outputs) {
+  for (auto output = outputs.begin(); output != outputs.end(); ++output) {
+    if (output->path.empty()) continue;
+    if (is_same_file(output->path, model))
+      throw UsageError(fmt::format("{}: '{}' is the model itself", output->option, output->path));
+    for (auto other = outputs.begin(); other != output; ++other) {
+      if (!is_same_file(output->path, other->path)) continue;
+      throw UsageError(
+          fmt::format("{} and {}: '{}' is the same file", other->option, output->option, output->path));
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // Whole files: read into memory, written all or not at all.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,6 +41,14 @@ void make_directory(const std::string& path);
 
 // Throws kIo if nothing can be written there, as far as that can be known without writing.
 void check_can_write(const std::string& path);
+
+// What a command writes by the option of that name; "" is nothing.
+struct NamedOutput {
+  const char* option;
+  const std::string& path;
+};
+// Throws UsageError where one is the model that is read, or two are the same file.
+void check_outputs(const std::string& model, std::initializer_list<NamedOutput> outputs);
 
 // Files that appear together: each is written beside its final name, commit() renames them all. What was not
 // committed is removed. A target that is no regular file (/dev/null) or a descriptor of ours (/dev/stdout) is

@@ -198,6 +198,18 @@ Shapes Inputs::complete_shapes(const std::vector<ValueInfo>& infos) const {
   return result;
 }
 
+void Inputs::running(const std::vector<ValueInfo>& infos, const std::function<void()>& run) const {
+  try {
+    run();
+  } catch (const Error& error) {
+    const auto is_random = [&](const ValueInfo& info) { return paths_.count(info.name) == 0; };
+    const auto found = std::find_if(infos.begin(), infos.end(), is_random);
+    if (error.code() != ErrorCode::kInvalidArgument || found == infos.end()) throw;
+    throw Error(error.code(), fmt::format("{}; the data is random: real data comes by --input {}=FILE.npy",
+                                          error.what(), found->name));
+  }
+}
+
 std::vector<Value> Inputs::values(const std::vector<ValueInfo>& infos, const Shapes& shapes) const {
   std::vector<Value> result;
   for (const ValueInfo& info : infos) {

@@ -4,6 +4,7 @@
 #include <plimsoll/model.h>
 #include <plimsoll/session.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ class Inputs {
   // One value per input: its file, or random data of its shape; an optional without a file has no value. Of a
   // large file it is the file's own memory, which lives as long as this.
   std::vector<Value> values(const std::vector<ValueInfo>& infos, const Shapes& shapes) const;
+  // Calls `run`; what it throws because of the data says that the data was random, if it was.
+  void running(const std::vector<ValueInfo>& infos, const std::function<void()>& run) const;
 
  private:
   Shapes given_shapes(const std::vector<ValueInfo>& infos) const;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report.h"
+#include "utf32.h"
 
 namespace plimsoll::cli {
 namespace {
@@ -22,10 +23,10 @@ int64_t step_count(const Plan& plan) {
   return steps;
 }
 
-// Names come from files: no markup, no control characters.
+// Names come from files: no markup, no control characters, and UTF-8 whatever they are.
 std::string escaped(const std::string& text) {
   std::string out;
-  for (char c : text) {
+  for (char c : utf8_from_utf32(utf32_from_utf8(text))) {
     if (c == '&')
       out += "&amp;";
     else if (c == '<')
@@ -35,7 +36,7 @@ std::string escaped(const std::string& text) {
     else if (c == '"')
       out += "&quot;";
     else
-      out += static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f ? '?' : c;
+      out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
   }
   return out;
 }
@@ -46,7 +47,7 @@ constexpr const char* kPageStyle = R"(
   background: #fff; color: #1b1f24; }
  @media (prefers-color-scheme: dark) { body { background: #14171a; color: #e6e8eb; } }
  td { padding: 0.1em 1.5em 0.1em 0; } td.n { text-align: right; font-variant-numeric: tabular-nums; }
- code { overflow-wrap: anywhere; } svg { width: 100%; height: auto; }
+ h1, code { overflow-wrap: anywhere; } .wide { overflow-x: auto; } svg { width: 100%; min-width: 640px; height: auto; }
 )";
 
 }  // namespace
@@ -91,13 +92,19 @@ std::string html_page(const Plan& plan, const std::string& title) {
   for (const auto& [name, bytes] :
        {std::pair("peak", plan.peak_bytes), {"lower bound", plan.lower_bound_bytes}})
     rows += fmt::format("<tr><td><b>{}</b></td><td class=\"n\"><b>{}</b></td></tr>\n", name, grouped(bytes));
+  // Of a training step there is none.
+  const std::string formula =
+      plan.formula.empty()
+          ? ""
+          : fmt::format("<p>For any shape, at least: <code>{}</code></p>\n", escaped(plan.formula));
+  const std::string picture =
+      plan.buffers.empty() ? "" : fmt::format("<div class=\"wide\">{}</div>\n", svg_picture(plan));
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\n"
       "<meta name=\"viewport\" content=\"width=device-width\"><style>{1}</style></head><body>\n"
-      "<h1>{0}</h1>\n<table>\n{2}</table>\n<p>For any shape: <code>{3}</code></p>\n"
+      "<h1>{0}</h1>\n<table>\n{2}</table>\n{3}"
       "<p>Node at the peak: <code>{4}</code></p>\n{5}</body></html>\n",
-      escaped(title), kPageStyle, rows, escaped(plan.formula), escaped(plan.node_at_peak),
-      plan.buffers.empty() ? "" : svg_picture(plan));
+      escaped(title), kPageStyle, rows, formula, escaped(plan.node_at_peak), picture);
 }
 
 }  // namespace plimsoll::cli

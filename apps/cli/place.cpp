@@ -23,7 +23,7 @@ int place(const PlaceCommand& command) {
   PlaceOptions options;
   options.seconds = command.seconds;
   if (!command.capacity.empty()) {
-    options.capacity_bytes = parse_bytes(command.capacity);
+    options.capacity_bytes = parse_bytes(command.capacity, "--capacity");
     if (options.capacity_bytes == 0) throw UsageError("--capacity: expected at least one byte");
   }
   const PlacedProblem placed = PlaceProblem(read_file(command.problem), options);

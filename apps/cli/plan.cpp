@@ -92,6 +92,7 @@ void write_pictures(const PlanOptions& options, const Plan& plan) {
 int plan(const PlanOptions& options) {
   catch_interrupts();
   if (!options.solve.empty() && options.engine.limit.empty()) throw UsageError("--solve needs --limit");
+  check_outputs(options.model, {{"--svg", options.svg}, {"--html", options.html}});
   SessionOptions session_options = options.engine.session_options();
   const int64_t limit = session_options.memory_limit_bytes;
   // Solving asks for many plans and judges them itself.

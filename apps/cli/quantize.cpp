@@ -194,6 +194,7 @@ int quantize(const QuantizeArguments& given) {
   if (is_mixed && (options.mode == QuantizeMode::kFloat16 || options.mode == QuantizeMode::kBFloat16))
     throw UsageError("--max-loss and --target-bytes are for dynamic, static and nbits");
   if (!given.picture.empty() && !is_mixed) throw UsageError("--picture needs --max-loss or --target-bytes");
+  check_outputs(given.model, {{"--picture", given.picture}});
   if (!given.picture.empty()) check_can_write(given.picture);
   const bool needs_samples = options.mode == QuantizeMode::kStatic || is_mixed || options.gptq;
   if (needs_samples) {

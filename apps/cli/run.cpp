@@ -91,7 +91,8 @@ RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput&
     const InterruptGuard guard;
     outputs.clear();
     const Stopwatch watch;
-    outputs = session.Run(run_options, names, values, output_names);
+    inputs.running(session.GetInputs(),
+                   [&] { outputs = session.Run(run_options, names, values, output_names); });
     outcome.times_ms.push_back(watch.elapsed_ms());
     // From here on nothing can fail unless files are to be written, or more runs to be interrupted.
     if (options.json && options.output.empty() && options.repeat == 1) out.begin();

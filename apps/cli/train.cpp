@@ -165,21 +165,30 @@ class ProgressLine {
 // A row for every update, from the first on.
 class Log {
  public:
-  explicit Log(const std::string& path) {
+  explicit Log(const std::string& path) : path_(path) {
     if (path.empty()) return;
     file_.reset(std::fopen(path.c_str(), "we"));
-    if (file_ == nullptr)
-      throw Error(ErrorCode::kIo, fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
-    std::fputs("step,loss,rate\n", file_.get());
+    if (file_ == nullptr) fail();
+    write("step,loss,rate\n");
   }
   void add(int64_t step, const Progress& p) {
-    if (file_ != nullptr) fmt::print(file_.get(), "{},{:.9g},{:.9g}\n", step, p.loss, p.rate);
+    if (file_ != nullptr) write(fmt::format("{},{:.9g},{:.9g}\n", step, p.loss, p.rate));
+  }
+  void finish() {
+    if (file_ != nullptr && std::fclose(file_.release()) != 0) fail();
   }
 
  private:
+  void write(const std::string& line) {
+    if (std::fputs(line.c_str(), file_.get()) < 0) fail();
+  }
+  [[noreturn]] void fail() const {
+    throw Error(ErrorCode::kIo, fmt::format("{}: cannot write: {}", path_, std::strerror(errno)));
+  }
   struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
+  const std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
 };
 
@@ -216,6 +225,10 @@ int train_model(const TrainCommandOptions& given) {
     throw UsageError(fmt::format("--batch: expected at least 1, found {}", options.loop.batch));
   if (options.loop.accumulate < 1)
     throw UsageError(fmt::format("--accumulate: expected at least 1, found {}", options.loop.accumulate));
+  check_outputs(options.model, {{"--log", options.log},
+                                {"--checkpoint", options.loop.checkpoint},
+                                {"--svg", options.svg},
+                                {"--html", options.html}});
   const Env env = options.engine.make_env();
   TrainingOptions training = options.training();
   const std::vector<ValueInfo> inputs = given_inputs(env, options, training);
@@ -238,6 +251,7 @@ int train_model(const TrainCommandOptions& given) {
       line(p, bytes);
       log.add(session.GetStep(), p);
     });
+    log.finish();
   }
   if (!options.output.empty()) session.ExportModelForInferencing(options.output);
   const MemoryReport memory = session.GetMemoryReport();

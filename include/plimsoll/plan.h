@@ -50,7 +50,9 @@ struct Plan {
   int64_t lower_bound_bytes =
       0;  // the same with activations at their live bytes: no placement of them can be below
   int64_t minimum_limit_bytes = 0;  // the smallest limit that is accepted; 0 where that depends on data
-  std::string formula;              // the lower bound as an expression in the symbolic dimensions
+  // The lower bound as an expression in the symbolic dimensions, without the tables that planning itself
+  // takes.
+  std::string formula;
   std::vector<std::string> symbols;
   std::string node_at_peak;
   int threads = 0;

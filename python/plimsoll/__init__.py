@@ -16,8 +16,8 @@ if TYPE_CHECKING:
                         OrtDeviceVendorId, OrtMemoryInfoDeviceType, OrtMemType, OrtSparseFormat)
     from .environment import (create_and_register_allocator, create_and_register_allocator_v2, disable_telemetry_events,
                               enable_telemetry_events, get_all_providers, get_available_providers, get_build_info,
-                              get_device, get_version_string, has_collective_ops, set_default_logger_severity,
-                              set_default_logger_verbosity, set_seed)
+                              get_device, get_version_string, has_collective_ops, preload_dlls, print_debug_info,
+                              set_default_logger_severity, set_default_logger_verbosity, set_seed)
     from .errors import (BudgetExceeded, Busy, Cancelled, DeadlineExceeded, EngineError, EPFail, Error, Fail,
                          InvalidArgument, InvalidFeed, InvalidGraph, InvalidModel, InvalidProtobuf, IoError,
                          JobCancelled, JobError, MemoryLimitExceeded, ModelLoaded, NoModel, NoSuchFile,
@@ -49,8 +49,8 @@ _HOME = {  # of each public name
     "environment": [
         "create_and_register_allocator", "create_and_register_allocator_v2", "disable_telemetry_events",
         "enable_telemetry_events", "get_all_providers", "get_available_providers", "get_build_info", "get_device",
-        "get_version_string", "has_collective_ops", "set_default_logger_severity", "set_default_logger_verbosity",
-        "set_seed"],
+        "get_version_string", "has_collective_ops", "preload_dlls", "print_debug_info", "set_default_logger_severity",
+        "set_default_logger_verbosity", "set_seed"],
     "errors": [
         "BudgetExceeded", "Busy", "Cancelled", "DeadlineExceeded", "EPFail", "EngineError", "Error", "Fail",
         "InvalidArgument", "InvalidFeed", "InvalidGraph", "InvalidModel", "InvalidProtobuf", "IoError", "JobCancelled",

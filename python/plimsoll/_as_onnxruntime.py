@@ -26,6 +26,12 @@ class _Alias(importlib.abc.Loader):
     def exec_module(self, module: types.ModuleType) -> None:
         sys.modules[module.__name__] = importlib.import_module(self.target)
 
+    def get_code(self, name: str) -> Optional[types.CodeType]:
+        """Of a module that is a command: python -m plimsoll.run -m onnxruntime.quantization.preprocess."""
+        spec = importlib.util.find_spec(self.target)
+        loader = spec.loader if spec is not None else None
+        return loader.get_code(self.target) if isinstance(loader, importlib.abc.InspectLoader) else None
+
 
 class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Optional[Sequence[str]] = None,

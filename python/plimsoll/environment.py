@@ -119,6 +119,24 @@ def disable_telemetry_events() -> None:
     """
 
 
+def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: Optional[str] = None) -> None:
+    """Accepted; there are no libraries of CUDA to be found.
+
+        >>> plimsoll.preload_dlls()
+    """
+
+
+def print_debug_info() -> None:
+    """Prints what belongs into a report of a fault.
+
+        >>> plimsoll.print_debug_info()
+    """
+    import platform
+    print(f"plimsoll {__version__}, {get_build_info()}")
+    print(f"Python {platform.python_version()}, {platform.platform()}")
+    print(f"providers: {', '.join(get_available_providers())}")
+
+
 def has_collective_ops() -> bool:
     """Whether operators over several machines are there.
 

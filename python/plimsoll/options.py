@@ -1,4 +1,5 @@
 """SessionOptions and RunOptions: ONNX Runtime's attributes and methods, and ours."""
+import operator
 import os
 from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
@@ -36,15 +37,16 @@ def _bool(value: Any, name: str) -> bool:
 
 
 def _int(value: Any, name: str) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return int(value)
-    raise TypeError(f"{name}: expected an int, found {value!r}")
+    if not isinstance(value, bool) and hasattr(value, "__index__"):  # numpy's integers too
+        return operator.index(value)
+    raise TypeError(f"{name}: expected an int, found {value!r} of type {type(value).__name__}")
 
 
 def _count(value: Any, name: str) -> int:
-    if _int(value, name) < 0:
+    count = _int(value, name)
+    if count < 0:
         raise InvalidArgument(f"{name}={value}: expected 0, which lets Plimsoll choose, or more")
-    return int(value)
+    return count
 
 
 def _text(value: Any, name: str) -> str:
@@ -264,7 +266,7 @@ class RunOptions(_engine.RunOptions):
 
     @memory_limit_bytes.setter
     def memory_limit_bytes(self, value: Limit) -> None:
-        self._memory_limit = parse_bytes(value, "memory_limit_bytes") if value else 0
+        self._memory_limit = 0 if value in (0, None) else parse_bytes(value, "memory_limit_bytes")
 
     def add_run_config_entry(self, config_key: str, config_value: str) -> None:
         """ONNX Runtime's keys, such as memory.enable_memory_arena_shrinkage."""

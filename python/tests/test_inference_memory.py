@@ -86,9 +86,11 @@ def test_limits_as_people_write_them(limit, bytes_):
 
 
 def test_limits_that_make_no_sense():
-    for wrong in ("much", -5, 1.5, "12 parsecs", True):
+    for wrong in ("much", -5, 1.5, "12 parsecs", True, ""):  # "": a variable that was never set
         with pytest.raises(ort.InvalidArgument, match="memory_limit_bytes"):
             limited(wrong)
+        with pytest.raises(ort.InvalidArgument, match="memory_limit_bytes"):
+            ort.RunOptions().memory_limit_bytes = wrong
 
 
 def test_a_run_has_a_limit_of_its_own():

@@ -52,6 +52,12 @@ def test_names_that_nobody_knows():
         options(intra_op_num_threads=-1)
 
 
+def test_numpy_s_integers():
+    made = options(intra_op_num_threads=np.int64(2), log_severity_level=np.int32(3))
+    assert ort.InferenceSession(models.chain(), made).plan({"x": [2, 256]}).threads == 2
+    assert type(made.intra_op_num_threads) is int and made.log_severity_level == 3
+
+
 def test_a_session_keeps_a_copy():
     made = options(intra_op_num_threads=1)
     made.add_session_config_entry("session.disable_prepacking", "1")

@@ -114,7 +114,8 @@ def test_gptq(model, tmp_path):
     quantizer = nbits.MatMulNBitsQuantizer(str(model), algo_config=gptq_config(60))
     quantizer.process()
     quantizer.model.save_model_to_file(tmp_path / "out.onnx")
-    assert quantizer.report.samples == 60 and quantizer.report.calibration_told_bytes > 0
+    assert quantizer.report.samples == 60
+    assert 0 < quantizer.report.calibration_peak_bytes <= quantizer.report.calibration_told_bytes
     assert decibels(answer(model), answer(tmp_path / "out.onnx")) > 14
     with pytest.raises(ValueError, match="calibration_data_reader"):
         nbits.GPTQWeightOnlyQuantConfig()
@@ -208,7 +209,7 @@ def raising(sample):
     (raising, KeyError, "mine"),
     (lambda sample: [sample], TypeError, "dict"),
     (lambda sample: {"x": sample["x"] * np.nan}, ValueError, "NaN"),
-    (lambda sample: {"x": sample["x"] + np.inf}, ValueError, "finite"),
+    (lambda sample: {"x": sample["x"] + np.inf}, ValueError, "NaN"),
     (lambda sample: {"x": sample["x"][:, :3]}, ValueError, "sample 0"),
     (lambda sample: {"z": sample["x"]}, ValueError, "'z'"),
     (lambda sample: None, ValueError, "at least one sample"),

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 import plimsoll  # noqa: E402
 from plimsoll import quantization as q  # noqa: E402
+from plimsoll.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 node = helper.make_node
@@ -85,8 +86,22 @@ def loop_body():
                  [3, 8], {"w": normal(8, 8), "three": np.array(3)})
 
 
+def attention(mask_nodes, weights):
+    """Of five rows, the later ones hidden from the earlier ones by what the nodes make "m" of the scores "s"."""
+    return model([node("MatMul", ["x", "w"], ["q"], name="q"), node("Transpose", ["q"], ["k"], name="k", perm=[1, 0]),
+                  node("MatMul", ["q", "k"], ["s"], name="s"), *mask_nodes, node("Softmax", ["m"], ["p"], name="p"),
+                  node("MatMul", ["p", "q"], ["h"], name="h"), node("MatMul", ["h", "v"], ["y"], name="y")], [5, 16],
+                 {"w": normal(16, 16) / 8, "v": normal(16, 12), **weights})
+
+
+HIDDEN = np.triu(np.ones((5, 5), bool), 1)
+
 CASES = {
     "chain": matmul_chain,
+    "a mask of infinities": lambda: attention([node("Add", ["s", "mask"], ["m"], name="m")],
+                                              {"mask": np.where(HIDDEN, np.float32(-np.inf), np.float32(0))}),
+    "a mask that is made": lambda: attention([node("Where", ["hidden", "least", "s"], ["m"], name="m")],
+                                             {"hidden": HIDDEN, "least": np.float32(-np.inf)}),
     "chain, opset 11": lambda: matmul_chain(11),
     "chain, opset 21": lambda: matmul_chain(21),
     "weights are inputs": lambda: matmul_chain(weights_are_inputs=True),
@@ -161,7 +176,43 @@ BLOCKS = {  # of opset 21
     "QDQ, blocks that end early": lambda a, b: q.quantize_static(a, b, reader(a), activation_type=q.QuantType.QUInt8,
                                                                  extra_options={"BlockSize": 20, "WeightSymmetric": False}),
 }
+
+
+def sequences(opset=13):
+    value = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+    made = helper.make_graph(
+        [node("SequenceAt", ["s", "i"], ["e"]), node("MatMul", ["e", "w"], ["f"]), node("SequenceInsert", ["s", "f"], ["t"]),
+         node("Identity", ["c"], ["again"])], "body",
+        [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("c", TensorProto.BOOL, []), value],
+        [helper.make_tensor_value_info("again", TensorProto.BOOL, []), helper.make_tensor_sequence_value_info("t", TensorProto.FLOAT, None)])
+    return model([node("SequenceEmpty", [], ["none"]), node("SequenceInsert", ["none", "x"], ["one"]),
+                  node("Loop", ["two", "", "one"], ["all"], name="l", body=made), node("ConcatFromSequence", ["all"], ["y"], axis=0)],
+                 [3, 8], {"w": normal(8, 8) / 3, "two": np.array(2)}, opset)
+
+
+def pairs():
+    """Already quantized, its Gemm's weight too."""
+    weights = {"w": np.random.default_rng(3).integers(-127, 127, (9, 12)).astype(np.int8), "ws": np.float32(0.01), "wz": np.int8(0),
+               "xs": np.float32(0.03), "xz": np.uint8(128), "c": normal(9), "v": normal(9, 6)}
+    return model([node("QuantizeLinear", ["x", "xs", "xz"], ["xq"]), node("DequantizeLinear", ["xq", "xs", "xz"], ["xf"]),
+                  node("DequantizeLinear", ["w", "ws", "wz"], ["wf"]), node("Gemm", ["xf", "wf", "c"], ["g"], name="g", transB=1),
+                  node("MatMul", ["g", "v"], ["y"], name="m")], [4, 12], weights)
+
+
+# What only some ways take.
+MORE_CASES = {"sequences in a loop": sequences, "pairs": pairs}
+MORE_WAYS = {"fp16": lambda a, b: q.convert_float_to_float16(a, b, keep_io_types=True), "8 bits": lambda a, b: eight_bits(a, b)}
+
+
+def eight_bits(a, b):
+    quantizer = MatMulNBitsQuantizer(a, block_size=16, bits=8)
+    quantizer.process()
+    quantizer.model.save_model_to_file(b)
+
+
 PAIRS = [(case, way) for case in CASES for way in WAYS] + [("chain, opset 21", way) for way in BLOCKS]
+PAIRS += [(case, way) for case in MORE_CASES for way in MORE_WAYS]
+CASES |= MORE_CASES
 
 
 def feed(made):
@@ -180,7 +231,7 @@ def theirs(tmp_path_factory):
         pytest.skip(str(problem))
     folder = tmp_path_factory.mktemp("odd")
     keys, jobs = [], []
-    ways = {"float": lambda a, b: onnx.save(a, str(b)), **WAYS, **BLOCKS}
+    ways = {"float": lambda a, b: onnx.save(a, str(b)), **WAYS, **BLOCKS, **MORE_WAYS}
     for case, way in [*((case, "float") for case in CASES), *PAIRS]:
         made, place = CASES[case](), folder / str(len(keys))
         place.mkdir()

@@ -66,6 +66,19 @@ def test_a_module(tmp_path):
     assert run("-m", "service", "x", cwd=tmp_path).stdout == "CPU ['x']\n"
 
 
+def test_the_command_before_quantization(tmp_path):
+    command = ["-m", "onnxruntime.quantization.preprocess", "--input", DIGITS, "--output", "out.onnx", "--auto_merge", "True"]
+    done = run(*command, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "") and (tmp_path / "out.onnx").exists()
+    done = python("-m", "plimsoll.quantization.preprocess", "--input", "absent.onnx", "--output", "out.onnx", cwd=tmp_path)
+    assert done.returncode == 1 and "absent.onnx" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_what_scripts_call_for_cuda_and_reports(tmp_path):
+    done = run(script(tmp_path, "import onnxruntime as ort\nort.preload_dlls(cuda=True, directory='')\nort.print_debug_info()"))
+    assert (done.returncode, done.stderr) == (0, "") and "CPUExecutionProvider" in done.stdout
+
+
 @pytest.mark.parametrize("arguments, code", [(["--help"], 0), ([], 2), (["--nonsense", "x.py"], 2), (["-m"], 2), (["absent.py"], 2)])
 def test_usage(arguments, code, tmp_path):
     done = python("-m", "plimsoll.run", *arguments, cwd=tmp_path)

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "onnx/fields.h"
+#include "onnx/file_kind.h"
 #include "onnx/graph_reader.h"
 #include "onnx/reader.h"
 #include "plimsoll/model.h"
@@ -277,7 +278,8 @@ void read(std::span<const std::byte> bytes, const std::string& subject, Graph& r
     if (bytes.empty()) throw MalformedModel("expected a ModelProto, found no bytes");
     GraphReader(root, source, options).read_model({"ModelProto", as_text(bytes)});
   } catch (const MalformedModel& e) {
-    throw MalformedModel(fmt::format("{}: {}", subject, e.what()));
+    const std::string_view advice = advice_on(as_text(bytes));
+    throw MalformedModel(fmt::format("{}: {}{}{}", subject, e.what(), advice.empty() ? "" : "; ", advice));
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kInvalidModel && e.code() != ErrorCode::kNotImplemented) throw;
     fail(e.code(), "{}: {}", subject, e.what());

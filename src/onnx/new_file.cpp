@@ -17,6 +17,27 @@
 #include "base/fail.h"
 
 namespace plimsoll::onnx {
+namespace {
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+}
+
+std::string name_of_descriptor(int fd) {
+  return fmt::format("/proc/self/fd/{}", fd);
+}
+
+// A file of no folder, so that nothing of it stays if we are killed; -1 where there are none, or where it
+// could not be given a name.
+int open_nameless(const std::string& path) {
+  const int fd = ::open(folder_of(path).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+  if (fd < 0 || ::access(name_of_descriptor(fd).c_str(), F_OK) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+}  // namespace
 
 NewFile::NewFile(const std::string& path) : path_(path) {
   struct stat target;
@@ -26,12 +47,25 @@ NewFile::NewFile(const std::string& path) : path_(path) {
     if (fd_ < 0) fail_with("opened", errno);
     return;
   }
-  for (int n = 0; fd_ < 0; ++n) {
-    partial_ = fmt::format("{}.partial-{}-{}", path, ::getpid(), n);
-    fd_ = ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd_ < 0 && errno != EEXIST) fail_with("created", errno);
-  }
+  fd_ = open_nameless(path);
+  if (fd_ < 0)
+    make_named([&](const std::string& name) {
+      fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      return fd_ >= 0;
+    });
   ::flock(fd_, LOCK_EX | LOCK_NB);  // as long as we live: see remove_abandoned
+}
+
+template <typename Make>
+void NewFile::make_named(Make make) {
+  for (int n = 0;; ++n) {
+    const std::string name = fmt::format("{}.partial-{}-{}", path_, ::getpid(), n);
+    if (make(name)) {
+      partial_ = name;
+      return;
+    }
+    if (errno != EEXIST) fail_with("created", errno);
+  }
 }
 
 NewFile::~NewFile() {
@@ -55,6 +89,11 @@ void NewFile::write(std::string_view bytes) {
 
 void NewFile::sync() {
   if (::fsync(fd_) != 0 && !is_special_) fail_with("written", errno);  // a pipe has no disk
+  if (!is_special_ && partial_.empty())
+    make_named([&](const std::string& name) {
+      const std::string nameless = name_of_descriptor(fd_);
+      return ::linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    });
   const int fd = fd_;
   fd_ = -1;
   if (::close(fd) != 0) fail_with("written", errno);
@@ -84,9 +123,8 @@ pid_t writer_of(std::string_view name, std::string_view base) {
 }  // namespace
 
 void remove_abandoned(const std::string& path) noexcept try {
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "./" : path.substr(0, slash + 1);
-  const std::string base = path.substr(slash == std::string::npos ? 0 : slash + 1);
+  const std::string folder = folder_of(path);
+  const std::string base = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
   if (entries == nullptr) return;
   while (const dirent* entry = ::readdir(entries.get())) {

@@ -6,8 +6,9 @@
 
 namespace plimsoll::onnx {
 
-// Writes beside `path`; commit() renames into place. Without commit nothing is left. A target that is no
-// regular file (a pipe, /dev/null) is written in place. Throws kIo.
+// Writes a file without a name, which sync() names and commit() renames into place; where the file system has
+// none, one beside `path`. Without commit nothing is left. A target that is no regular file (a pipe,
+// /dev/null) is written in place. Throws kIo.
 class NewFile {
  public:
   explicit NewFile(const std::string& path);
@@ -19,6 +20,8 @@ class NewFile {
   void commit();  // after sync()
 
  private:
+  template <typename Make>  // bool(name), with errno: tries names until one is free
+  void make_named(Make make);
   [[noreturn]] void fail_with(const char* action, int error) const;
   std::string path_, partial_;
   int fd_ = -1;

@@ -212,6 +212,7 @@ void Weights::Collector::collect_raw(TransientMemory& memory) {
 
 void Weights::Collector::collect_passing(std::span<Edge* const> raw) {
   const std::less_equal<const std::byte*> not_after;
+  const std::less<const std::byte*> is_before;
   for (const Packed& item : packed_) {
     const TensorData& data = *item.node->inputs[item.input]->data;
     const int64_t bytes = data.in_file ? 0 : root_.arena().bytes_to_release(data.bytes.data());
@@ -220,7 +221,7 @@ void Weights::Collector::collect_passing(std::span<Edge* const> raw) {
     const std::byte* const begin = data.bytes.data();
     const bool is_read = std::any_of(raw.begin(), raw.end(), [&](const Edge* edge) {
       return edge != nullptr && not_after(begin, edge->data->bytes.data()) &&
-             not_after(edge->data->bytes.data(), begin + bytes);
+             is_before(edge->data->bytes.data(), begin + bytes);  // another mapping may begin at its end
     });
     if (is_read) continue;
     passing_.push_back(begin);

@@ -12,6 +12,7 @@ namespace plimsoll {
 // What is known of a value after all samples were seen.
 struct ObservedRange {
   float low = INFINITY, high = -INFINITY, nearest = INFINITY;  // nearest: the least distance from zero
+  bool has_infinities = false;                                 // then the others say nothing
   bool is_empty() const { return !(low <= high); }
   void merge(std::span<const float> numbers);  // as ObserveRange tells them
   // The same for a moving average: `share` is how much the newest counts.

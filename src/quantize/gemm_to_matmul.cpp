@@ -5,11 +5,13 @@ namespace {
 
 class GemmRewriter : public Rewriter {
  public:
-  GemmRewriter(QuantizeContext& context, NodeFilter& filter) : Rewriter(context), filter_(filter) {}
+  GemmRewriter(QuantizeContext& context, NodeFilter& filter, bool only_of_weights)
+      : Rewriter(context), filter_(filter), only_of_weights_(only_of_weights) {}
 
   void rewrite() {
     each_node([&](Node& node) {
-      if (node.op_type == "Gemm" && node.domain.empty() && wanted(node) && is_plain(node)) {
+      if (node.op_type == "Gemm" && node.domain.empty() && wanted(node) && is_plain(node) &&
+          (!only_of_weights_ || is_weight(node.inputs[1]))) {
         split(node);
       } else {
         keep(node);
@@ -73,13 +75,14 @@ class GemmRewriter : public Rewriter {
   }
 
   NodeFilter& filter_;
+  const bool only_of_weights_;
   std::unordered_map<const Edge*, Edge*> transposed_;
 };
 
 }  // namespace
 
-void gemm_to_matmul(QuantizeContext& context, NodeFilter& filter) {
-  GemmRewriter(context, filter).rewrite();
+void gemm_to_matmul(QuantizeContext& context, NodeFilter& filter, bool only_of_weights) {
+  GemmRewriter(context, filter, only_of_weights).rewrite();
 }
 
 }  // namespace plimsoll

@@ -44,6 +44,7 @@ class HalfRewriter : public Rewriter {
       : Rewriter(context), options_(options), memory_(context.graph.arena().budget()) {}
 
   void rewrite() {
+    if (options_.keep_io_types) refuse_lists();
     std::vector<Graph*> graphs;
     graph_.for_each_graph([&](Graph& graph) { graphs.push_back(&graph); });
     for (Graph* graph : graphs) {
@@ -60,6 +61,17 @@ class HalfRewriter : public Rewriter {
   }
 
  private:
+  void refuse_lists() const {
+    for (const auto& edges : {graph_.inputs, graph_.outputs}) {
+      for (const Edge* edge : edges) {
+        if (is_wide_list(edge))
+          fail(ErrorCode::kInvalidArgument,
+               "conversion to 16 bits: inputs and outputs keep their types only if they are tensors, and "
+               "'{}' is {}",
+               edge->name, value_kind_name(edge->facts.type.kind));
+      }
+    }
+  }
   static bool is_wide_type(const Edge* edge) {
     return edge != nullptr && edge->facts.type.kind == ValueKind::kTensor &&
            edge->facts.type.type == ElementType::kFloat;
@@ -67,6 +79,13 @@ class HalfRewriter : public Rewriter {
   bool is_real_edge(const Edge* edge) const {
     return is_wide_type(edge) || (edge != nullptr && edge->facts.type.type == options_.type);
   }
+  static bool is_wide_list(const TypeInfo& type) {
+    if (type.kind != ValueKind::kSequence && type.kind != ValueKind::kOptional) return false;
+    if (type.element == nullptr) return false;
+    return type.element->kind == ValueKind::kTensor ? type.element->type == ElementType::kFloat
+                                                    : is_wide_list(*type.element);
+  }
+  static bool is_wide_list(const Edge* edge) { return edge != nullptr && is_wide_list(edge->facts.type); }
   static bool has_body(const Node& node) {
     return std::any_of(node.attributes.begin(), node.attributes.end(),
                        [](const Attribute& a) { return a.graph != nullptr || !a.graphs.empty(); });
@@ -74,6 +93,14 @@ class HalfRewriter : public Rewriter {
 
   bool stays_wide(const Node& node) {
     if (has_body(node)) return false;
+    // No Cast takes a sequence: whoever makes, changes or reads one of floats goes along.
+    const auto is_list = [](const Edge* edge) { return is_wide_list(edge); };
+    if (std::any_of(node.inputs.begin(), node.inputs.end(), is_list) ||
+        std::any_of(node.outputs.begin(), node.outputs.end(), is_list))
+      return false;
+    // Halves came to them with opset 19.
+    if (node.opset < 19 && (node.op_type == "QuantizeLinear" || node.op_type == "DequantizeLinear"))
+      return true;
     if (options_.filter.excluded_nodes.count(node.name) > 0) return true;
     if (!options_.filter.wants(node)) return true;
     if (std::find(std::begin(kKeptWide), std::end(kKeptWide), node.op_type) != std::end(kKeptWide))
@@ -119,6 +146,7 @@ class HalfRewriter : public Rewriter {
 
   void narrow_input(Graph& graph, size_t i) {
     Edge* input = graph.inputs[i];
+    if (is_wide_list(input)) return narrow_type(*input);
     if (!is_wide_type(input) || input->data != nullptr) return;
     if (!options_.keep_io_types || &graph != &graph_) return narrow_type(*input);
     Edge* half = graph.add_edge(fmt::format("graph_input_cast_{}", i));
@@ -130,6 +158,18 @@ class HalfRewriter : public Rewriter {
 
   void narrow_type(Edge& edge) const {
     if (is_wide_type(&edge) && edge.data == nullptr) edge.facts.type.type = options_.type;
+    if (is_wide_list(&edge)) edge.facts.type = narrowed_list(edge.facts.type);
+  }
+
+  TypeInfo narrowed_list(const TypeInfo& type) const {
+    if (type.kind == ValueKind::kTensor) {
+      TypeInfo half = type;
+      half.type = options_.type;
+      return half;
+    }
+    TypeInfo list = type;
+    list.element = graph_.arena().make<TypeInfo>(narrowed_list(*type.element));
+    return list;
   }
 
   void cast(Graph& graph, Edge* from, Edge* to, ElementType type) {
@@ -188,6 +228,8 @@ class HalfRewriter : public Rewriter {
   std::span<const Attribute> narrowed_attributes(const Node& node) {
     std::vector<Attribute> list(node.attributes.begin(), node.attributes.end());
     const bool makes_float = !node.outputs.empty() && is_wide_type(node.outputs[0]);
+    if (node.op_type == "SequenceEmpty" && node.attribute("dtype") == nullptr)
+      list.push_back(attributes().set("dtype", static_cast<int64_t>(ElementType::kFloat)).list()[0]);
     for (Attribute& a : list) {
       const bool names_type = (a.name == "to" && node.op_type == "Cast") || a.name == "dtype";
       if (names_type && a.i == static_cast<int64_t>(ElementType::kFloat))

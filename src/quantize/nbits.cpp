@@ -365,7 +365,7 @@ void quantize_nbits(QuantizeContext& context, const NBitsOptions& options) {
   NBitsOptions complete = options;
   complete.filter.check(context.graph);
   if (complete.filter.op_types.empty()) complete.filter.op_types = {"MatMul"};
-  gemm_to_matmul(context, complete.filter);
+  gemm_to_matmul(context, complete.filter, true);
   NBitsRewriter(context, complete).rewrite();
   drop_unused_initializers(context.graph);
 }

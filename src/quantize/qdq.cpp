@@ -87,6 +87,7 @@ class QdqRewriter : public StaticRewriter {
   void mark(Node& node) {
     const std::string_view op = node.op_type;
     if (op == "QuantizeLinear" || op == "DequantizeLinear") return;
+    if (touches_infinities(node)) return note_left(node, "a value of it has infinities");
     const size_t before = marks_.size();
     if (op == "Conv" || op == "ConvTranspose") {
       mark_activation(node.inputs[0]);

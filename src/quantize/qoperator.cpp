@@ -23,6 +23,10 @@ class QOperatorRewriter : public StaticRewriter {
  private:
   bool quantize(Node& node) {
     const std::string_view op = node.op_type;
+    if (touches_infinities(node)) {
+      note_left(node, "a value of it has infinities");
+      return false;
+    }
     if (op == "Conv") return quantize_conv(node);
     if (op == "MatMul") return quantize_matmul(node);
     if (op == "Gemm") return quantize_gemm(node);

@@ -24,8 +24,9 @@ struct DynamicOptions {
 void quantize_dynamic(QuantizeContext& context, const DynamicOptions& options);
 
 // A Gemm that is a product and a sum becomes MatMul and Add, which have forms in integers. It counts as a
-// MatMul for the filter, which from then on wants the MatMul where it wanted the Gemm.
-void gemm_to_matmul(QuantizeContext& context, NodeFilter& filter);
+// MatMul for the filter, which from then on wants the MatMul where it wanted the Gemm. `only_of_weights`: a
+// product of two activations stays.
+void gemm_to_matmul(QuantizeContext& context, NodeFilter& filter, bool only_of_weights = false);
 
 // Weights of MatMul in blocks of 2, 4 or 8 bits (MatMulNBits), and with "Gather" among the operators
 // embeddings too (GatherBlockQuantized).

@@ -153,7 +153,37 @@ void StaticRewriter::pass_ranges_back() {
 
 const ValueStatistics* StaticRewriter::statistics_of(const Edge* value) const {
   const auto found = statistics_.find(value->name);
-  return found == statistics_.end() ? nullptr : &found->second;
+  return found == statistics_.end() || found->second.has_infinities ? nullptr : &found->second;
+}
+
+bool StaticRewriter::holds_infinities(const Edge& constant) {
+  const auto [known, is_new] = infinite_.try_emplace(&constant, false);
+  if (is_new && is_weight(&constant)) {
+    context_.reader.each(*constant.data, [&](std::span<const float> x, int64_t) {
+      known->second |= std::any_of(x.begin(), x.end(), [](float v) { return std::isinf(v); });
+    });
+  }
+  return known->second;
+}
+
+bool StaticRewriter::touches_infinities(const Node& node) {
+  constexpr std::string_view kWithWeights[] = {"Conv",
+                                               "ConvTranspose",
+                                               "Gemm",
+                                               "MatMul",
+                                               "BatchNormalization",
+                                               "InstanceNormalization",
+                                               "LayerNormalization"};
+  const bool has_weights =
+      std::find(std::begin(kWithWeights), std::end(kWithWeights), node.op_type) != std::end(kWithWeights);
+  const auto is_infinite = [&](const Edge* edge) {
+    if (edge == nullptr) return false;
+    if (edge->data != nullptr) return !has_weights && holds_infinities(*edge);
+    const auto found = statistics_.find(edge->name);
+    return found != statistics_.end() && found->second.has_infinities;
+  };
+  return std::any_of(node.inputs.begin(), node.inputs.end(), is_infinite) ||
+         std::any_of(node.outputs.begin(), node.outputs.end(), is_infinite);
 }
 
 std::optional<LinearParameters> StaticRewriter::activation_parameters(const Edge* value) const {

@@ -12,6 +12,7 @@ namespace plimsoll {
 struct ValueStatistics {
   RealRange range;
   float deviation = 0;
+  bool has_infinities = false;  // then nothing else is known, and integers are no way to hold it
 };
 using Statistics = std::map<std::string, ValueStatistics, std::less<>>;
 
@@ -54,6 +55,10 @@ class StaticRewriter : public Rewriter {
     return (node.domain.empty() || node.domain == "com.microsoft") && options_.filter.wants(node);
   }
   const ValueStatistics* statistics_of(const Edge* value) const;
+  // Whether the node takes or gives a value, or takes a constant that is no weight of it, with infinities in
+  // it, as masks of attention have: it stays as it is.
+  bool touches_infinities(const Node& node);
+  bool holds_infinities(const Edge& constant);
   // Of an activation; null if calibration knows nothing of it.
   std::optional<LinearParameters> activation_parameters(const Edge* value) const;
   struct ScaleEdges {
@@ -85,6 +90,7 @@ class StaticRewriter : public Rewriter {
   void pass_ranges_back();
 
   Statistics statistics_;
+  std::unordered_map<const Edge*, bool> infinite_;  // constants that were looked at
   std::unordered_map<const Edge*, ScaleEdges> scales_;
   std::unordered_map<const Edge*, std::vector<Node*>> users_;
   std::set<const Edge*> inputs_, outputs_;

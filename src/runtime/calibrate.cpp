@@ -35,7 +35,8 @@ class Calibration {
 
   Calibrated run() {
     find_ranges();
-    if (options_.method != CalibrationMethod::kMinMax) count_bins();
+    leave_infinite();
+    if (options_.method != CalibrationMethod::kMinMax && !names_.empty()) count_bins();
     for (size_t i = 0; i < names_.size(); ++i) result_.statistics[names_[i]] = statistics(i);
     return std::move(result_);
   }
@@ -56,15 +57,26 @@ class Calibration {
   void see(std::span<const float> numbers, ObservedRange& range, const std::string& name,
            int64_t sample) const {
     const bool is_empty = numbers[0] > numbers[1];
-    if (!is_empty && !(std::isfinite(numbers[0]) && std::isfinite(numbers[1])))
-      fail(ErrorCode::kInvalidArgument,
-           "calibration sample {}: value '{}': expected finite numbers, found {}", sample, name,
-           std::isnan(numbers[0]) ? "NaN" : "an infinity");
+    if (std::isnan(numbers[0]) || std::isnan(numbers[1]))
+      fail(ErrorCode::kInvalidArgument, "calibration sample {}: value '{}': expected numbers, found NaN",
+           sample, name);
+    range.has_infinities |= !is_empty && (std::isinf(numbers[0]) || std::isinf(numbers[1]));
+    if (range.has_infinities) return;
     const bool averages = options_.moving_average > 0 && options_.method == CalibrationMethod::kMinMax;
     if (averages) {
       range.average(numbers, options_.moving_average);
     } else {
       range.merge(numbers);
+    }
+  }
+
+  // Masks of attention have them.
+  void leave_infinite() {
+    for (size_t i = names_.size(); i-- > 0;) {
+      if (!observed_[i].has_infinities) continue;
+      result_.statistics[names_[i]].has_infinities = true;
+      names_.erase(names_.begin() + static_cast<std::ptrdiff_t>(i));
+      observed_.erase(observed_.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
 
@@ -132,7 +144,7 @@ class Calibration {
 
   const Env& env_;
   const std::string& model_;
-  const std::vector<std::string>& names_;
+  std::vector<std::string> names_;
   const QuantizeOptions& options_;
   std::vector<ObservedRange> observed_;
   std::vector<Histogram> histograms_;

@@ -13,8 +13,8 @@ struct Calibrated {
 };
 
 // Of the values that `names` names. Inside the limit of the options; what cannot fit is refused before
-// anything runs. Throws kInvalidArgument if there are no samples, or one does not fit the model, or a value
-// is not finite.
+// anything runs. A value with infinities has no range, which its statistics say. Throws kInvalidArgument if
+// there are no samples, or one does not fit the model, or a value has a NaN.
 Calibrated calibrate(const Env& env, const std::string& model, const std::vector<std::string>& names,
                      const QuantizeOptions& options);
 

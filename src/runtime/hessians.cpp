@@ -154,7 +154,7 @@ void Hessians::run_pass(int64_t limit) {
   });
   if (samples == 0) fail(ErrorCode::kInvalidArgument, "GPTQ: expected at least one sample, found none");
   samples_ = samples;
-  told_ = std::max(told_, pass.told_bytes() + charge_.bytes());
+  told_ = std::max(told_, pass.told_bytes() + held_bytes());
   peak_ = std::max(peak_, pass.peak_bytes() + held_bytes());
 }
 

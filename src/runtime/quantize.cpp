@@ -276,8 +276,9 @@ std::pair<Calibrated, QuantizeReport> find_ranges(const Env& env, const std::str
   report.calibration_told_bytes = found.told_bytes;
   report.calibration_peak_bytes = report.peak_bytes = found.peak_bytes;
   report.ranges = options.ranges;
-  for (const auto& [name, value] : found.statistics)
-    report.ranges.emplace(name, TensorRange{value.range.low, value.range.high});
+  for (const auto& [name, value] : found.statistics) {
+    if (!value.has_infinities) report.ranges.emplace(name, TensorRange{value.range.low, value.range.high});
+  }
   return {std::move(found), std::move(report)};
 }
 

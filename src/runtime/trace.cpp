@@ -88,7 +88,8 @@ Trace::~Trace() {
 }
 
 void Trace::write() {
-  if (std::fwrite(buffer_.data(), 1, buffer_.size(), file_.get()) != buffer_.size()) failed_ = true;
+  if (error_ == 0 && std::fwrite(buffer_.data(), 1, buffer_.size(), file_.get()) != buffer_.size())
+    error_ = errno;
   buffer_.clear();
 }
 
@@ -141,10 +142,13 @@ std::string Trace::finish() {
   if (file_ == nullptr) return {};
   buffer_ += "\n]\n";
   write();
-  if (std::fclose(file_.release()) != 0) failed_ = true;
+  if (std::fclose(file_.release()) != 0 && error_ == 0) error_ = errno;
   buffer_ = {};
   charge_.reset();
-  if (failed_) fail(ErrorCode::kIo, "profile '{}': could not be written: {}", path_, std::strerror(errno));
+  if (error_ != 0) {
+    ::unlink(path_.c_str());  // a part of it is no JSON
+    fail(ErrorCode::kIo, "profile '{}': could not be written: {}", path_, std::strerror(error_));
+  }
   return path_;
 }
 

@@ -27,7 +27,8 @@ class Trace {
   void add_node(const Step& step, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                 std::span<const bool> constant_inputs, Clock::time_point start, Clock::time_point end,
                 int threads);
-  // Ends the file and names it; "" the second time. Throws kIo if anything of it could not be written.
+  // Ends the file and names it; "" the second time. Throws kIo, and removes the file, if anything of it could
+  // not be written.
   std::string finish();
   Clock::time_point start() const { return start_; }
 
@@ -45,7 +46,8 @@ class Trace {
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
   std::string buffer_;
-  bool empty_ = true, failed_ = false;
+  bool empty_ = true;
+  int error_ = 0;  // the first
 };
 
 }  // namespace plimsoll

@@ -133,6 +133,10 @@ class Help(Case):
             self.refuse(USAGE, "--shape", "plan", DIGITS, "--shape", shape)
         for limit in ("much", "-1", "0", "1XB", "1e30", "", "nan"):
             self.refuse(USAGE, "--limit", "plan", DIGITS, f"--limit={limit}")
+        # As a script has it whose variable was never set: no limit would be the worst way to take it.
+        self.refuse(USAGE, "--limit: expected a value", "run", DIGITS, "--dim", "batch=1", "--limit", "")
+        self.refuse(USAGE, "--svg: expected a value", "plan", DIGITS, "--dim", "batch=1", "--svg", "")
+        self.refuse(USAGE, "OUT: expected a value", "optimize", DIGITS, "")
         self.refuse(USAGE, "--dim", "plan", DIGITS, "--dim", "batch=two")
         self.refuse(USAGE, "--input", "run", DIGITS, "--input", "digit.npy")
         self.refuse(USAGE, ".npy", "run", DIGITS, "--input", f"image={DIGITS}")
@@ -221,6 +225,18 @@ class Outputs(Case):
         self.assertEqual(first, second)
         self.assertNotEqual(first, other)
 
+    def test_random_data_that_does_not_suit_says_so(self):
+        node = text(1, "table") + text(1, "rows") + text(2, "y") + text(4, "Gather")
+        rows = text(1, "rows") + bytes_field(2, bytes_field(1, integer_field(1, 7) + bytes_field(2, bytes_field(1, integer_field(1, 9)))))
+        y = text(1, "y") + bytes_field(2, bytes_field(1, integer_field(1, 1)))
+        table = text(8, "table") + integer_field(1, 2) + integer_field(2, 1) + bytes_field(9, bytes(8))
+        graph = bytes_field(1, node) + text(2, "g") + bytes_field(5, table) + bytes_field(11, rows) + bytes_field(12, y)
+        path = self.file("table.onnx", integer_field(1, 8) + bytes_field(7, graph) + bytes_field(8, integer_field(2, 15)))
+        for command in ("run", "bench"):
+            self.refuse(INVALID_ARGUMENT, "the data is random: real data comes by --input rows=FILE.npy", command, path)
+        done = self.call("run", path, "--input", f"rows={self.npy('rows.npy', np.full(9, 5))}")
+        self.assertNotIn("random", done.stderr)
+
     def test_nothing_is_left_of_what_cannot_be_written(self):
         self.refuse(IO, "deep", "run", DIGITS, "--dim", "batch=1", "--output", self.directory / "deep" / "deeper")
         occupied = self.file("file", b"")
@@ -240,6 +256,20 @@ class Outputs(Case):
         self.refuse(IO, "plan.svg", "plan", DIGITS, "--dim", "batch=1", "--svg", self.directory / "plan.svg",
                     preexec_fn=limit)
         self.assertFalse((self.directory / "plan.svg").exists())
+        self.refuse(IO, "could not be written", "run", DIGITS, "--dim", "batch=1", "--trace", self.directory / "trace",
+                    preexec_fn=limit)
+        self.assertEqual(sorted(os.listdir(self.directory)), ["full"])
+
+    def test_a_picture_is_not_drawn_over_the_model(self):
+        mine = self.file("mine.onnx", pathlib.Path(DIGITS).read_bytes())
+        before = mine.read_bytes()
+        os.symlink(mine, self.directory / "link.onnx")
+        for option in ("--svg", "--html"):
+            for target in (mine, self.directory / "link.onnx"):
+                self.refuse(USAGE, f"{option}: '{target}' is the model itself", "plan", mine, "--dim", "batch=1", option, target)
+        self.assertEqual(mine.read_bytes(), before)
+        same = self.directory / "same"
+        self.refuse(USAGE, "the same file", "plan", mine, "--dim", "batch=1", "--svg", same, "--html", same)
 
     def test_full_stdout(self):
         with open("/dev/full", "w") as full:
@@ -465,6 +495,12 @@ class Reports(Case):
         self.assertIn("<svg", page.read_text())
         self.assertNotIn("http://", page.read_text().replace("http://www.w3.org/2000/svg", ""))
         self.refuse(INVALID_ARGUMENT, "--dim", "plan", DIGITS, "--svg", svg)
+        named = self.file("módèl 模型 <b>.onnx", pathlib.Path(DIGITS).read_bytes())
+        self.succeed("plan", named, "--dim", "batch=2", "--html", page)
+        self.assertIn("módèl 模型 &lt;b&gt;.onnx</h1>", page.read_text(encoding="utf-8"))
+        os.rename(named, named := self.directory / "wrong\udcff.onnx")
+        self.succeed("plan", named, "--dim", "batch=2", "--html", page)
+        self.assertIn("wrong\ufffd.onnx</h1>", page.read_text(encoding="utf-8"))
 
     def test_a_special_file_is_not_replaced(self):
         self.succeed("plan", DIGITS, "--dim", "batch=2", "--svg", "/dev/null")
@@ -600,6 +636,23 @@ class Optimize(Case):
             before, after = (self.answer("run", m, "--input", f"image={DIGIT}")["outputs"][0] for m in (DIGITS, made))
             np.testing.assert_allclose(before["first"], after["first"], rtol=1e-5)
 
+    def test_nothing_is_left_when_it_is_killed(self):
+        """Nor by KILL, which nobody hears: what is being written has no name yet."""
+        blob = bytes(256 << 20)
+        weights = text(8, "w") + integer_field(1, len(blob) // 4) + integer_field(2, 1) + bytes_field(9, blob)
+        value = bytes_field(2, bytes_field(1, integer_field(1, 1) + bytes_field(2, bytes_field(1, integer_field(1, len(blob) // 4)))))
+        node = text(1, "x") + text(1, "w") + text(2, "y") + text(4, "Add")
+        graph = bytes_field(1, node) + text(2, "g") + bytes_field(5, weights) + bytes_field(11, text(1, "x") + value)
+        large = self.file("large.onnx", integer_field(1, 8) + bytes_field(7, graph + bytes_field(12, text(1, "y") + value)) +
+                          bytes_field(8, integer_field(2, 15)))
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for wait in (0.02, 0.05, 0.1, 0.15):
+                process = subprocess.Popen([PLIMSOLL, "optimize", large, self.directory / "out.onnx"], stdout=subprocess.DEVNULL)
+                time.sleep(wait)
+                process.send_signal(number)
+                process.wait()
+                self.assertLessEqual(set(os.listdir(self.directory)), {"large.onnx", "out.onnx"})
+
     def test_a_file_that_cannot_be_written(self):
         self.refuse(IO, "nowhere", "optimize", DIGITS, self.directory / "nowhere" / "out.onnx")
 
@@ -645,7 +698,7 @@ class Place(Case):
     def test_a_wrong_file(self):
         self.refuse(INVALID_ARGUMENT, "line 2", "place", self.file("p.csv", b"id,lower,upper,size\na,0,1,many\n"))
         self.refuse(IO, "nowhere.csv", "place", self.directory / "nowhere.csv")
-        self.refuse(USAGE, "", "place", self.file("p.csv", self.ROWS), "--capacity", "much")
+        self.refuse(USAGE, "--capacity: expected", "place", self.file("p.csv", self.ROWS), "--capacity", "much")
 
     @unittest.skipUnless(MINIMALLOC, "no ../shared/data/minimalloc")
     def test_the_problems_of_minimalloc(self):

@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -237,6 +238,18 @@ class Train(unittest.TestCase):
             rates = [float(row["rate"]) for row in csv.DictReader(rows)]
         expected = [0.1 * min(i / 4, 1 - (i - 4) / 12 if i > 4 else 1) for i in range(16)]
         np.testing.assert_allclose(rates, expected, rtol=1e-6, atol=1e-9)
+
+    def test_a_log_that_cannot_be_written_is_told(self):
+        self.refused(IO, "/dev/full: cannot write", "--log", "/dev/full")
+
+    def test_what_it_writes_is_not_the_model(self):
+        mine = self.folder / "mine.onnx"
+        shutil.copy(DIGITS, mine)
+        for option in ("--log", "--checkpoint", "--svg", "--html"):
+            done = subprocess.run([PLIMSOLL, "train", mine, "--data", self.data, option, mine], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"{option}: '{mine}' is the model itself", done.stderr)
+        self.assertEqual(mine.read_bytes(), pathlib.Path(DIGITS).read_bytes())
 
     def test_every_loss_and_optimizer_starts(self):
         for optimizer in ("sgd", "adam", "adamw", "adamw-hf", "adagrad", "rmsprop", "lamb"):

@@ -37,6 +37,23 @@ std::string relu_problem(const std::vector<Proto>& nodes, const std::vector<Prot
   return problem(model(graph(nodes, {value("x")}, {value("y")}, initializers)));
 }
 
+TEST(BadFiles, WhatIsSomethingElseIsToldWhatItIs) {
+  const std::pair<std::string, const char*> files[] = {
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "git lfs pull"},
+      {std::string("\x18\0\0\0ORTM\0\0\0\0", 12), "ONNX Runtime's own format"},
+      {std::string("\x1c\0\0\0TFL3\0\0\0\0", 12), "TensorFlow Lite"},
+      {std::string("GGUF\3\0\0\0", 8), "GGUF"},
+      {std::string("\x40\0\0\0\0\0\0\0{\"w\":{}}", 16), "safetensors"},
+      {"PK\x03\x04\x14", "torch.onnx.export"},
+      {"\x1f\x8b\x08", "gzip"},
+      {"\n<!DOCTYPE html><html>", "HTML"},
+      {"{\"model_type\": \"bert\"}", "JSON"},
+      {std::string(4096, '\0'), "zeros"},
+      {rich_model().bytes.substr(0, 100), "to its end?"},
+  };
+  for (const auto& [bytes, words] : files) EXPECT_THAT(problem(bytes), HasSubstr(words));
+}
+
 TEST(BadFiles, TruncatedAtEveryByte) {
   const std::string whole = rich_model().bytes;
   ASSERT_EQ(problem(whole), "");

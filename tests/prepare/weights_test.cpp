@@ -216,5 +216,25 @@ TEST(Weights, FoldedOnesLeaveWhenTheyArePacked) {
   EXPECT_LE(loaded.budget.report()[Account::kSession].now_bytes, before - folded);
 }
 
+// Mappings lie side by side as the system likes: what begins where another ends does not keep it.
+TEST(Weights, FoldedOnesLeaveWhateverLiesBesideThem) {
+  constexpr int kPairs = 8;
+  ModelBuilder model;
+  Edge* scale = model.constant<float>("scale", {}, {0.5f});
+  const auto folded = [&](const std::string& name) {
+    Edge* w = model.constant<int8_t>(name, {512, 512}, std::vector<int8_t>(512 * 512, 3));
+    return model.node("Mul", {model.node("Cast", {w}, 1, {ModelBuilder::integer("to", 1)})[0], scale})[0];
+  };
+  Edge* x = model.input("x", ElementType::kFloat, {"512", "512"});
+  for (int i = 0; i < kPairs; ++i) {
+    Edge* read = folded("r" + std::to_string(i));
+    x = model.node("Max", {model.node("MatMul", {x, folded("p" + std::to_string(i))})[0], read})[0];
+  }
+  model.output(x);
+  LoadedFile loaded(model.bytes(), 1);
+  ASSERT_EQ(loaded.model->graph().nodes.size(), 2u * kPairs);
+  EXPECT_GE(loaded.model->weights().passing_bytes(), kPairs * 512 * 512 * 4);
+}
+
 }  // namespace
 }  // namespace plimsoll
