@@ -455,16 +455,30 @@ class Conv {
   // tile is still in the first-level cache.
   void finish(const ConvTile<T>& tile, int64_t groups) const {
     with_activation(TagOf<T>(), epilogue_.activation, [&](auto activation) HWY_ATTR {
+      // Pixels without a gap between them are one row. Few channels by themselves would leave lanes idle, and
+      // wait each for the last: a load beside a masked store that is under way does not pass it.
+      const bool dense = tile.cols == tile.out_stride;
+      T* row = nullptr;
+      int64_t length = 0;
       for (int64_t repeat = 0; repeat < tile.repeats; ++repeat) {
         for (int64_t g = 0; g < groups; ++g) {
           if constexpr (kIsHalf<T>) {
             finish_sums(tile, repeat, groups, g, activation);
-          } else {
-            T* out = tile.groups[g].out + repeat * tile.out_step;
-            activate_rows<T>(out, tile.groups[g].pixels, tile.out_stride, tile.cols, activation);
+            continue;
           }
+          T* out = tile.groups[g].out + repeat * tile.out_step;
+          if (!dense) {
+            activate_rows<T>(out, tile.groups[g].pixels, tile.out_stride, tile.cols, activation);
+            continue;
+          }
+          if (out != row + length) {
+            activate_rows<T>(row, 1, 0, length, activation);
+            row = out, length = 0;
+          }
+          length += tile.groups[g].pixels * tile.cols;
         }
       }
+      activate_rows<T>(row, 1, 0, length, activation);
     });
   }
 

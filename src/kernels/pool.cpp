@@ -17,12 +17,12 @@ HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace {
 
-// Inputs of one output pixel: `rows` x `columns` of them, at constant distances.
+// Inputs of one output pixel: `planes` x `rows` x `columns` of them, at constant distances.
 template <class T>
 struct Taps {
   const T* first;
-  int64_t rows, columns;
-  int64_t row_stride, column_stride;
+  int64_t planes, rows, columns;
+  int64_t plane_stride, row_stride, column_stride;
 };
 
 // The lowest finite number.
@@ -59,12 +59,14 @@ HWY_INLINE void pool_vectors(const Taps<T>& t, int64_t c, int64_t lanes, VecOf<T
   VecOf<T> acc[kVecs];
   HWY_UNROLL(4)
   for (int v = 0; v < kVecs; ++v) acc[v] = Join::template start<T>();
-  for (int64_t row = 0; row < t.rows; ++row) {
-    const T* x = t.first + row * t.row_stride + c;
-    for (int64_t column = 0; column < t.columns; ++column, x += t.column_stride) {
-      HWY_UNROLL(4)
-      for (int v = 0; v < kVecs; ++v)
-        acc[v] = Join::join(acc[v], load_lanes(x + v * kLanesOf<T>, kVecs > 1 ? kLanesOf<T> : lanes));
+  for (int64_t plane = 0; plane < t.planes; ++plane) {
+    for (int64_t row = 0; row < t.rows; ++row) {
+      const T* x = t.first + plane * t.plane_stride + row * t.row_stride + c;
+      for (int64_t column = 0; column < t.columns; ++column, x += t.column_stride) {
+        HWY_UNROLL(4)
+        for (int v = 0; v < kVecs; ++v)
+          acc[v] = Join::join(acc[v], load_lanes(x + v * kLanesOf<T>, kVecs > 1 ? kLanesOf<T> : lanes));
+      }
     }
   }
   HWY_UNROLL(4)
@@ -85,8 +87,9 @@ struct Range {
   int64_t first, last;
 };
 
-// Taps inside [0, size).
+// Taps inside [0, size). Asked for every pixel: with few channels the divisions would be what takes the time.
 Range inside(int64_t start, int64_t kernel, int64_t dilation, int64_t size) {
+  if (start >= 0 && start + (kernel - 1) * dilation < size) return {0, kernel};
   const int64_t first = start >= 0 ? 0 : std::min(kernel, ceil_div(-start, dilation));
   const int64_t last = start >= size ? first : std::min(kernel, (size - 1 - start) / dilation + 1);
   return {first, std::max(first, last)};
@@ -95,23 +98,36 @@ Range inside(int64_t start, int64_t kernel, int64_t dilation, int64_t size) {
 template <class Join, class T>
 void pool(const PoolShape& s, bool average, bool count_padding, const T* x, T* y, int threads) {
   using W = LaneOf<T>;
-  parallel_for(threads, s.batch * s.out_h, [&](int64_t task) {
-    const int64_t image = task / s.out_h;
+  constexpr int64_t kWorthSharing = 32 << 10;
+  const int64_t all =
+      s.batch * s.out_d * s.out_h * s.out_w * s.channels * s.kernel_d * s.kernel_h * s.kernel_w;
+  parallel_for(all < kWorthSharing ? 1 : threads, s.batch * s.out_d * s.out_h, [&](int64_t task) {
+    const int64_t image = task / s.out_h / s.out_d;
+    const int64_t front = task / s.out_h % s.out_d * s.stride_d - s.pad_front;
     const int64_t top = task % s.out_h * s.stride_h - s.pad_top;
+    const Range planes = inside(front, s.kernel_d, s.dilation_d, s.in_d);
     const Range rows = inside(top, s.kernel_h, s.dilation_h, s.in_h);
-    const int64_t padded_rows = inside(top, s.kernel_h, s.dilation_h, s.in_h + s.pad_bottom).last;
+    const int64_t padded_rows = inside(front, s.kernel_d, s.dilation_d, s.in_d + s.pad_back).last *
+                                inside(top, s.kernel_h, s.dilation_h, s.in_h + s.pad_bottom).last;
+    const int64_t row_stride = s.in_w * s.channels, plane_stride = s.in_h * row_stride;
     T* out = y + task * s.out_w * s.channels;
     for (int64_t column = 0; column < s.out_w; ++column, out += s.channels) {
       const int64_t left = column * s.stride_w - s.pad_left;
       const Range columns = inside(left, s.kernel_w, s.dilation_w, s.in_w);
       const int64_t padded_columns = inside(left, s.kernel_w, s.dilation_w, s.in_w + s.pad_right).last;
-      Taps<T> t{x, rows.last - rows.first, columns.last - columns.first, s.dilation_h * s.in_w * s.channels,
+      Taps<T> t{x,
+                planes.last - planes.first,
+                rows.last - rows.first,
+                columns.last - columns.first,
+                s.dilation_d * plane_stride,
+                s.dilation_h * row_stride,
                 s.dilation_w * s.channels};
-      const int64_t count = count_padding ? padded_rows * padded_columns : t.rows * t.columns;
-      if (t.rows > 0 && t.columns > 0)
-        t.first = x + ((image * s.in_h + top + rows.first * s.dilation_h) * s.in_w + left +
-                       columns.first * s.dilation_w) *
-                          s.channels;
+      const int64_t taps = t.planes * t.rows * t.columns;
+      const int64_t count = count_padding ? padded_rows * padded_columns : taps;
+      if (taps > 0)
+        t.first = x + (image * s.in_d + front + planes.first * s.dilation_d) * plane_stride +
+                  (top + rows.first * s.dilation_h) * row_stride +
+                  (left + columns.first * s.dilation_w) * s.channels;
       pool_pixel<Join>(t, s.channels, average && count > 0 ? W{1} / static_cast<W>(count) : W{1}, out);
     }
   });

@@ -1,4 +1,4 @@
-// Pooling over channels-last (NHWC) tensors of floats; those of 16 bits are rounded once. Nothing here
+// Pooling over channels-last (NHWC, NDHWC) tensors of floats; those of 16 bits are rounded once. Nothing here
 // allocates or throws.
 #pragma once
 
@@ -16,6 +16,8 @@ struct PoolShape {
   int64_t stride_h = 1, stride_w = 1;
   int64_t dilation_h = 1, dilation_w = 1;
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  // Of three dimensions, the first.
+  int64_t in_d = 1, out_d = 1, kernel_d = 1, stride_d = 1, dilation_d = 1, pad_front = 0, pad_back = 0;
 };
 
 // A window without an element inside the image gives the lowest finite number, an average of none gives zero.

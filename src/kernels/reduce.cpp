@@ -53,8 +53,19 @@ struct SumAbs {
   }
 };
 
+// A few elements one by one: rows beside each other are computed at the same time.
+template <class W, class F>
+HWY_INLINE W fold_few(const W* x, size_t count, W identity, F f) {
+  const hn::CappedTag<W, 1> d;
+  auto sum = hn::Set(d, identity);
+  for (size_t i = 0; i < count; ++i) sum = f(sum, hn::LoadU(d, x + i));
+  return hn::GetLane(sum);
+}
+
 template <class W, class F>
 HWY_INLINE W fold_row(const W* x, size_t count, W identity, F f) {
+  constexpr size_t kFew = 8;
+  if (count <= kFew) return fold_few(x, count, identity, f);
   const hn::ScalableTag<W> d;
   using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);

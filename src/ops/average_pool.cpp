@@ -24,6 +24,10 @@ struct Average {
 
   void start(int64_t count) { std::fill_n(sums, count, A{0}); }
   void take(const PoolTaps<A>& t) {
+    if (t.step == 1) {  // a loop of vectors
+      for (int64_t i = t.first; i < t.last; ++i) sums[i] += t.x[i - t.first];
+      return;
+    }
     for (int64_t i = t.first; i < t.last; ++i) sums[i] += t.x[(i - t.first) * t.step];
   }
   void finish(int64_t i, const PoolCounts& counts, int64_t to) {
@@ -38,8 +42,8 @@ void run(const RunContext& c) {
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
   visit_float(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (is_plane_pool(x, w))
-      return kernels::average_pool(plane_shape(w), count_padding, x.as<T>(), y.as<T>(), c.threads);
+    if (const auto shape = plane_pool(x, w))
+      return kernels::average_pool(*shape, count_padding, x.as<T>(), y.as<T>(), c.threads);
     pool_lines(w, x.as<T>(), Average<T>{y.as<T>(), count_padding, {}}, c.threads);
   });
 }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "graph/gradient.h"
 #include "ops/movement.h"
 #include "ops/selection_cost.h"
@@ -31,31 +33,58 @@ void infer(InferContext& c) {
   }
 }
 
-void run(const RunContext& c) {
-  const TensorView& data = c.inputs[0];
-  const TensorView& indices = c.inputs[1];
-  const size_t rank = data.rank();
-  int64_t signed_axis = c.attrs<Attrs>().axis;
-  if (signed_axis < 0) signed_axis += static_cast<int64_t>(rank);
-  const auto axis = static_cast<size_t>(signed_axis);
-  const int64_t size = data.dims[axis], stride = stride_of(data.dims, axis), count = indices.elements();
-  visit_width(data.type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    int64_t position[InferContext::kMaxRank] = {}, strides[InferContext::kMaxRank], base = 0;
-    for (size_t i = 0; i < rank; ++i) strides[i] = i == axis ? 0 : stride_of(data.dims, i);
-    for (int64_t n = 0; n < count; ++n) {
-      const int64_t index = index_at(indices, n);
-      if (index < -size || index >= size)
-        fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c.node->label(), index, -size,
-             size);
-      c.outputs[0].as<T>()[n] = data.as<T>()[base + (index < 0 ? index + size : index) * stride];
-      for (size_t i = rank; i-- > 0;) {
-        base += strides[i];
-        if (++position[i] < indices.dims[i]) break;
-        base -= strides[i] * indices.dims[i];
-        position[i] = 0;
-      }
+template <typename I>
+int64_t checked_index(const RunContext& c, I given, int64_t size) {
+  const int64_t index = given;
+  if (index < -size || index >= size)
+    fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c.node->label(), index, -size,
+         size);
+  return index < 0 ? index + size : index;
+}
+
+// `count` elements along the last axis; `step` is 1 where that is not the axis of the indices.
+template <typename T, typename I>
+void gather_line(const RunContext& c, const T* data, int64_t size, int64_t stride, int64_t step,
+                 const I* indices, T* out, int64_t count) {
+  int64_t other = 0;
+  if (step == 1) {
+    for (int64_t i = 1; i < count; ++i) other |= indices[i] != indices[0];
+    // An index that was expanded: a row as it is.
+    if (other == 0) return (void)std::copy_n(data + checked_index(c, indices[0], size) * stride, count, out);
+  }
+  for (int64_t i = 0; i < count; ++i) out[i] = data[i * step + checked_index(c, indices[i], size) * stride];
+}
+
+template <typename T, typename I>
+void gather_lines(const RunContext& c, size_t axis) {
+  const TensorView &data = c.inputs[0], &indices = c.inputs[1];
+  // Behind the axis, dimensions of one element are none.
+  size_t last = data.rank() - 1;
+  while (last > axis && data.dims[last] == 1) --last;
+  const int64_t count = indices.dims[last], total = indices.elements();
+  const int64_t size = data.dims[axis], stride = stride_of(data.dims, axis);
+  int64_t position[InferContext::kMaxRank] = {}, strides[InferContext::kMaxRank], base = 0;
+  for (size_t i = 0; i < last; ++i) strides[i] = i == axis ? 0 : stride_of(data.dims, i);
+  for (int64_t n = 0; n < total; n += count) {
+    gather_line(c, data.as<T>() + base, size, stride, axis == last ? 0 : 1, indices.as<I>() + n,
+                c.outputs[0].as<T>() + n, count);
+    for (size_t i = last; i-- > 0;) {
+      base += strides[i];
+      if (++position[i] < indices.dims[i]) break;
+      base -= strides[i] * indices.dims[i];
+      position[i] = 0;
     }
+  }
+}
+
+void run(const RunContext& c) {
+  int64_t signed_axis = c.attrs<Attrs>().axis;
+  if (signed_axis < 0) signed_axis += static_cast<int64_t>(c.inputs[0].rank());
+  const auto axis = static_cast<size_t>(signed_axis);
+  visit_width(c.inputs[0].type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    c.inputs[1].type == ElementType::kInt32 ? gather_lines<T, int32_t>(c, axis)
+                                            : gather_lines<T, int64_t>(c, axis);
   });
 }
 

@@ -56,14 +56,15 @@ struct Largest {
 
   void start(int64_t count) { std::fill_n(best, count, kBelowAll<C>); }
   void take(const PoolTaps<C>& t) {
-    for (int64_t i = t.first; i < t.last; ++i) {
-      const C x = t.x[(i - t.first) * t.step];
-      if constexpr (std::is_integral_v<C>) {
-        best[i] = std::max(best[i], x);
-      } else {
-        best[i] = (x > best[i]) | (x != x) ? x : best[i];  // a NaN wins
-      }
+    if (t.step == 1) {  // a loop of vectors
+      for (int64_t i = t.first; i < t.last; ++i) best[i] = larger(best[i], t.x[i - t.first]);
+    } else {
+      for (int64_t i = t.first; i < t.last; ++i) best[i] = larger(best[i], t.x[(i - t.first) * t.step]);
     }
+  }
+  static C larger(C best, C x) {
+    if constexpr (std::is_integral_v<C>) return std::max(best, x);
+    return (x > best) | (x != x) ? x : best;  // a NaN wins
   }
   void finish(int64_t i, const PoolCounts& counts, int64_t to) {
     y[to] = counts.inside > 0 ? static_cast<T>(best[i]) : lowest<T>();
@@ -121,11 +122,14 @@ void gradient(GradientContext& c) {
 void run_max_pool(const RunContext& c) {
   const Window w = pool_window(c);
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
-  if (is_plane_pool(x, w))
+  // By lines a NaN wins, which the kernel may lose: what is not channels-last stays with them.
+  const auto shape = w.channels_last || w.channels == 1 ? plane_pool(x, w) : std::nullopt;
+  if (shape) {
     return visit_float(x.type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      kernels::max_pool(plane_shape(w), x.as<T>(), y.as<T>(), c.threads);
+      kernels::max_pool(*shape, x.as<T>(), y.as<T>(), c.threads);
     });
+  }
   visit_pooled(x.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     pool_lines(w, x.as<T>(), Largest<T>{y.as<T>(), {}}, c.threads);

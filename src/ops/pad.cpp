@@ -175,39 +175,56 @@ void pad_constant(const RunContext& c, const std::byte* value) {
                         in.data + source_offset * static_cast<int64_t>(width), shape, width, c.threads);
 }
 
+// A padding without a constant: its axes down to the last one that is padded, and how many elements move
+// together below.
+struct Mirrored {
+  struct Level {
+    Axis axis;
+    int64_t count, source, target;
+  };
+  Mode mode;
+  size_t depth = 0;
+  int64_t block = 1;
+  Level levels[InferContext::kMaxRank];
+
+  Mirrored(const RunContext& c, Mode given) : mode(given), depth(c.inputs[0].rank()) {
+    for (size_t i = 0; i < depth; ++i) {
+      levels[i] = {axis_at_run(c, i), c.outputs[0].dims[i], stride_of(c.inputs[0].dims, i),
+                   stride_of(c.outputs[0].dims, i)};
+    }
+    for (; depth > 1 && is_whole(levels[depth - 1]); --depth) block *= levels[depth - 1].count;
+  }
+  static bool is_whole(const Level& l) { return l.axis.front == 0 && l.count == l.axis.dim; }
+};
+
 template <typename T>
-void pad_mirrored(const RunContext& c, Mode mode, size_t axis_index, const T* in, T* out) {
-  const Axis axis = axis_at_run(c, axis_index);
-  const bool last = axis_index + 1 == c.inputs[0].rank();
-  const int64_t source = stride_of(c.inputs[0].dims, axis_index),
-                target = stride_of(c.outputs[0].dims, axis_index);
-  const int64_t count = c.outputs[0].dims[axis_index];
-  if (!last) {
-    for (int64_t i = 0; i < count; ++i)
-      pad_mirrored<T>(c, mode, axis_index + 1, in + reflected(mode, i - axis.front, axis) * source,
-                      out + i * target);
+void pad_mirrored(const Mirrored& m, size_t index, const T* in, T* out) {
+  const auto& [axis, count, source, target] = m.levels[index];
+  const auto from = [&](int64_t i) { return in + reflected(m.mode, i - axis.front, axis) * source; };
+  if (index + 1 < m.depth) {
+    for (int64_t i = 0; i < count; ++i) pad_mirrored<T>(m, index + 1, from(i), out + i * target);
     return;
   }
   const int64_t begin = std::clamp<int64_t>(axis.low + axis.front, 0, count),
                 end = std::clamp(axis.high + axis.front, begin, count);
-  for (int64_t i = 0; i < begin; ++i) out[i] = in[reflected(mode, i - axis.front, axis)];
-  std::copy_n(in + begin - axis.front, end - begin, out + begin);
-  for (int64_t i = end; i < count; ++i) out[i] = in[reflected(mode, i - axis.front, axis)];
+  for (int64_t i = 0; i < begin; ++i) std::copy_n(from(i), m.block, out + i * target);
+  std::copy_n(in + (begin - axis.front) * source, (end - begin) * m.block, out + begin * target);
+  for (int64_t i = end; i < count; ++i) std::copy_n(from(i), m.block, out + i * target);
 }
 
 // Elements that share bytes, one by one.
-void pad_packed(const RunContext& c, Mode mode, size_t axis_index, int64_t in, int64_t out) {
-  const Axis axis = axis_at_run(c, axis_index);
+void pad_packed(const RunContext& c, const Mirrored& m, size_t index, int64_t in, int64_t out) {
+  const auto& [axis, count, source, target] = m.levels[index];
   const int bits = element_bits(c.inputs[0].type);
-  const int64_t source = stride_of(c.inputs[0].dims, axis_index),
-                target = stride_of(c.outputs[0].dims, axis_index);
-  for (int64_t i = 0; i < c.outputs[0].dims[axis_index]; ++i) {
-    const int64_t from = in + reflected(mode, i - axis.front, axis) * source;
-    if (axis_index + 1 < c.inputs[0].rank()) {
-      pad_packed(c, mode, axis_index + 1, from, out + i * target);
-    } else {
-      set_packed_bits(c.outputs[0].data, bits, out + i, packed_bits(c.inputs[0].data, bits, from));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t from = in + reflected(m.mode, i - axis.front, axis) * source;
+    if (index + 1 < m.depth) {
+      pad_packed(c, m, index + 1, from, out + i * target);
+      continue;
     }
+    for (int64_t k = 0; k < m.block; ++k)
+      set_packed_bits(c.outputs[0].data, bits, out + i * target + k,
+                      packed_bits(c.inputs[0].data, bits, from + k));
   }
 }
 
@@ -217,13 +234,13 @@ void run(const RunContext& c) {
   if (c.outputs[0].elements() == 0) return;
   if (c.inputs[0].rank() == 0) return run_whole(c);
   if (a.mode != Mode::kConstant && kPackedTypes.contains(type)) {
-    pad_packed(c, a.mode, 0, 0, 0);
+    pad_packed(c, Mirrored(c, a.mode), 0, 0, 0);
     return clear_padding_bits(c.outputs[0].data, element_bits(type), c.outputs[0].elements());
   }
   if (a.mode != Mode::kConstant) {
     visit_width(type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      pad_mirrored<T>(c, a.mode, 0, c.inputs[0].as<T>(), c.outputs[0].as<T>());
+      pad_mirrored<T>(Mirrored(c, a.mode), 0, c.inputs[0].as<T>(), c.outputs[0].as<T>());
     });
     return;
   }

@@ -86,19 +86,41 @@ Window pool_window(const RunContext& c) {
   return make_window(w, c.inputs[0].dims, c.outputs[0].dims, w.kernel);
 }
 
-bool is_plane_pool(const TensorView& x, const Window& w) {
-  return is_float(x.type) && (w.channels_last || w.channels == 1) && w.rank <= 2;
+namespace {
+
+bool passes_through(const Window& w, size_t i) {
+  return w.kernel[i] == 1 && w.stride[i] == 1 && w.begin[i] == 0 && w.end[i] == 0 && w.in[i] == w.out[i];
 }
 
-kernels::PoolShape plane_shape(const Window& w) {
+}  // namespace
+
+std::optional<kernels::PoolShape> plane_pool(const TensorView& x, const Window& w) {
+  constexpr int64_t kFewChannels = 8;
+  if (!is_float(x.type)) return std::nullopt;
   kernels::PoolShape s;
-  const size_t last = w.rank - 1;
   s.batch = w.batch, s.channels = w.channels;
-  s.in_w = w.in[last], s.out_w = w.out[last], s.kernel_w = w.kernel[last], s.stride_w = w.stride[last];
-  s.dilation_w = w.dilation[last], s.pad_left = w.begin[last], s.pad_right = w.end[last];
-  if (w.rank == 2) {
-    s.in_h = w.in[0], s.out_h = w.out[0], s.kernel_h = w.kernel[0], s.stride_h = w.stride[0];
-    s.dilation_h = w.dilation[0], s.pad_top = w.begin[0], s.pad_bottom = w.end[0];
+  size_t first = 0, last = w.rank;
+  if (!w.channels_last) {
+    s.batch *= w.channels, s.channels = 1;
+    while (last > 0 && passes_through(w, last - 1)) s.channels *= w.in[--last];
+  }
+  while (first < last && passes_through(w, first)) s.batch *= w.in[first++];
+  const size_t rank = last - first;
+  const bool is_wide = w.channels_last || s.channels >= kFewChannels || (w.channels == 1 && rank <= 2);
+  if (rank > 3 || !is_wide) return std::nullopt;
+  if (rank >= 1) {
+    const size_t i = last - 1;
+    s.in_w = w.in[i], s.out_w = w.out[i], s.kernel_w = w.kernel[i], s.stride_w = w.stride[i];
+    s.dilation_w = w.dilation[i], s.pad_left = w.begin[i], s.pad_right = w.end[i];
+  }
+  if (rank >= 2) {
+    const size_t i = last - 2;
+    s.in_h = w.in[i], s.out_h = w.out[i], s.kernel_h = w.kernel[i], s.stride_h = w.stride[i];
+    s.dilation_h = w.dilation[i], s.pad_top = w.begin[i], s.pad_bottom = w.end[i];
+  }
+  if (rank == 3) {
+    s.in_d = w.in[first], s.out_d = w.out[first], s.kernel_d = w.kernel[first], s.stride_d = w.stride[first];
+    s.dilation_d = w.dilation[first], s.pad_front = w.begin[first], s.pad_back = w.end[first];
   }
   return s;
 }

@@ -28,8 +28,8 @@ void gradient_pool(GradientContext& c, std::string_view kind, double p = 2);
 Edge* pooled_elements(const GradientContext& c);
 
 Window pool_window(const RunContext& c);
-// Floats, channels-last, at most two spatial dimensions: kernels/pool.h takes it.
-bool is_plane_pool(const TensorView& x, const Window& w);
-kernels::PoolShape plane_shape(const Window& w);
+// What kernels/pool.h takes: floats, at most three spatial dimensions. Dimensions that nothing is pooled
+// along count as images in front, and, where channels are not last, as channels behind.
+std::optional<kernels::PoolShape> plane_pool(const TensorView& x, const Window& w);
 
 }  // namespace plimsoll

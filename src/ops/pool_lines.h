@@ -147,6 +147,7 @@ class PoolLines {
 
   int64_t padded_taps(size_t i, int64_t at) const {
     const int64_t start = at * w_.stride[i] - w_.begin[i];
+    if (start + (w_.kernel[i] - 1) * w_.dilation[i] < w_.in[i] + w_.end[i]) return w_.kernel[i];
     return std::min(w_.kernel[i], ceil_div(w_.in[i] + w_.end[i] - start, w_.dilation[i]));
   }
 

@@ -56,10 +56,18 @@ struct RecurrentChoice {
   int64_t w_at = 0, r_at = 0;
   int64_t widened_at = 0;  // one direction's W or R, of 16-bit types
   int64_t x_at = 0;        // X in time order, unless it is there already
-  int64_t gates_at = 0;    // [steps, batch, gates, hidden]
-  int64_t state_at = 0;    // [batch, hidden] of h, then of LSTM's cell or a product of GRU
-  int64_t bias_at = 0;     // [gates + 1 + 3, hidden]: biases of W and R together, R's last, peepholes
-  int64_t rows_at = 0;     // what the products need
+  // Of a lane; where two directions run at the same time each has one, so many bytes apart. Where parts of
+  // the batch do, of one direction, only what products need is apart.
+  struct Part {
+    int64_t at = 0, bytes = 0;
+  };
+  int lanes = 1;
+  int64_t batch_parts = 1;
+  int64_t steps_at_once = 1;  // whose gates are there
+  Part gates;                 // [steps_at_once, batch, gates, hidden]
+  Part states;                // [batch, hidden] of h, then of LSTM's cell or a product of GRU
+  Part biases;                // [gates + 1 + 3, hidden]: biases of W and R together, R's last, peepholes
+  Part rows;                  // what the products need
 };
 
 const RecurrentAttrs* recurrent_attrs(AttrContext& c, const RecurrentKind& kind);

@@ -19,15 +19,13 @@ template <typename Number>
 class RecurrentRun {
  public:
   explicit RecurrentRun(const RunContext& c)
-      : c_(c), a_(c.attrs<RecurrentAttrs>()), choice_(c.choice<RecurrentChoice>()) {
+      : c_(c), a_(c.attrs<RecurrentAttrs>()), choice_(c.choice<RecurrentChoice>()), threads_(c.threads) {
     const auto x = c.inputs[kRecurrentX].dims;
     steps_ = x[a_.batch_first ? 1 : 0];
-    batch_ = x[a_.batch_first ? 0 : 1];
+    batch_ = whole_batch_ = x[a_.batch_first ? 0 : 1];
     input_ = x[2];
     hidden_ = c.inputs[kRecurrentR].dims[2];
-    gates_ = c.scratch_as<Number>(choice_.gates_at);
-    states_ = c.scratch_as<Number>(choice_.state_at);
-    bias_ = c.scratch_as<Number>(choice_.bias_at);
+    take_lane(0);
     check_lengths();
     prepare_weights();
     x_ = read_x();
@@ -37,16 +35,26 @@ class RecurrentRun {
   // sequences that is_active(b). The gates hold X's share and the biases.
   template <typename Step>
   void run(Step step) {
-    for (int64_t d = 0; d < a_.directions; ++d) run_direction(d, step);
+    if (choice_.lanes == 1) {
+      for (int64_t d = 0; d < a_.directions; ++d) run_direction(d, step);
+      return;
+    }
+    kernels::parallel_for(choice_.lanes, a_.directions, [&](int64_t d) {
+      RecurrentRun own(*this);
+      Step own_step(step);
+      own.threads_ = 1;
+      own.take_lane(d);
+      own.run_direction(d, own_step);
+    });
   }
 
   const RecurrentAttrs& attrs() const { return a_; }
   const RunContext& context() const { return c_; }
   int64_t batch() const { return batch_; }
   int64_t hidden() const { return hidden_; }
-  Number* h(int64_t b) const { return states_ + b * hidden_; }
+  Number* h(int64_t b) const { return state(0) + b * hidden_; }
   Number* cell(int64_t b) const { return state(1) + b * hidden_; }
-  Number* state(int64_t i) const { return states_ + i * batch_ * hidden_; }
+  Number* state(int64_t i) const { return states_ + (i * whole_batch_ + first_) * hidden_; }
   // Biases of W and R added up; those of R for the last gate are apart where it is linear_before_reset.
   const Number* bias(int64_t gate) const { return bias_ + gate * hidden_; }
   const Number* bias_of_r() const { return bias(a_.kind->gates); }
@@ -60,7 +68,7 @@ class RecurrentRun {
   void each_sequence(F&& f) const {
     constexpr int64_t kWorthSharing = 4096;
     const bool shared = batch_ * a_.kind->gates * hidden_ >= kWorthSharing;
-    kernels::parallel_for(shared ? c_.threads : 1, batch_, f);
+    kernels::parallel_for(shared ? threads_ : 1, batch_, f);
   }
 
   // x = f(clip(x)), elementwise.
@@ -81,6 +89,14 @@ class RecurrentRun {
   }
 
  private:
+  void take_lane(int64_t lane) {
+    const auto of = [&](const RecurrentChoice::Part& part) { return part.at + lane * part.bytes; };
+    gates_ = c_.scratch_as<Number>(of(choice_.gates));
+    states_ = c_.scratch_as<Number>(of(choice_.states));
+    bias_ = c_.scratch_as<Number>(of(choice_.biases));
+    rows_ = c_.scratch + of(choice_.rows);
+  }
+
   void check_lengths() const {
     if (!c_.has_input(kRecurrentLengths)) return;
     const int32_t* lengths = c_.inputs[kRecurrentLengths].as<int32_t>();
@@ -144,8 +160,8 @@ class RecurrentRun {
     const std::byte* matrix = (weight == kRecurrentW ? w_ : r_) +
                               d * recurrent_packed_bytes<Number>(gates, joint, hidden_, k) +
                               (first == 0 ? 0 : kernels::packed_b_bytes<Number>(k, joint * hidden_));
-    kernels::gemm_packed_as<Number>({m, k, columns}, {left, k, 1}, matrix, {out, out_stride}, epilogue,
-                                    c_.scratch + choice_.rows_at, c_.threads);
+    kernels::gemm_packed_as<Number>({m, k, columns}, {left, k, 1}, matrix, {out, out_stride}, epilogue, rows_,
+                                    threads_);
   }
 
   int64_t state_index(int64_t d, int64_t b) const {
@@ -183,21 +199,52 @@ class RecurrentRun {
       read_floats(c_.inputs[kRecurrentPeephole], d * 3 * hidden_, 3 * hidden_, bias_ + (gates + 1) * hidden_);
   }
 
+  // The gates of `count` steps, from `first` on, before R's share.
+  void multiply_by_w(int64_t d, int64_t first, int64_t count) {
+    kernels::GemmEpilogue<Number> epilogue;
+    epilogue.bias = bias_;
+    multiply(x_ + first * batch_ * input_, count * batch_, input_, kRecurrentW, d, 0, a_.kind->gates, gates_,
+             a_.kind->gates * hidden_, epilogue);
+  }
+
+  // One thread's sequences.
+  void take_part(int64_t part, int64_t parts) {
+    first_ = whole_batch_ * part / parts;
+    batch_ = whole_batch_ * (part + 1) / parts - first_;
+    rows_ += part * (choice_.rows.bytes / parts / 64 * 64);
+    threads_ = 1;
+  }
+
+  // Steps [first, first + count), whose gates are there.
+  template <typename Step>
+  void walk(int64_t d, Step& step, int64_t first, int64_t count, bool reverse) {
+    const int64_t width = a_.kind->gates * hidden_;
+    for (int64_t s = 0; s < count; ++s) {
+      const int64_t at = reverse ? count - 1 - s : s, t = first + at;
+      step.advance(*this, d, gates_ + (at * whole_batch_ + first_) * width, width,
+                   [&](int64_t b) { return t < length(first_ + b); });
+      for (int64_t b = 0; b < batch_; ++b) write_y(d, t, b);
+    }
+  }
+
   template <typename Step>
   void run_direction(int64_t d, Step& step) {
-    const int64_t width = a_.kind->gates * hidden_;
     read_biases(d);
     read_state(kRecurrentInitialH, d, states_);
     if (a_.kind->has_cell) read_state(kRecurrentInitialC, d, state(1));
-    kernels::GemmEpilogue<Number> epilogue;
-    epilogue.bias = bias_;
-    multiply(x_, steps_ * batch_, input_, kRecurrentW, d, 0, a_.kind->gates, gates_, width, epilogue);
     const bool reverse = d == 1 || a_.reverse;
-    for (int64_t s = 0; s < steps_; ++s) {
-      const int64_t t = reverse ? steps_ - 1 - s : s;
-      Number* gates = gates_ + t * batch_ * width;
-      step.advance(*this, d, gates, width, [&](int64_t b) { return t < length(b); });
-      for (int64_t b = 0; b < batch_; ++b) write_y(d, t, b);
+    for (int64_t done = 0; done < steps_;) {
+      const int64_t count = std::min(choice_.steps_at_once, steps_ - done);
+      const int64_t first = reverse ? steps_ - done - count : done;
+      multiply_by_w(d, first, count);
+      const int64_t parts = choice_.batch_parts;
+      kernels::parallel_for(static_cast<int>(parts), parts, [&](int64_t part) {
+        RecurrentRun own(*this);
+        if (parts > 1) own.take_part(part, parts);
+        Step own_step(step);
+        own.walk(d, own_step, first, count, reverse);
+      });
+      done += count;
     }
     write_state(1, d, states_);
     if (a_.kind->has_cell) write_state(2, d, state(1));
@@ -206,9 +253,10 @@ class RecurrentRun {
   // Past its length a sequence keeps its state and gives zeros.
   void write_y(int64_t d, int64_t t, int64_t b) const {
     if (!c_.has_output(0)) return;
-    const int64_t y = a_.batch_first ? ((b * steps_ + t) * a_.directions + d) * hidden_
-                                     : ((t * a_.directions + d) * batch_ + b) * hidden_;
-    if (t < length(b)) return write_floats(c_.outputs[0], y, hidden_, h(b));
+    const int64_t n = first_ + b;
+    const int64_t y = a_.batch_first ? ((n * steps_ + t) * a_.directions + d) * hidden_
+                                     : ((t * a_.directions + d) * whole_batch_ + n) * hidden_;
+    if (t < length(n)) return write_floats(c_.outputs[0], y, hidden_, h(b));
     const int64_t width = element_bits(c_.outputs[0].type) / 8;
     std::fill_n(c_.outputs[0].data + y * width, hidden_ * width, std::byte{0});
   }
@@ -216,8 +264,11 @@ class RecurrentRun {
   const RunContext& c_;
   const RecurrentAttrs& a_;
   const RecurrentChoice& choice_;
+  int threads_;
   int64_t steps_, batch_, input_, hidden_;
+  int64_t whole_batch_, first_ = 0;  // batch_ are those from first_ on
   Number *gates_, *states_, *bias_;
+  std::byte* rows_;
   const Number* x_;
   const std::byte *w_ = nullptr, *r_ = nullptr;
 };

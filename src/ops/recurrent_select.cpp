@@ -44,20 +44,69 @@ bool ask_for_packed(const SelectContext& c, size_t input) {
   return c.pack(input, format, packed_bytes(c, input).value());
 }
 
+// So many rows of X are multiplied at once, in whole steps: enough for the product, few enough to stay in a
+// cache, and in little memory however long the sequence.
+constexpr int64_t kRowsAtOnce = 168;
+
+// Two directions run beside each other where the threads would otherwise meet twice in every step, unless
+// there are so many threads and so much in a step that more than two gain by that.
+int lanes_of(const SelectContext& c) {
+  constexpr int kMany = 4;
+  constexpr int64_t kMuch = 1 << 21;
+  const auto& a = c.attrs<RecurrentAttrs>();
+  if (a.directions < 2 || c.threads < 2) return 1;
+  if (c.threads < kMany || !c.is_concrete()) return 2;
+  const int64_t batch = c.dims(kRecurrentX)[a.batch_first ? 0 : 1].value();
+  const int64_t hidden = c.dims(kRecurrentR)[2].value();
+  return batch * a.kind->gates * hidden * hidden < kMuch ? 2 : 1;
+}
+
+// Parts of the batch run beside each other through all steps of a piece, where every thread can keep R in its
+// cache; else threads share out its columns, and meet in every step.
+int64_t batch_parts_of(const SelectContext& c, int lanes) {
+  constexpr int64_t kSmallBytes = 512 << 10;
+  if (lanes > 1 || c.threads < 2 || !c.is_concrete()) return 1;
+  const auto& a = c.attrs<RecurrentAttrs>();
+  const int64_t batch = c.dims(kRecurrentX)[a.batch_first ? 0 : 1].value();
+  const int64_t hidden = c.dims(kRecurrentR)[2].value();
+  const int64_t bytes = a.kind->gates * hidden * hidden * int64_t{sizeof(float)};
+  return bytes <= kSmallBytes ? std::clamp<int64_t>(batch, 1, c.threads) : 1;
+}
+
+// Of one part's product with R, the larger or the smaller.
+template <typename Number>
+int64_t part_rows_bytes(int64_t batch, int64_t parts, int64_t hidden, int64_t columns) {
+  const auto need = [&](int64_t m) {
+    return kernels::gemm_scratch_bytes<Number>({m, hidden, columns}, hidden, 1, 1);
+  };
+  return ceil_div(static_cast<int64_t>(std::max(need(batch / parts), need(ceil_div(batch, parts)))), 64) * 64;
+}
+
 // What the products may need for rows of A; known once the shapes are.
-Dim rows_bytes(const SelectContext& c) {
+Dim rows_bytes(const SelectContext& c, const RecurrentChoice& choice) {
   if (!c.is_concrete()) return 0;
   const auto& a = c.attrs<RecurrentAttrs>();
   const auto x = c.dims(kRecurrentX);
   const int64_t input = x[2].value(), hidden = c.dims(kRecurrentR)[2].value();
-  const int64_t batch = x[a.batch_first ? 0 : 1].value(), columns = a.kind->gates * hidden;
+  const int64_t batch = x[a.batch_first ? 0 : 1].value(), steps = x[a.batch_first ? 1 : 0].value();
+  const int64_t columns = a.kind->gates * hidden;
+  const int threads = choice.lanes > 1 ? 1 : c.threads;
   return with_number(c.type(kRecurrentX), [&](auto tag) {
     using Number = typename decltype(tag)::type;
-    const size_t first = kernels::gemm_scratch_bytes<Number>({x[0].value() * x[1].value(), input, columns},
-                                                             input, 1, c.threads);
-    const size_t second = kernels::gemm_scratch_bytes<Number>({batch, hidden, columns}, hidden, 1, c.threads);
-    return Dim(static_cast<int64_t>(std::max(first, second)));
+    const auto need = [&](int64_t m, int64_t k) {
+      return static_cast<int64_t>(kernels::gemm_scratch_bytes<Number>({m, k, columns}, k, 1, threads));
+    };
+    const int64_t first = std::min(steps, choice.steps_at_once), last = steps % choice.steps_at_once;
+    const int64_t of_parts =
+        choice.batch_parts * part_rows_bytes<Number>(batch, choice.batch_parts, hidden, columns);
+    return Dim(
+        std::max({need(first * batch, input), need(last * batch, input), need(batch, hidden), of_parts}));
   });
+}
+
+RecurrentChoice::Part place(SelectContext& c, int lanes, Dim bytes) {
+  const Dim whole = ceil_div(bytes, Dim(64)) * Dim(64);
+  return {c.scratch(whole * Dim(lanes)), whole.is_constant() ? whole.value() : 0};
 }
 
 void place_weights(SelectContext& c, RecurrentChoice& choice) {
@@ -88,11 +137,17 @@ const void* select_recurrent(SelectContext& c) {
   const Dim number = c.type(kRecurrentX) == ElementType::kDouble ? sizeof(double) : sizeof(float);
   const Dim rows = x[0] * x[1], batch = x[a.batch_first ? 0 : 1], hidden = c.dims(kRecurrentR)[2];
   if (!reads_x_in_place(c.type(kRecurrentX), a)) choice->x_at = c.scratch(rows * x[2] * number);
-  choice->gates_at = c.scratch(rows * hidden * Dim(a.kind->gates) * number);
+  const int lanes = choice->lanes = lanes_of(c);
+  choice->batch_parts = batch_parts_of(c, lanes);
+  const int64_t at_once = kRowsAtOnce / lanes;
+  if (batch.is_constant())
+    choice->steps_at_once = std::max<int64_t>(1, at_once / std::max<int64_t>(1, batch.value()));
+  const Dim gate_rows = min(rows, max(batch, Dim(at_once)));
+  choice->gates = place(c, lanes, gate_rows * hidden * Dim(a.kind->gates) * number);
   const int64_t states = a.kind->has_cell || a.kind->joint_gates < a.kind->gates ? 2 : 1;
-  choice->state_at = c.scratch(batch * hidden * Dim(states) * number);
-  choice->bias_at = c.scratch(hidden * Dim(a.kind->gates + 4) * number);
-  choice->rows_at = c.scratch(rows_bytes(c));
+  choice->states = place(c, lanes, batch * hidden * Dim(states) * number);
+  choice->biases = place(c, lanes, hidden * Dim(a.kind->gates + 4) * number);
+  choice->rows = place(c, lanes, rows_bytes(c, *choice));
   return choice;
 }
 

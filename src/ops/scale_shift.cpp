@@ -135,7 +135,10 @@ void run(const RunContext& c) {
     if constexpr (!std::is_same_v<T, double>) {
       if (!rows.scale_varies && !rows.shift_varies) return run_flat<T>(c, rows);
       if (a.channels_last) return run_rows<T>(c, rows, std::max<int64_t>(1, dims.back()));
-      run_planes<T>(c, rows, dims[1], size_of(dims.subspan(2)));
+      const int64_t plane = size_of(dims.subspan(2));
+      // Planes of one element are rows of channels.
+      if (plane == 1) return run_rows<T>(c, rows, std::max<int64_t>(1, dims[1]));
+      run_planes<T>(c, rows, dims[1], plane);
     }
   });
 }

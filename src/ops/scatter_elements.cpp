@@ -44,33 +44,86 @@ void alias_scatter_elements(AliasContext& c) {
   c.overwrite(0);
 }
 
-void run_scatter_elements(const RunContext& c) {
+namespace {
+
+// Where the elements of one line of indices, along the last axis, go.
+struct Line {
+  int64_t first;   // the element of the data at index 0, for the line's first
+  int64_t size;    // of the axis
+  int64_t stride;  // between two indices
+  int64_t step;    // from one element of the line to the next, at the same index
+};
+
+template <typename I>
+int64_t checked_index(const RunContext& c, I given, int64_t size) {
+  const int64_t index = given;
+  if (index < -size || index >= size)
+    fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c.node->label(), index, -size,
+         size);
+  return index < 0 ? index + size : index;
+}
+
+template <typename I>
+bool are_same(const I* indices, int64_t count) {
+  int64_t other = 0;
+  for (int64_t i = 1; i < count; ++i) other |= indices[i] != indices[0];
+  return other == 0;
+}
+
+template <typename I>
+void scatter_line(const RunContext& c, ScatterReduction reduction, const Line& line, const I* indices,
+                  const std::byte* updates, int64_t count) {
+  const TensorView& out = c.outputs[0];
+  const auto width = static_cast<int64_t>(width_of(out.type));
+  const auto at = [&](int64_t i) {
+    return line.first + i * line.step + checked_index(c, indices[i], line.size) * line.stride;
+  };
+  // What sums up rows of a table asks for one row with every element.
+  if (line.step == 1 && are_same(indices, count))
+    return scatter_into(reduction, out.type, out.data + at(0) * width, updates, count);
+  if (reduction == ScatterReduction::kAdd && out.type == ElementType::kFloat) {
+    const auto* from = reinterpret_cast<const float*>(updates);
+    for (int64_t i = 0; i < count; ++i) out.as<float>()[at(i)] += from[i];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i)
+    scatter_into(reduction, out.type, out.data + at(i) * width, updates + i * width, 1);
+}
+
+template <typename I>
+void scatter_lines(const RunContext& c, ScatterReduction reduction, size_t axis) {
   const TensorView& out = c.outputs[0];
   const TensorView& indices = c.inputs[1];
-  const size_t rank = out.rank();
-  kernels::copy_bytes(out.data, c.inputs[0].data, out.bytes());
-  const int64_t signed_axis = c.attrs<Attrs>().axis;
-  const auto axis =
-      static_cast<size_t>(signed_axis < 0 ? signed_axis + static_cast<int64_t>(rank) : signed_axis);
-  const int64_t size = out.dims[axis], stride = stride_of(out.dims, axis), count = indices.elements();
+  // Behind the axis, dimensions of one element are none.
+  size_t last = out.rank() - 1;
+  while (last > axis && out.dims[last] == 1) --last;
+  const int64_t count = indices.dims[last], total = indices.elements();
   const auto width = static_cast<int64_t>(width_of(out.type));
-  int64_t position[InferContext::kMaxRank] = {}, strides[InferContext::kMaxRank], base = 0;
-  for (size_t i = 0; i < rank; ++i) strides[i] = i == axis ? 0 : stride_of(out.dims, i);
-  for (int64_t n = 0; n < count; ++n) {
-    const int64_t index = index_at(indices, n);
-    if (index < -size || index >= size)
-      fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c.node->label(), index, -size,
-           size);
-    const int64_t at = base + (index < 0 ? index + size : index) * stride;
-    scatter_into(c.attrs<Attrs>().reduction, out.type, out.data + at * width, c.inputs[2].data + n * width,
-                 1);
-    for (size_t i = rank; i-- > 0;) {
-      base += strides[i];
+  Line line{0, out.dims[axis], stride_of(out.dims, axis), axis == last ? 0 : int64_t{1}};
+  int64_t position[InferContext::kMaxRank] = {}, strides[InferContext::kMaxRank];
+  for (size_t i = 0; i < last; ++i) strides[i] = i == axis ? 0 : stride_of(out.dims, i);
+  for (int64_t n = 0; n < total; n += count) {
+    scatter_line(c, reduction, line, indices.as<I>() + n, c.inputs[2].data + n * width, count);
+    for (size_t i = last; i-- > 0;) {
+      line.first += strides[i];
       if (++position[i] < indices.dims[i]) break;
-      base -= strides[i] * indices.dims[i];
+      line.first -= strides[i] * indices.dims[i];
       position[i] = 0;
     }
   }
+}
+
+}  // namespace
+
+void run_scatter_elements(const RunContext& c) {
+  const TensorView& out = c.outputs[0];
+  kernels::copy_bytes(out.data, c.inputs[0].data, out.bytes());
+  const auto rank = static_cast<int64_t>(out.rank());
+  const int64_t signed_axis = c.attrs<Attrs>().axis;
+  const auto axis = static_cast<size_t>(signed_axis < 0 ? signed_axis + rank : signed_axis);
+  const ScatterReduction reduction = c.attrs<Attrs>().reduction;
+  c.inputs[1].type == ElementType::kInt32 ? scatter_lines<int32_t>(c, reduction, axis)
+                                          : scatter_lines<int64_t>(c, reduction, axis);
 }
 
 void gradient_scatter_elements(GradientContext& c) {

@@ -63,7 +63,12 @@ void combine_all(ScatterReduction reduction, T* target, const T* update, int64_t
       kernels::narrow(a, target + start, size);
     }
   } else {
-    for (int64_t i = 0; i < count; ++i) target[i] = combine(reduction, target[i], update[i]);
+    // Sums are what is usually asked for: a loop of its own is one of vectors.
+    if (reduction == ScatterReduction::kAdd) {
+      for (int64_t i = 0; i < count; ++i) target[i] = combine(ScatterReduction::kAdd, target[i], update[i]);
+    } else {
+      for (int64_t i = 0; i < count; ++i) target[i] = combine(reduction, target[i], update[i]);
+    }
   }
 }
 

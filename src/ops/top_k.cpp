@@ -102,12 +102,54 @@ void sort_first(P* begin, int64_t k, int64_t size, Before before) {
 
 // Key and position in one number: equal elements keep their order.
 template <typename T>
+uint64_t key_at(const T* in, int64_t inner, int64_t i, uint32_t flip) {
+  return static_cast<uint64_t>(ordered_key(in[i * inner]) ^ flip) << 32 | static_cast<uint64_t>(i);
+}
+
+// Whether none of a block is below the bar: a loop of vectors.
+template <typename T>
+bool are_all_above(const T* in, int64_t count, uint32_t flip, uint32_t bar) {
+  uint32_t below = 0;
+  for (int64_t i = 0; i < count; ++i) below |= (ordered_key(in[i]) ^ flip) < bar ? 1u : 0u;
+  return below == 0;
+}
+
+// Of a few of many, those that may still be among them are kept, and thinned out when they are twice as many.
+// Later elements that equal the bar are above it.
+template <typename T>
+void sort_few_keys(const T* in, int64_t size, int64_t inner, int64_t k, uint32_t flip, uint64_t* keys) {
+  constexpr int64_t kBlock = 32;
+  const int64_t most = 2 * k;
+  uint64_t bar = UINT64_MAX;
+  int64_t count = 0;
+  for (int64_t start = 0; start < size; start += kBlock) {
+    const int64_t end = std::min(start + kBlock, size);
+    const bool has_bar = bar != UINT64_MAX;
+    if (has_bar && inner == 1 &&
+        are_all_above(in + start, end - start, flip, static_cast<uint32_t>(bar >> 32)))
+      continue;
+    for (int64_t i = start; i < end; ++i) {
+      keys[count] = key_at(in, inner, i, flip);
+      count += static_cast<int64_t>(keys[count] < bar);
+      if (count < most) continue;
+      std::nth_element(keys, keys + k - 1, keys + count);
+      bar = keys[k - 1], count = k;
+    }
+  }
+  std::sort(keys, keys + count);
+}
+
+template <typename T>
 void sort_keys(const T* in, int64_t size, int64_t inner, int64_t k, bool largest, int64_t* positions) {
+  constexpr int64_t kFew = 8;
   auto* keys = reinterpret_cast<uint64_t*>(positions);
   const uint32_t flip = largest ? UINT32_MAX : 0;
-  for (int64_t i = 0; i < size; ++i)
-    keys[i] = static_cast<uint64_t>(ordered_key(in[i * inner]) ^ flip) << 32 | static_cast<uint64_t>(i);
-  sort_first(keys, k, size, std::less<>());
+  if (k * kFew <= size) {
+    sort_few_keys(in, size, inner, k, flip, keys);
+  } else {
+    for (int64_t i = 0; i < size; ++i) keys[i] = key_at(in, inner, i, flip);
+    sort_first(keys, k, size, std::less<>());
+  }
   for (int64_t i = 0; i < k; ++i) positions[i] = static_cast<int64_t>(keys[i] & UINT32_MAX);
 }
 

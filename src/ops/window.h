@@ -82,6 +82,8 @@ struct TapRange {
 };
 inline TapRange tap_range(const Window& w, size_t i, int64_t out) {
   const int64_t start = out * w.stride[i] - w.begin[i];
+  // Asked for every output: most need no division.
+  if (start >= 0 && start + (w.kernel[i] - 1) * w.dilation[i] < w.in[i]) return {0, w.kernel[i]};
   const int64_t first = start >= 0 ? 0 : std::min(w.kernel[i], ceil_div(-start, w.dilation[i]));
   const int64_t last =
       start >= w.in[i] ? first : std::min(w.kernel[i], (w.in[i] - 1 - start) / w.dilation[i] + 1);

@@ -98,6 +98,44 @@ bool skip_views(Node& node, Editor& editor) {
   return true;
 }
 
+// Operators whose inputs broadcast, whatever they compute.
+bool broadcasts(const Node& node) {
+  constexpr std::string_view kOperators[] = {"Add",
+                                             "Sub",
+                                             "Mul",
+                                             "Div",
+                                             "Pow",
+                                             "Max",
+                                             "Min",
+                                             "Sum",
+                                             "Mod",
+                                             "Equal",
+                                             "Less",
+                                             "Greater",
+                                             "GreaterOrEqual",
+                                             "LessOrEqual",
+                                             "And",
+                                             "Or",
+                                             "Xor",
+                                             "Where"};
+  constexpr int64_t kFirstThatBroadcasts = 8;
+  return node.domain.empty() && node.opset >= kFirstThatBroadcasts &&
+         std::find(std::begin(kOperators), std::end(kOperators), node.op_type) != std::end(kOperators);
+}
+
+// What is expanded to the shape that another input has by itself need not be.
+void skip_expansions(Node& node, Editor& editor) {
+  if (!broadcasts(node) || node.inputs.size() < 2) return;
+  const auto has_its_shape = [&](const Edge* e) { return e != nullptr && same_shape(e, node.outputs[0]); };
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Node* expand = maker(node.inputs[i], "Expand");
+    if (expand == nullptr || expand->graph != node.graph || rank_of(expand->inputs[0]) < 0) continue;
+    bool another = false;
+    for (size_t k = 0; k < node.inputs.size(); ++k) another |= k != i && has_its_shape(node.inputs[k]);
+    if (another) editor.set_input(node, i, expand->inputs[0]);
+  }
+}
+
 }  // namespace
 
 bool remove_identities(Graph& root, const OptimizeOptions& options) {
@@ -107,8 +145,8 @@ bool remove_identities(Graph& root, const OptimizeOptions& options) {
       if (!editor.alive(*node)) continue;
       if (hands_on(*node, editor)) {
         editor.replace(*node->outputs[0], *node->inputs[0]);
-      } else {
-        skip_views(*node, editor);
+      } else if (!skip_views(*node, editor)) {
+        skip_expansions(*node, editor);
       }
     }
   }

@@ -1,6 +1,8 @@
 // Tile, DepthToSpace, SpaceToDepth, gathers and scatters, Trilu, EyeLike, OneHot, CumSum, TopK, ArgMax,
 // ArgMin.
+#include <algorithm>
 #include <numeric>
+#include <random>
 
 #include "ops/op_case.h"
 #include "ops/symbolic_case.h"
@@ -179,6 +181,87 @@ TEST(ScatterElements, WritesAlongTheAxis) {
                Error);
 }
 
+// Lines of one index, as rows that are summed up have them, and lines of many.
+TEST(ScatterElements, RandomAgainstTheDefinition) {
+  std::mt19937 random(3);
+  const auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  for (int i = 0; i < 60; ++i) {
+    const std::vector<int64_t> dims = {pick(1, 4), pick(1, 5), pick(1, 40)};
+    const int64_t axis = pick(0, 2);
+    std::vector<int64_t> taken;
+    for (int64_t d = 0; d < 3; ++d) taken.push_back(pick(1, d == axis ? 6 : dims[static_cast<size_t>(d)]));
+    const int64_t count = taken[0] * taken[1] * taken[2], size = dims[static_cast<size_t>(axis)];
+    const bool same = pick(0, 1) == 0;
+    std::vector<float> data = counting(dims[0] * dims[1] * dims[2]);
+    std::vector<float> updates(static_cast<size_t>(count));
+    std::vector<int64_t> indices(static_cast<size_t>(count));
+    int64_t index = 0;
+    for (int64_t n = 0; n < count; ++n) {
+      if (!same || n % taken[2] == 0) index = pick(-size, size - 1);
+      indices[static_cast<size_t>(n)] = index,
+      updates[static_cast<size_t>(n)] = static_cast<float>(pick(-9, 9));
+    }
+    std::vector<float> expected = data;
+    for (int64_t n = 0; n < count; ++n) {
+      int64_t at[3] = {n / taken[2] / taken[1], n / taken[2] % taken[1], n % taken[2]};
+      at[axis] = (indices[static_cast<size_t>(n)] + size) % size;
+      float& target = expected[static_cast<size_t>((at[0] * dims[1] + at[1]) * dims[2] + at[2])];
+      const float update = updates[static_cast<size_t>(n)];
+      target = i % 3 == 0 ? target + update : i % 3 == 1 ? std::max(target, update) : update;
+    }
+    OpCase c("ScatterElements", 18);
+    c.input<float>(dims, data);
+    if (i % 2 == 0) {
+      c.input<int64_t>(taken, indices);
+    } else {
+      c.input<int32_t>(taken, std::vector<int32_t>(indices.begin(), indices.end()));
+    }
+    c.input<float>(taken, updates).attr("axis", axis);
+    c.attr("reduction", i % 3 == 0   ? "add"
+                        : i % 3 == 1 ? "max"
+                                     : "none")
+        .run()
+        .expect<float>(0, dims, expected);
+    if (HasFailure()) return;
+  }
+}
+
+// Random lines against the definition: of one index, of many, along the last axis and before it.
+TEST(GatherElements, RandomAgainstTheDefinition) {
+  std::mt19937 random(4);
+  const auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  for (int i = 0; i < 60; ++i) {
+    const std::vector<int64_t> dims = {pick(1, 4), pick(1, 5), i % 4 == 0 ? 1 : pick(1, 40)};
+    const int64_t axis = pick(0, 2), size = dims[static_cast<size_t>(axis)];
+    std::vector<int64_t> taken;
+    for (int64_t d = 0; d < 3; ++d) taken.push_back(pick(1, d == axis ? 6 : dims[static_cast<size_t>(d)]));
+    const int64_t count = taken[0] * taken[1] * taken[2];
+    const bool same = pick(0, 1) == 0;
+    const std::vector<float> data = counting(dims[0] * dims[1] * dims[2]);
+    std::vector<int64_t> indices;
+    std::vector<float> expected;
+    for (int64_t n = 0; n < count; ++n) {
+      indices.push_back(same && n % taken[2] > 0 ? indices.back() : pick(-size, size - 1));
+      int64_t at[3] = {n / taken[2] / taken[1], n / taken[2] % taken[1], n % taken[2]};
+      at[axis] = (indices.back() + size) % size;
+      expected.push_back(data[static_cast<size_t>((at[0] * dims[1] + at[1]) * dims[2] + at[2])]);
+    }
+    OpCase c("GatherElements", 13);
+    c.input<float>(dims, data);
+    if (i % 2 == 0) {
+      c.input<int64_t>(taken, indices);
+    } else {
+      c.input<int32_t>(taken, std::vector<int32_t>(indices.begin(), indices.end()));
+    }
+    c.attr("axis", axis).run().expect<float>(0, taken, expected);
+    if (HasFailure()) return;
+  }
+}
+
 TEST(Trilu, KeepsATriangle) {
   const std::vector<float> ones(9, 1);
   OpCase("Trilu", 14).input<float>({3, 3}, ones).run().expect<float>(0, {3, 3}, {1, 1, 1, 0, 1, 1, 0, 0, 1});
@@ -290,6 +373,54 @@ TEST(TopK, SortsAndKeepsTheOrderOfEquals) {
                Error);
   SymbolicCase c("TopK", 11);
   EXPECT_EQ(c.input(kFloat, Dims{"b", "n"}).list(Dims{"k"}).outputs(2).infer().dims(1), "[b, k]");
+}
+
+// Where NaN is what is left, it is taken.
+TEST(TopK, OfNothingButNaN) {
+  std::vector<float> in(100, NAN);
+  in[70] = 1;
+  for (const int64_t largest : {0, 1}) {
+    OpCase("TopK", 11)
+        .input<float>({100}, in)
+        .input<int64_t>({1}, {2})
+        .attr("largest", largest)
+        .outputs(2)
+        .run()
+        .expect<int64_t>(1, {2}, largest == 1 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{70, 0});
+  }
+}
+
+// A few of many, in rising order too, in which every element is the best so far; many are equal.
+TEST(TopK, RandomAgainstAStableSort) {
+  std::mt19937 random(5);
+  const auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  for (int i = 0; i < 40; ++i) {
+    const int64_t size = pick(1, 600), k = pick(1, pick(0, 2) == 0 ? size : 1 + size / 9);
+    const bool largest = pick(0, 1) == 0;
+    std::vector<float> in(static_cast<size_t>(size));
+    for (float& v : in) v = static_cast<float>(pick(-40, 40)) / (i % 2 == 0 ? 1.0f : 3.0f);
+    if (i % 4 == 0) std::sort(in.begin(), in.end());
+    std::vector<int64_t> order(in.size());
+    std::iota(order.begin(), order.end(), int64_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      const float x = in[static_cast<size_t>(a)], y = in[static_cast<size_t>(b)];
+      return largest ? x > y : x < y;
+    });
+    order.resize(static_cast<size_t>(k));
+    std::vector<float> best;
+    for (int64_t at : order) best.push_back(in[static_cast<size_t>(at)]);
+    OpCase("TopK", 11)
+        .input<float>({size}, in)
+        .input<int64_t>({1}, {k})
+        .attr("largest", int64_t{largest})
+        .outputs(2)
+        .run()
+        .expect<float>(0, {k}, best)
+        .expect<int64_t>(1, {k}, order);
+    if (HasFailure()) return;
+  }
 }
 
 TEST(ArgMax, FindsFirstOrLast) {

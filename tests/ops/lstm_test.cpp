@@ -167,6 +167,35 @@ TEST(Lstm, ManySequencesOnSeveralThreads) {
            .threads = threads});
 }
 
+// Longer than what is multiplied by W at once, in one piece too many and in several; directions run alone and
+// beside each other.
+TEST(Lstm, LongSequences) {
+  for (int threads : {1, 2}) {
+    for (int64_t steps : {85, 169, 400})
+      check({.steps = steps,
+             .batch = 1,
+             .input = 3,
+             .hidden = 5,
+             .directions = 2,
+             .with_state = true,
+             .threads = threads});
+    check({.steps = 97,
+           .batch = 7,
+           .input = 2,
+           .hidden = 3,
+           .reverse = true,
+           .with_bias = true,
+           .threads = threads});
+    check({.steps = 4,
+           .batch = 170,
+           .input = 2,
+           .hidden = 3,
+           .directions = 2,
+           .batch_first = true,
+           .threads = threads});
+  }
+}
+
 TEST(Lstm, HalfPrecisionGoesByTheDefinition) {
   const std::vector<Float16> ones(1, Float16(1.0f)), gates(4, Float16(0.5f));
   const double in = sigmoid(0.5), cell = in * std::tanh(0.5), h = sigmoid(0.5) * std::tanh(cell);

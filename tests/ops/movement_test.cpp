@@ -358,6 +358,28 @@ TEST(Pad, FillsEveryMode) {
   EXPECT_THROW(pad("odd", {1, 1}, {}), Error);
 }
 
+// Where the last axes are not padded, what they hold moves together.
+TEST(Pad, MirrorsWholeBlocks) {
+  OpCase("Pad", 19)
+      .input<float>({1, 3, 2}, {1, 2, 3, 4, 5, 6})
+      .input<int64_t>({6}, {0, 2, 0, 0, 1, 0})
+      .attr("mode", "reflect")
+      .run()
+      .expect<float>(0, {1, 6, 2}, {5, 6, 3, 4, 1, 2, 3, 4, 5, 6, 3, 4});
+  OpCase("Pad", 19)
+      .input<float>({2, 3, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+      .input<int64_t>({6}, {1, -1, 0, 0, 1, 0})
+      .attr("mode", "wrap")
+      .run()
+      .expect<float>(0, {3, 3, 2}, {9, 10, 11, 12, 9, 10, 3, 4, 5, 6, 3, 4, 9, 10, 11, 12, 9, 10});
+  OpCase("Pad", 19)
+      .input<float>({2, 2}, {1, 2, 3, 4})
+      .input<int64_t>({4}, {0, 0, 0, 0})
+      .attr("mode", "edge")
+      .run()
+      .expect<float>(0, {2, 2}, {1, 2, 3, 4});
+}
+
 TEST(Pad, PadsInTwoDimensions) {
   OpCase("Pad", 2)
       .input<float>({1, 2}, {1, 2})

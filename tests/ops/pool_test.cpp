@@ -67,6 +67,81 @@ TEST(AveragePool, AgreesWithTheDefinition) {
   }
 }
 
+// Three dimensions in both layouts, padded, dilated and strided, and such as nothing is pooled along, by the
+// definition.
+TEST(Pools, ThreeDimensionsAgreeWithTheDefinition) {
+  struct Axis {
+    int64_t in, kernel, stride, dilation, begin, end;
+    int64_t out() const { return (in + begin + end - (kernel - 1) * dilation - 1) / stride + 1; }
+  };
+  constexpr Axis kWhole{5, 1, 1, 1, 0, 0};
+  const Axis kinds[][3] = {{{6, 3, 2, 1, 1, 1}, {7, 2, 1, 2, 1, 0}, {9, 3, 3, 1, 0, 2}},
+                           {{6, 5, 1, 1, 2, 2}, kWhole, kWhole},
+                           {kWhole, {8, 3, 1, 1, 1, 1}, {11, 2, 2, 1, 0, 0}},
+                           {kWhole, {6, 2, 2, 1, 0, 0}, kWhole}};
+  for (const auto& axes : kinds) {
+    for (const int64_t channels : {1, 3, 17}) {
+      const int64_t in = axes[0].in * axes[1].in * axes[2].in;
+      const Dims out = {axes[0].out(), axes[1].out(), axes[2].out()};
+      const std::vector<float> x = ramp(2 * channels * in);
+      for (const bool last : {false, true}) {
+        for (const int way : {0, 1, 2}) {  // maximum, average, average that counts padding
+          const int64_t total = 2 * channels * out[0] * out[1] * out[2];
+          std::vector<float> y;
+          for (int64_t n = 0; n < total; ++n) {
+            const int64_t channel = last ? n % channels : n / (out[0] * out[1] * out[2]) % channels;
+            const int64_t place = last ? n / channels : n % (out[0] * out[1] * out[2]);
+            const int64_t image = n / (channels * out[0] * out[1] * out[2]);
+            const int64_t at[3] = {place / out[2] / out[1] % out[0], place / out[2] % out[1], place % out[2]};
+            float best = -1e30f, sum = 0;
+            int inside = 0, padded = 0;
+            Dims tap(3);
+            for (tap[0] = 0; tap[0] < axes[0].kernel; ++tap[0])
+              for (tap[1] = 0; tap[1] < axes[1].kernel; ++tap[1])
+                for (tap[2] = 0; tap[2] < axes[2].kernel; ++tap[2]) {
+                  int64_t from = last ? image : image * channels + channel;
+                  bool is_inside = true, is_padded = true;
+                  for (size_t i = 0; i < 3; ++i) {
+                    const int64_t p = at[i] * axes[i].stride - axes[i].begin + tap[i] * axes[i].dilation;
+                    is_inside = is_inside && p >= 0 && p < axes[i].in;
+                    is_padded = is_padded && p < axes[i].in + axes[i].end;
+                    from = from * axes[i].in + p;
+                  }
+                  padded += is_padded;
+                  if (!is_inside) continue;
+                  const float v = x[static_cast<size_t>(last ? from * channels + channel : from)];
+                  best = std::max(best, v), sum += v, ++inside;
+                }
+            y.push_back(way == 0 ? best : sum / static_cast<float>(way == 2 ? padded : inside));
+          }
+          Dims in_dims = {2, channels, axes[0].in, axes[1].in, axes[2].in},
+               out_dims = {2, channels, out[0], out[1], out[2]};
+          if (last) {
+            in_dims = {2, axes[0].in, axes[1].in, axes[2].in, channels};
+            out_dims = {2, out[0], out[1], out[2], channels};
+          }
+          Dims kernel, strides, dilations, begins, ends;
+          for (const Axis& a : axes) {
+            kernel.push_back(a.kernel), strides.push_back(a.stride), dilations.push_back(a.dilation);
+            begins.push_back(a.begin), ends.push_back(a.end);
+          }
+          begins.insert(begins.end(), ends.begin(), ends.end());
+          OpCase pool(way == 0 ? "MaxPool" : "AveragePool", 19, last ? std::string(kPlimsollDomain) : "");
+          pool.input<float>(in_dims, x)
+              .attr("kernel_shape", kernel)
+              .attr("strides", strides)
+              .attr("dilations", dilations)
+              .attr("pads", begins);
+          if (last) pool.attr("channels_last", int64_t{1});
+          if (way == 2) pool.attr("count_include_pad", int64_t{1});
+          pool.run().expect<float>(0, out_dims, y, 1e-4);
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
 TEST(MaxPool, IndicesCountTheWholeTensorInEitherOrder) {
   const std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8, 9, 8, 7, 6};
   for (const int64_t order : {0, 1}) {

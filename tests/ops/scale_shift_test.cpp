@@ -35,6 +35,23 @@ TEST(ScaleShift, OddWidthsOnTwoThreads) {
   c.attr("channels_last", int64_t{1}).threads(2).run().expect<float>(0, {rows, width}, wanted);
 }
 
+// Planes of one element.
+TEST(ScaleShift, RowsOfChannelsFirst) {
+  for (int64_t channels : {1, 5, 16, 33}) {
+    std::vector<float> x, scale, shift, wanted;
+    for (int64_t i = 0; i < channels; ++i)
+      scale.push_back(static_cast<float>(i) - 2), shift.push_back(static_cast<float>(i));
+    for (int64_t i = 0; i < 7 * channels; ++i) {
+      const auto channel = static_cast<size_t>(i % channels);
+      x.push_back(static_cast<float>(i));
+      wanted.push_back(x.back() * scale[channel] + shift[channel]);
+    }
+    OpCase c("ScaleShift", 1, std::string(kPlimsollDomain));
+    c.input<float>({7, channels, 1}, x).input<float>({channels}, scale).input<float>({channels}, shift);
+    c.run().expect<float>(0, {7, channels, 1}, wanted);
+  }
+}
+
 TEST(ScaleShift, Empty) {
   OpCase c("ScaleShift", 1, std::string(kPlimsollDomain));
   c.input<float>({0, 2, 3}, {}).input<float>({2}, {10, -1}).input<float>({1}, {0.5f});

@@ -89,6 +89,24 @@ TEST(Identity, ReshapeOfReshape) {
   EXPECT_EQ(c.count("Reshape"), 1);
 }
 
+TEST(Identity, WhatBroadcastsNeedsNoExpand) {
+  GraphCase c;
+  Edge* x = c.input({-1, 4});
+  Edge* norm = c.node("ReduceSum", {x, c.constant<int64_t>({1}, {1})});
+  Edge* y = c.node("Expand", {norm, c.node("Shape", {x})});
+  c.output(c.node("Div", {x, y}));
+  EXPECT_TRUE(c.apply(remove_identities));
+  EXPECT_EQ(c.count("Expand"), 0);
+}
+
+TEST(Identity, AnExpandThatMakesTheShapeStays) {
+  GraphCase c;
+  Edge* x = c.input({1, 4});
+  Edge* y = c.node("Expand", {c.input({3, 1}), c.constant<int64_t>({2}, {3, 4})});
+  c.output(c.node("Add", {x, y}));
+  EXPECT_FALSE(c.apply(remove_identities));
+}
+
 // A view in between may say that a symbol has a certain size.
 TEST(Identity, AViewThatTellsASizeStays) {
   GraphCase c;
