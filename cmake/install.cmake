@@ -23,10 +23,8 @@ string(REGEX REPLACE "/$" "" to_prefix ${to_prefix})
 configure_file(cmake/plimsoll.pc.in plimsoll.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/plimsoll.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 
-# For the decoders of images: below any prefix, or in this tree. Packages have it taken out. One path for both: where CMake has to write another
-# when it installs, it fills the first up with empty entries, and in each of these the current folder is searched.
-set_target_properties(plimsoll_cli PROPERTIES BUILD_WITH_INSTALL_RPATH ON
-  INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/src")
+# None: the decoders of images are found by the command itself (decoders/loaded/load.cpp).
+set_target_properties(plimsoll_cli PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "")
 install(TARGETS plimsoll_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT command)
 # Manual pages and completion are what `--help` says.
 set(pages ${CMAKE_CURRENT_BINARY_DIR}/command_pages)
