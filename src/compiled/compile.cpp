@@ -170,7 +170,7 @@ class Opened {
       plans_.push_back(std::make_unique<ShapePlan>(model_, sizes, budget));
   }
   // Written down, one behind the other. Nothing where it leads to memory that another process does not have.
-  std::optional<std::vector<Bytes>> images() const {
+  std::optional<std::vector<Bytes>> images() {
     std::vector<Place> others;
     for (const std::span<const std::byte> place : file_->places) others.push_back({{place}});
     std::vector<Bytes> images;
@@ -210,7 +210,7 @@ void append(Bytes& to, const Bytes& image) {
 // Made twice, at different addresses: what is an address, and what only looks like one.
 Bytes encoded_images(const std::string& path, const CompileSettings& settings,
                      const std::vector<ConcreteShapes>& shapes, Budget& budget) {
-  const Opened one(path, settings, shapes, budget), other(path, settings, shapes, budget);
+  Opened one(path, settings, shapes, budget), other(path, settings, shapes, budget);
   const auto first = one.images(), second = other.images();
   if (!first || !second) return {};
   Bytes all;

@@ -176,11 +176,11 @@ PreparedModel::Root* PreparedModel::load_root() {
   return reinterpret_cast<Root*>(begin + options_.compiled->image->root_offset());
 }
 
-std::optional<std::vector<std::byte>> PreparedModel::image(std::span<const Place> others) const {
-  if (!weights_->tables().passing.empty() || !defaults_.empty()) return {};
+std::optional<std::vector<std::byte>> PreparedModel::image(std::span<const Place> others) {
+  if (weights_->passing_bytes() > 0 || !defaults_.empty()) return {};
+  root_->weights = weights_->tables_in(arena_);
   std::vector<Place> places = {place_of(arena_), {{std::as_bytes(std::span(&arena_, 1))}}};
   places.insert(places.end(), others.begin(), others.end());
-  root_->weights = &weights_->tables();
   return write_image(arena_, root_, places, 0);
 }
 

@@ -105,7 +105,7 @@ class PreparedModel {
   // The graph as it is when the weights are loaded, and their tables.
   int64_t memory_bytes() const {
     const int64_t leaves = weights_->is_loaded() ? 0 : weights_->passing_bytes();
-    return arena_.mapped_bytes() - leaves;
+    return arena_.mapped_bytes() - leaves + weights_->tables_bytes();
   }
   // The graph and the tables that made it, at their most.
   int64_t prepare_peak_bytes() const { return prepare_peak_; }
@@ -117,7 +117,7 @@ class PreparedModel {
 
   // Prepared, not loaded: what a compiled file keeps of it. Nothing where what is in its memory leads
   // elsewhere.
-  std::optional<std::vector<std::byte>> image(std::span<const Place> others) const;
+  std::optional<std::vector<std::byte>> image(std::span<const Place> others);
   const BumpArena& arena() const { return arena_; }
   // Where its image was put, or null: it was read.
   const std::byte* image_begin() const { return image_begin_; }

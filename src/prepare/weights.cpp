@@ -90,15 +90,20 @@ class Weights::Collector : public PackPolicy {
   bool pack(const Node& node, size_t input, const PackFormat& format, int64_t bytes) const override {
     return const_cast<Collector*>(this)->request(node, input, format, bytes);
   }
-  // In the graph's arena.
-  const Tables* tables() {
-    BumpArena& arena = root_.arena();
-    const auto keep = [&](const auto& list) { return arena.copy(std::span(list.data(), list.size())); };
-    tables_.packed = keep(packed_);
-    tables_.packed_at = keep(packed_at_);
-    tables_.copied = keep(copied_);
-    tables_.passing = keep(passing_);
-    return arena.make<Tables>(tables_);
+  const Tables* tables(BumpArena& arena) {
+    tables_.packed = packed_;
+    tables_.packed_at = packed_at_;
+    tables_.copied = copied_;
+    tables_.passing = passing_;
+    return copy(tables_, arena);
+  }
+  static const Tables* copy(const Tables& from, BumpArena& arena) {
+    auto* to = arena.make<Tables>(from);
+    to->packed = arena.copy<Packed>(from.packed);
+    to->packed_at = arena.copy<PackedAt>(from.packed_at);
+    to->copied = arena.copy<Copied>(from.copied);
+    to->passing = arena.copy<const std::byte*>(from.passing);
+    return to;
   }
 
  private:
@@ -117,13 +122,21 @@ class Weights::Collector : public PackPolicy {
   std::pmr::vector<const std::byte*> passing_;
 };
 
-Weights::Weights(Graph& root, int threads, bool pack) : threads_(threads), graph_memory_(root.arena()) {
+Weights::Weights(Graph& root, int threads, bool pack)
+    : threads_(threads), graph_memory_(root.arena()), tables_memory_(root.arena().budget()) {
   TransientMemory transient(root.arena().budget());
-  tables_ = Collector(root, threads, pack, transient).tables();
+  tables_ = Collector(root, threads, pack, transient).tables(tables_memory_);
 }
 
 Weights::Weights(Graph& root, int threads, const Tables& decided)
-    : threads_(threads), graph_memory_(root.arena()), tables_(&decided) {}
+    : threads_(threads),
+      graph_memory_(root.arena()),
+      tables_memory_(root.arena().budget()),
+      tables_(&decided) {}
+
+const Weights::Tables* Weights::tables_in(BumpArena& arena) const {
+  return Collector::copy(*tables_, arena);
+}
 
 bool Weights::Collector::request(const Node& node, size_t input, const PackFormat& format, int64_t bytes) {
   if (!may_pack_) return false;

@@ -21,13 +21,14 @@ class Weights : public PackPolicy {
  public:
   using Drop = std::function<void(std::span<const std::byte>)>;
 
-  // Pure: decides and counts, into tables in the graph's arena. The graph must be resolved, inferred, and
-  // final. Without `pack`, every weight is used as it is.
+  // Pure: decides and counts. The graph must be resolved, inferred, and final. Without `pack`, every weight
+  // is used as it is.
   Weights(Graph& root, int threads, bool pack = true);
   // As they were decided before, for the same graph.
   struct Tables;
   Weights(Graph& root, int threads, const Tables& decided);
-  const Tables& tables() const { return *tables_; }
+  // A copy of what was decided, as the next constructor wants it.
+  const Tables* tables_in(BumpArena& arena) const;
 
   // Takes the memory and fills it. `drop` forgets pages of the mapped file.
   void load(Budget& budget, const Drop& drop);
@@ -57,6 +58,8 @@ class Weights : public PackPolicy {
   int64_t state_bytes(Account account) const { return owned_bytes(account); }
   // The most that loading holds beyond the final state: the largest raw tensor that is packed or is state.
   int64_t largest_raw_bytes() const { return adopted_ != nullptr ? 0 : tables_->largest_raw; }
+  // Of its own tables, in the account `session`.
+  int64_t tables_bytes() const { return tables_memory_.mapped_bytes(); }
   // Of the graph's memory, what loading gives back: constants that were packed and that nobody else reads.
   int64_t passing_bytes() const { return tables_->passing_bytes; }
 
@@ -78,11 +81,11 @@ class Weights : public PackPolicy {
   // One mapping each: copies of constants and parameters, kept gradients, or moments.
   static constexpr std::array kOwners = {Account::kWeights, Account::kGradients, Account::kOptimizer};
   struct Tables {
-    std::span<Packed> packed;
-    std::span<PackedAt> packed_at;         // by key
-    std::span<Copied> copied;              // by the edges' ids
-    std::span<const std::byte*> passing;   // large pieces of the graph's memory
-    std::array<int64_t, 3> owned_bytes{};  // by kOwners
+    std::span<const Packed> packed;
+    std::span<const PackedAt> packed_at;        // by key
+    std::span<const Copied> copied;             // by the edges' ids
+    std::span<const std::byte* const> passing;  // large pieces of the graph's memory
+    std::array<int64_t, 3> owned_bytes{};       // by kOwners
     int64_t passing_bytes = 0, packed_bytes = 0, mapped_bytes = 0, largest_raw = 0;
   };
 
@@ -98,6 +101,7 @@ class Weights : public PackPolicy {
 
   int threads_;
   BumpArena& graph_memory_;
+  BumpArena tables_memory_;
   const Tables* tables_ = nullptr;
   std::array<Arena, kOwners.size()> owned_;
   Arena packed_arena_;
