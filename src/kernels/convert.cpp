@@ -147,6 +147,20 @@ void narrow(const int64_t* x, int32_t* y, int64_t count) {
   for (; i < count; ++i) y[i] = static_cast<int32_t>(x[i]);
 }
 
+// 1 where a byte is not 0.
+void bool_to_float(const uint8_t* x, float* y, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<int32_t, decltype(d)> d32;
+  const hn::Rebind<uint8_t, decltype(d)> d8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto truth = hn::Min(hn::LoadU(d8, x + i), hn::Set(d8, 1));
+    hn::StoreU(hn::ConvertTo(d, hn::PromoteTo(d32, truth)), d, y + i);
+  }
+  for (; i < count; ++i) y[i] = x[i] != 0 ? 1.0f : 0.0f;
+}
+
 bool from_float(const float* x, ElementType to, void* y, int64_t count) {
   switch (to) {
     case ElementType::kFloat16:
@@ -176,6 +190,8 @@ bool to_float(ElementType from, const void* x, float* y, int64_t count) {
       return integer_to_float(static_cast<const int8_t*>(x), y, count), true;
     case ElementType::kUint8:
       return integer_to_float(static_cast<const uint8_t*>(x), y, count), true;
+    case ElementType::kBool:
+      return bool_to_float(static_cast<const uint8_t*>(x), y, count), true;
     default:
       return false;
   }

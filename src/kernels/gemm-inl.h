@@ -13,6 +13,7 @@
 #include "kernels/gemm_functions.h"
 #include "kernels/gemm_pack-inl.h"
 #include "kernels/gemm_plan-inl.h"
+#include "kernels/gemm_thin-inl.h"
 #include "kernels/gemm_tile-inl.h"
 #include "kernels/parallel.h"
 
@@ -179,6 +180,7 @@ const GemmFunctions<T>* gemm_table() {
                                               &scratch_elements<T>,
                                               &most_scratch_elements<T>,
                                               &multiply<T>,
+                                              &multiply_thin<T>,
                                               &pack<T>};
   return &kTable;
 }

@@ -10,6 +10,14 @@ size_t whole_lines(int64_t elements) {
   return (static_cast<size_t>(elements) * sizeof(E) + kGemmAlignment - 1) / kGemmAlignment * kGemmAlignment;
 }
 
+// So few rows that packing B costs more than the product.
+template <class T>
+bool is_thin(GemmShape shape, const GemmLeft<T>& a, const GemmRight& b) {
+  constexpr int64_t kFewRows = 2;
+  if (kIsHalf<T> || shape.m > kFewRows) return false;
+  return b.col_stride == 1 || (b.row_stride == 1 && a.col_stride == 1);
+}
+
 }  // namespace
 
 template <class T>
@@ -54,6 +62,7 @@ size_t gemm_dynamic_scratch_bytes(GemmShape shape, int64_t a_row_stride, int64_t
 template <class T>
 void gemm_as(GemmShape shape, GemmLeft<T> a, GemmRight b, GemmOutput<T> c, const GemmEpilogue<T>& epilogue,
              void* scratch, int threads) {
+  if (is_thin<T>(shape, a, b)) return gemm_functions<T>().multiply_thin(shape, a, b, c, epilogue, threads);
   gemm_functions<T>().pack(shape.k, shape.n, b, static_cast<T*>(scratch), threads, true);
   char* rest = static_cast<char*>(scratch) + packed_b_bytes<T>(shape.k, shape.n);
   gemm_packed_as<T>(shape, a, scratch, c, epilogue, rest, threads);

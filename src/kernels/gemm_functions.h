@@ -13,6 +13,9 @@ struct GemmFunctions {
   int64_t (*most_scratch_elements)(int64_t k, int threads);
   void (*multiply)(GemmShape shape, const GemmLeft<T>& a, const void* packed_b, const GemmOutput<T>& c,
                    const GemmEpilogue<T>& epilogue, LaneOf<T>* scratch, int threads);
+  // One or two rows by B as it is; not in 16 bits. B's rows, or its columns and A's rows, lie side by side.
+  void (*multiply_thin)(GemmShape shape, const GemmLeft<T>& a, const GemmRight& b, const GemmOutput<T>& c,
+                        const GemmEpilogue<T>& epilogue, int threads);
   // `is_used_next`: worth a place in the caches.
   void (*pack)(int64_t k, int64_t n, const GemmRight& b, T* dst, int threads, bool is_used_next);
 };

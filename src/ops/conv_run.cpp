@@ -21,11 +21,18 @@ struct ConvJob {
   BFloat16* image = nullptr;  // of a rounded one
 };
 
+// One where there is so little to do that threads cost as much as they save.
+int threads_of(const ConvChoice& choice, const ConvShape& s, int threads) {
+  const int64_t worth_sharing = choice.kernel == ConvKernel::kDepthwise ? 64 << 10 : 256 << 10;
+  const int64_t taps = s.kernel_h * s.kernel_w * s.in_c / s.groups;
+  return s.batch * s.out_h * s.out_w * s.out_c * taps < worth_sharing ? 1 : threads;
+}
+
 template <typename T>
 void run_plane(const ConvJob<T>& job, const ConvShape& s, const T* x, const std::byte* packed, T* y,
                const kernels::ConvEpilogue<T>& epilogue) {
   if (job.choice.kernel == ConvKernel::kDepthwise)
-    return kernels::depthwise_as<T>(s, x, packed, y, epilogue, job.threads);
+    return kernels::depthwise_as<T>(s, x, packed, y, epilogue, threads_of(job.choice, s, job.threads));
   if constexpr (std::is_same_v<T, float>) {
     if (job.choice.kernel == ConvKernel::kRounded)
       return run_rounded_conv(s, x, packed, y, epilogue, job.image, job.working, job.threads);
@@ -42,7 +49,7 @@ void run_plane(const ConvJob<T>& job, const ConvShape& s, const T* x, const std:
     if (form != kernels::WinogradForm::kNone)
       return kernels::winograd(s, form, x, packed, y, epilogue, job.working, job.threads);
   }
-  kernels::conv_as<T>(s, x, packed, y, epilogue, job.working, job.threads);
+  kernels::conv_as<T>(s, x, packed, y, epilogue, job.working, threads_of(job.choice, s, job.threads));
 }
 
 // One plane of output: the kernel's planes add up in it.

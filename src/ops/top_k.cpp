@@ -106,46 +106,69 @@ uint64_t key_at(const T* in, int64_t inner, int64_t i, uint32_t flip) {
   return static_cast<uint64_t>(ordered_key(in[i * inner]) ^ flip) << 32 | static_cast<uint64_t>(i);
 }
 
-// Whether none of a block is below the bar: a loop of vectors.
+// Whether an element may come before the last of those that are kept; of floats with a comparison or two, of
+// which a loop makes vectors.
 template <typename T>
-bool are_all_above(const T* in, int64_t count, uint32_t flip, uint32_t bar) {
-  uint32_t below = 0;
-  for (int64_t i = 0; i < count; ++i) below |= (ordered_key(in[i]) ^ flip) < bar ? 1u : 0u;
-  return below == 0;
+bool may_be_before(const T* in, int64_t count, T last, bool largest) {
+  uint32_t any = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (std::is_same_v<T, float>) {
+      any |= largest ? !(in[i] <= last) : !(in[i] >= last);
+    } else {
+      any |= largest ? ordered_key(in[i]) > ordered_key(last) : ordered_key(in[i]) < ordered_key(last);
+    }
+  }
+  return any != 0;
 }
 
-// Of a few of many, those that may still be among them are kept, and thinned out when they are twice as many.
-// Later elements that equal the bar are above it.
+// The least k keys, sorted, where k is a few of many: each that is below the last one takes its place in
+// order. Later elements that equal the last are above it.
 template <typename T>
-void sort_few_keys(const T* in, int64_t size, int64_t inner, int64_t k, uint32_t flip, uint64_t* keys) {
+void sort_few_keys(const T* in, int64_t size, int64_t inner, int64_t k, bool largest, uint64_t* keys) {
   constexpr int64_t kBlock = 32;
+  const uint32_t flip = largest ? UINT32_MAX : 0;
+  for (int64_t i = 0; i < k; ++i) keys[i] = key_at(in, inner, i, flip);
+  std::sort(keys, keys + k);
+  for (int64_t start = k; start < size; start += kBlock) {
+    const int64_t end = std::min(start + kBlock, size);
+    const T last = in[static_cast<int64_t>(keys[k - 1] & UINT32_MAX) * inner];
+    if (inner == 1 && !may_be_before(in + start, end - start, last, largest)) continue;
+    for (int64_t i = start; i < end; ++i) {
+      const uint64_t key = key_at(in, inner, i, flip);
+      if (key >= keys[k - 1]) continue;
+      int64_t at = k - 1;
+      for (; at > 0 && keys[at - 1] > key; --at) keys[at] = keys[at - 1];
+      keys[at] = key;
+    }
+  }
+}
+
+// Of more, those that may still be among them are kept, and thinned out when they are twice as many.
+template <typename T>
+void sort_some_keys(const T* in, int64_t size, int64_t inner, int64_t k, bool largest, uint64_t* keys) {
+  const uint32_t flip = largest ? UINT32_MAX : 0;
   const int64_t most = 2 * k;
   uint64_t bar = UINT64_MAX;
   int64_t count = 0;
-  for (int64_t start = 0; start < size; start += kBlock) {
-    const int64_t end = std::min(start + kBlock, size);
-    const bool has_bar = bar != UINT64_MAX;
-    if (has_bar && inner == 1 &&
-        are_all_above(in + start, end - start, flip, static_cast<uint32_t>(bar >> 32)))
-      continue;
-    for (int64_t i = start; i < end; ++i) {
-      keys[count] = key_at(in, inner, i, flip);
-      count += static_cast<int64_t>(keys[count] < bar);
-      if (count < most) continue;
-      std::nth_element(keys, keys + k - 1, keys + count);
-      bar = keys[k - 1], count = k;
-    }
+  for (int64_t i = 0; i < size; ++i) {
+    keys[count] = key_at(in, inner, i, flip);
+    count += static_cast<int64_t>(keys[count] < bar);
+    if (count < most) continue;
+    std::nth_element(keys, keys + k - 1, keys + count);
+    bar = keys[k - 1], count = k;
   }
   std::sort(keys, keys + count);
 }
 
 template <typename T>
 void sort_keys(const T* in, int64_t size, int64_t inner, int64_t k, bool largest, int64_t* positions) {
-  constexpr int64_t kFew = 8;
+  constexpr int64_t kFew = 64, kShare = 8;
   auto* keys = reinterpret_cast<uint64_t*>(positions);
   const uint32_t flip = largest ? UINT32_MAX : 0;
-  if (k * kFew <= size) {
-    sort_few_keys(in, size, inner, k, flip, keys);
+  if (k <= kFew && k * kShare <= size) {
+    sort_few_keys(in, size, inner, k, largest, keys);
+  } else if (k * kShare <= size) {
+    sort_some_keys(in, size, inner, k, largest, keys);
   } else {
     for (int64_t i = 0; i < size; ++i) keys[i] = key_at(in, inner, i, flip);
     sort_first(keys, k, size, std::less<>());

@@ -56,6 +56,16 @@ TEST(Convert, HalvesAsSingleElements) {
   });
 }
 
+TEST(Convert, TruthIsOne) {
+  for_each_target([] {
+    std::vector<uint8_t> x;
+    for (int i = 0; i < 77; ++i) x.push_back(static_cast<uint8_t>(i % 3 == 0 ? 0 : i % 3 == 1 ? 1 : 200));
+    std::vector<float> y(x.size());
+    ASSERT_TRUE(convert(ElementType::kBool, x.data(), ElementType::kFloat, y.data(), 77));
+    for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], x[i] != 0 ? 1.0f : 0.0f);
+  });
+}
+
 TEST(Convert, IntegersAndWhatTheyCannotHold) {
   for_each_target([] {
     std::vector<float> x;

@@ -177,6 +177,30 @@ TEST_P(GemmTest, SmallShapesAndTails) {
   }
 }
 
+// One or two rows by what is not packed.
+TEST_P(GemmTest, ThinDynamicShapes) {
+  for (int64_t m : {1, 2, 3}) {
+    for (int64_t k : {0, 1, 3, 17, 64, 75, 600}) {
+      for (int64_t n : {1, 7, 16, 33, 64, 65, 130, 257, 1030}) {
+        for (int bits = 0; bits < 4; ++bits) {
+          check({.shape = {m, k, n},
+                 .transposed_a = (bits & 1) != 0,
+                 .transposed_b = (bits & 2) != 0,
+                 .padding = (m + n) % 3,
+                 .misalign = static_cast<size_t>(k % 2),
+                 .bias = (k + n) % 2 == 0,
+                 .addend = k % 3 == 0,
+                 .in_place = n % 2 == 0,
+                 .alpha = m == 2 ? 0.5f : 1.0f,
+                 .activation = {n % 4 == 0 ? ActivationKind::kRelu : ActivationKind::kNone},
+                 .dynamic = true});
+          if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(GemmTest, BlockedShapes) {
   for (const GemmShape shape : {GemmShape{128, 768, 96},
                                 {197, 401, 70},

@@ -397,7 +397,7 @@ TEST(TopK, RandomAgainstAStableSort) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
   };
   for (int i = 0; i < 40; ++i) {
-    const int64_t size = pick(1, 600), k = pick(1, pick(0, 2) == 0 ? size : 1 + size / 9);
+    const int64_t size = pick(1, 1500), k = pick(1, pick(0, 2) == 0 ? size : 1 + size / 9);
     const bool largest = pick(0, 1) == 0;
     std::vector<float> in(static_cast<size_t>(size));
     for (float& v : in) v = static_cast<float>(pick(-40, 40)) / (i % 2 == 0 ? 1.0f : 3.0f);
