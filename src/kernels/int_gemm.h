@@ -74,6 +74,12 @@ struct IntGemmFinish {
 int int_gemm_format();
 // Bytes of B[k x n] packed: its elements, the sums of its columns and what form it is in.
 size_t int_gemm_packed_bytes(int64_t k, int64_t n);
+// Not less than that in any form, as a number or an expression; `sixteenth`: k / 16, rounded up. Columns are
+// in whole panels with a sum each, rows in whole groups, or in equal steps of up to 16 groups.
+template <typename T>
+T int_gemm_packed_bound(T k, T n, T sixteenth) {
+  return (n + T(32)) * (k + sixteenth + T(16)) + T(64);
+}
 void int_gemm_pack(int64_t k, int64_t n, const IntGemmRight& b, void* packed);
 
 // Scratch of all threads is threads * (per_k * k + base).

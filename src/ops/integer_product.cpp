@@ -95,7 +95,7 @@ Dim packing_bytes(const SelectContext& c, const ProductInputs& in) {
   const Dim k = b[b.size() - 2], n = b.back();
   if (k.is_constant() && n.is_constant())
     return static_cast<int64_t>(kernels::int_gemm_packed_bytes(k.value(), n.value()));
-  return (n + 32) * (k + 8) + 64;
+  return kernels::int_gemm_packed_bound(k, n, ceil_div(k, Dim(16)));
 }
 
 void set_geometry(SelectContext& c, const ProductInputs& in, bool apart, IntegerProduct& p) {

@@ -320,6 +320,17 @@ TEST(IntGemm, IsExactWhereFourProductsJustFitSixteenBits) {
   });
 }
 
+TEST(IntGemm, IsPackedWithinTheBound) {
+  for_each_form([] {
+    for (int64_t n : {1, 2, 15, 17, 33, 1000}) {
+      for (int64_t k = 0; k < 1200; ++k)
+        EXPECT_LE(static_cast<int64_t>(int_gemm_packed_bytes(k, n)),
+                  int_gemm_packed_bound<int64_t>(k, n, (k + 15) / 16))
+            << k << " x " << n;
+    }
+  });
+}
+
 TEST(IntGemm, ThreadsShareRowsOrColumns) {
   for_each_form([] {
     for (int threads : {2, 3}) {
