@@ -114,6 +114,10 @@ RemainsWatch::Room RemainsWatch::room_of(const std::string& mount_point) {
   return {room.f_blocks - room.f_bfree, room.f_files - room.f_ffree};
 }
 
+bool RemainsWatch::is_since_begin(const timespec& time) const {
+  return time.tv_sec > begin_.tv_sec || (time.tv_sec == begin_.tv_sec && time.tv_nsec >= begin_.tv_nsec);
+}
+
 void RemainsWatch::begin() {
   ::clock_gettime(CLOCK_REALTIME_COARSE, &begin_);  // which is what files are stamped with
   for (size_t kind = 0; kind < std::size(kKinds); ++kind) {
@@ -150,13 +154,13 @@ void RemainsWatch::find_system_v(std::vector<Leftover>& found, bool clean, const
 void RemainsWatch::find_files(std::vector<Leftover>& found, bool clean, const PageCharges& charges) const {
   std::optional<FileUsers> users;
   for (const auto& [point, before] : rooms_before_) {
-    const Room now = room_of(point);
-    if (now.files <= before.files && now.blocks <= before.blocks) continue;
+    struct stat top = {};
+    ::stat(point.c_str(), &top);
+    // Others free and make as much: then the names at its top were changed, where nearly all are.
+    if (room_of(point) == before && !is_since_begin(top.st_mtim)) continue;
     std::error_code error;
     auto walk = std::filesystem::recursive_directory_iterator(
         point, std::filesystem::directory_options::skip_permission_denied, error);
-    struct stat top = {};
-    ::stat(point.c_str(), &top);
     for (int seen = 0; !error && walk != std::filesystem::end(walk) && seen < kMostFiles;
          walk.increment(error), ++seen) {
       struct stat file = {};
@@ -166,9 +170,7 @@ void RemainsWatch::find_files(std::vector<Leftover>& found, bool clean, const Pa
         if (file.st_dev != top.st_dev) walk.disable_recursion_pending();
         continue;
       }
-      const bool is_new = file.st_ctim.tv_sec > begin_.tv_sec ||
-                          (file.st_ctim.tv_sec == begin_.tv_sec && file.st_ctim.tv_nsec >= begin_.tv_nsec);
-      if (!is_new || !S_ISREG(file.st_mode) || !could_be_ours(file.st_uid)) continue;
+      if (!is_since_begin(file.st_ctim) || !S_ISREG(file.st_mode) || !could_be_ours(file.st_uid)) continue;
       if (!users) users.emplace();
       if (users->has(file.st_dev, file.st_ino)) continue;  // somebody lives who uses it: no leftover
       Leftover left{"file", path, static_cast<int64_t>(file.st_uid), int64_t{file.st_blocks} * 512};

@@ -29,8 +29,10 @@ class RemainsWatch {
  private:
   struct Room {
     uint64_t blocks = 0, files = 0;
+    bool operator==(const Room&) const = default;
   };
   static Room room_of(const std::string& mount_point);
+  bool is_since_begin(const timespec& time) const;
   void find_system_v(std::vector<Leftover>& found, bool clean, const PageCharges& charges) const;
   void find_files(std::vector<Leftover>& found, bool clean, const PageCharges& charges) const;
   void find_mounts(std::vector<Leftover>& found, bool clean) const;

@@ -335,6 +335,19 @@ class Remains(Case):
         if answer["mechanism"].startswith("cgroup") and os.geteuid() == 0:
             self.assertEqual((removed[f"/dev/shm/{self.mark}"], os.path.exists(f"/dev/shm/{self.mark}")), (True, False), answer)
 
+    def test_are_named_though_somebody_else_freed_more(self):
+        if not os.access("/dev/shm", os.W_OK):
+            self.skipTest("no /dev/shm")
+        path = f"/dev/shm/{self.mark}"
+        others = [f"{path}-other-{i}" for i in range(3)]
+        self.addCleanup(lambda: [os.unlink(one) for one in [path, *others] if os.path.exists(one)])
+        for some in (others, others[:1]):  # more than came, or as much
+            for other in some:
+                pathlib.Path(other).write_text("text\n")
+            answer = self.receipt("--", "sh", "-c", f"echo text >{path}; rm {' '.join(some)}")
+            self.assertIn(path, [left["name"] for left in answer["leftovers"]], answer)
+            os.unlink(path)
+
     def test_mounts(self):
         if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
             self.skipTest("nothing can be mounted here")

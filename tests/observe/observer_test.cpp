@@ -80,27 +80,39 @@ TEST(ObserverTest, FullSamplesBecomeRarerByTheirCost) {
   EXPECT_TRUE(boundless.affords_full(1));
 }
 
-TEST(ObserverTest, SharesAreAskedForWithinABudgetOfTheirOwn) {
-  const auto burn = [] {
-    timespec begin = {}, now = {};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-    do ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    while ((now.tv_sec - begin.tv_sec) * 1'000'000'000 + now.tv_nsec - begin.tv_nsec < 1'000'000);
-    return 0;
+// A millisecond of processor time; whether it was no more, which an emulated processor does not promise.
+bool burn_a_millisecond() {
+  timespec begin = {}, now = {};
+  const auto burned = [&] {
+    return (now.tv_sec - begin.tv_sec) * 1'000'000'000 + now.tv_nsec - begin.tv_nsec;
   };
-  ShareBudget budget(0);
-  EXPECT_FALSE(budget.affords(true));  // outside of a reading
-  int walks = 0, refreshed = 0;
-  for (int reading = 0; reading < 100; ++reading) {
-    budget.begin_reading();
-    for (; budget.affords(false); ++refreshed) budget.spend(burn);
-    for (; budget.affords(true); ++walks) budget.spend(burn);
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+  do ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  while (burned() < 1'000'000);
+  return burned() < 1'500'000;
+}
+
+TEST(ObserverTest, SharesAreAskedForWithinABudgetOfTheirOwn) {
+  EXPECT_FALSE(ShareBudget(0).affords(true));  // outside of a reading
+  constexpr int kTries = 50;
+  for (int tries = 1; tries <= kTries; ++tries) {
+    ShareBudget budget(0);
+    int walks = 0, refreshed = 0;
+    bool as_meant = true;
+    for (int reading = 0; reading < 100; ++reading) {
+      budget.begin_reading();
+      for (; budget.affords(false); ++refreshed) as_meant &= budget.spend(burn_a_millisecond);
+      for (; budget.affords(true); ++walks) as_meant &= budget.spend(burn_a_millisecond);
+    }
+    EXPECT_GE(budget.spent(), 0.006);
+    EXPECT_LE(walks + refreshed, 7);  // six milliseconds, whatever is asked
+    if (!as_meant) continue;
+    EXPECT_GE(refreshed, 1);
+    EXPECT_LE(refreshed, 6);
+    EXPECT_GE(walks, 1);
+    return;
   }
-  EXPECT_GE(refreshed, 1);
-  EXPECT_LE(refreshed, 6);
-  EXPECT_GE(walks, 1);
-  EXPECT_LE(walks + refreshed, 7);  // six milliseconds, whatever is asked
-  EXPECT_GE(budget.spent(), 0.006);
+  FAIL() << "no millisecond was one in " << kTries << " tries";
 }
 
 TEST(ObserverTest, RefusesWhatIsNoProcess) {
