@@ -116,23 +116,21 @@ void open_element_sizes(Graph& graph) {
 
 }  // namespace
 
-PreparedModel::PreparedModel(const std::string& path, const PrepareOptions& options, Budget& budget)
+PreparedModel::PreparedModel(const PrepareOptions& options, Budget& budget)
     : options_(options),
       budget_("model", 0, &budget),
       source_charge_(budget_, Account::kWeights, 0),
       arena_(budget_),
       dims_(arena_),
-      graph_(arena_, dims_) {
+      graph_(arena_, dims_) {}
+
+PreparedModel::PreparedModel(const std::string& path, const PrepareOptions& options, Budget& budget)
+    : PreparedModel(options, budget) {
   read(&path, {});
 }
 
 PreparedModel::PreparedModel(std::span<const std::byte> bytes, const PrepareOptions& options, Budget& budget)
-    : options_(options),
-      budget_("model", 0, &budget),
-      source_charge_(budget_, Account::kWeights, 0),
-      arena_(budget_),
-      dims_(arena_),
-      graph_(arena_, dims_) {
+    : PreparedModel(options, budget) {
   read(nullptr, bytes);
 }
 
@@ -151,10 +149,6 @@ void check_external(const Graph& graph, const LoadOptions::Tensors& given) {
            name);
   }
 }
-
-}  // namespace
-
-namespace {
 
 // Nodes that rewriting made may be of another version than the model imports: each says its own.
 void restore_versions(Graph& root) {

@@ -108,6 +108,7 @@ class PreparedModel {
     const TensorData* data;
     int64_t offset;
   };
+  PreparedModel(const PrepareOptions& options, Budget& budget);
   void read(const std::string* path, std::span<const std::byte> bytes);
   void prepare_compiled();
   void settle_inputs();
