@@ -2,13 +2,12 @@
 // the fastest call of each, ours over theirs, and our share of the multiply-add peak. Winograd's forms, which
 // multiply less than they count, stand beside the peak alone.
 
-#include <algorithm>
-#include <chrono>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
 #include <vector>
 
 #include "kernels/conv.h"
+#include "kernels/conv_chain.h"
 #include "kernels/depthwise.h"
 #include "kernels/winograd.h"
 #include "support.h"
@@ -84,14 +83,6 @@ struct Theirs {
   std::unordered_map<int, dnnl::memory> arguments;
 };
 
-template <typename F>
-double seconds(F& call) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  call();
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 double flops_of(const ConvShape& s) {
   return 2.0 * static_cast<double>(s.out_h * s.out_w * s.out_c) *
          static_cast<double>(s.in_c / s.groups * s.kernel_h * s.kernel_w);
@@ -111,17 +102,32 @@ void by_winograd(benchmark::State& state, const ConvShape& s, kernels::WinogradF
 void compare(benchmark::State& state, const ConvShape& s) {
   const Ours ours(s);
   Theirs theirs(s);
-  double our_best = 1e9, their_best = 1e9;
-  for (auto _ : state) {
-    our_best = std::min(our_best, seconds(ours));
-    their_best = std::min(their_best, seconds(theirs));
+  micro::compare_arithmetic(state, flops_of(s), ours, theirs);
+}
+
+// 1x1 to six times as many channels, depthwise 3x3, 1x1 back: by bands of rows.
+void chained(benchmark::State& state, int64_t channels, int64_t side) {
+  const auto shape = [&](int64_t in_c, int64_t out_c, int64_t groups, int64_t kernel) {
+    ConvShape s;
+    s.in_c = in_c, s.out_c = out_c, s.groups = groups, s.kernel_h = s.kernel_w = kernel;
+    s.in_h = s.in_w = s.out_h = s.out_w = side, s.pad_top = s.pad_left = kernel / 2;
+    return s;
+  };
+  const int64_t wide = 6 * channels;
+  const Ours parts[] = {Ours(shape(channels, wide, 1, 1)), Ours(shape(wide, wide, wide, 3)),
+                        Ours(shape(wide, channels, 1, 1))};
+  std::vector<kernels::ChainedConv> chain;
+  double flops = 0;
+  for (const Ours& part : parts) {
+    chain.push_back(
+        {part.s, part.depthwise, part.packed.get(), part.bias.get(), {kernels::ActivationKind::kRelu}});
+    flops += flops_of(part.s);
   }
-  const double flops = flops_of(s);
-  state.counters["ours"] = flops / our_best * 1e-9;
-  state.counters["share"] = flops / our_best * 1e-9 / kernels::fma_peak();
-  state.counters["onednn"] = flops / their_best * 1e-9;
-  state.counters["ratio"] = their_best / our_best;
-  state.counters["us"] = our_best * 1e6;
+  const Buffer scratch(static_cast<size_t>(kernels::conv_chain_scratch_bytes(chain, 1)));
+  micro::measure_arithmetic(state, flops, [&] {
+    kernels::conv_chain(chain, 1, parts[0].x.get(), nullptr, parts[2].y.get(),
+                        reinterpret_cast<std::byte*>(scratch.get()), 1);
+  });
 }
 
 struct Case {
@@ -194,6 +200,12 @@ ConvShape shape_of(const Case& c) {
 }
 
 const bool kRegistered = [] {
+  for (const auto& [channels, side] : {std::pair<int64_t, int64_t>{16, 112}, {24, 56}, {40, 28}, {80, 14}}) {
+    const std::string name = "conv_chain/" + std::to_string(channels) + "@" + std::to_string(side);
+    benchmark::RegisterBenchmark(name.c_str(), [channels = channels, side = side](benchmark::State& state) {
+      chained(state, channels, side);
+    })->MinTime(0.2);
+  }
   for (const Case& c : kCases) {
     benchmark::RegisterBenchmark((std::string("conv/") + c.name).c_str(), [s = shape_of(c)](
                                                                               benchmark::State& state) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/gemm.h"
+#include "kernels/strassen.h"
 #include "support.h"
 
 namespace plimsoll {
@@ -43,6 +44,17 @@ void dynamic(benchmark::State& state, GemmShape s, bool transposed_b) {
   });
 }
 
+// Counted as what it replaces: its share may be above 1.
+void by_strassen(benchmark::State& state, GemmShape s) {
+  const Buffer a(floats(s.m * s.k)), b(floats(s.k * s.n)), c(floats(s.m * s.n));
+  const Buffer panels(kernels::packed_b_bytes(s.k, s.n));
+  const Buffer scratch(kernels::strassen_scratch_bytes(s, s.k, 1));
+  kernels::pack_b(s.k, s.n, {b.get(), s.n, 1}, panels.get());
+  measure(state, s, [&] {
+    kernels::strassen(s, {a.get(), s.k, 1}, panels.get(), {c.get(), s.n}, {}, scratch.get(), 1);
+  });
+}
+
 void onednn(benchmark::State& state, GemmShape s, bool transposed_b) {
   const Buffer a(floats(s.m * s.k)), b(floats(s.k * s.n)), c(floats(s.m * s.n));
   measure(state, s, [&] {
@@ -68,6 +80,10 @@ const bool kRegistered = [] {
            {2, 768, 768},    {4, 768, 3072},   {8, 768, 3072},   {512, 512, 512}}) {
     add(name("gemm/packed", s), [s](benchmark::State& state) { packed(state, s, {}); });
     add(name("gemm/onednn", s), [s](benchmark::State& state) { onednn(state, s, false); });
+  }
+  for (const GemmShape s : {GemmShape{1024, 1024, 1024}, {2048, 2048, 2048}}) {
+    add(name("gemm/packed", s), [s](benchmark::State& state) { packed(state, s, {}); });
+    add(name("gemm/strassen", s), [s](benchmark::State& state) { by_strassen(state, s); });
   }
   for (const GemmShape s :
        std::vector<GemmShape>{{128, 64, 128}, {197, 64, 197}, {512, 64, 512}, {128, 32, 128}}) {

@@ -1,6 +1,4 @@
-// Kernels that do little with each element, against the rate at which a core reads as many bytes: of a
-// quarter of a megabyte, which a cache holds, and of 48 megabytes. What computes much (exp, erf, powers)
-// shows a small share and its price for an element.
+// Functions of elements, softmax, normalization, reductions, pooling, resizing, copies and optimizer steps.
 #include "kernels/arg_extreme.h"
 #include "kernels/binary.h"
 #include "kernels/byte_table.h"
@@ -20,32 +18,13 @@
 #include "kernels/unary.h"
 #include "kernels/unary_gradient.h"
 #include "kernels/update.h"
-#include "support.h"
+#include "rows.h"
 
 #include <array>
-#include <functional>
 #include <limits>
-#include <string>
-#include <vector>
 
 namespace plimsoll::micro {
 namespace {
-
-constexpr int64_t kCols = 768;  // of rows, where a kernel has rows
-
-// Inputs and outputs of `count` elements each.
-struct Operands {
-  explicit Operands(int64_t n)
-      : count(n), rows(n / kCols), a(floats(n)), b(floats(n)), c(floats(n)), y(floats(n)) {}
-  int64_t count, rows;
-  Buffer a, b, c, y;
-};
-
-struct Kernel {
-  std::string name;
-  double elements_moved;  // read and written, for each element
-  std::function<void(const Operands&)> call;
-};
 
 Kernel unary(const char* name, kernels::UnaryKind kind) {
   return {std::string("unary/") + name, 2,
@@ -248,21 +227,7 @@ std::vector<Kernel> all() {
   };
 }
 
-const bool kRegistered = [] {
-  for (const auto& [where, count] :
-       {std::pair("near", int64_t{32 * kCols}), {"far", int64_t{6144 * kCols}}}) {
-    for (const Kernel& kernel : all()) {
-      const auto bytes = static_cast<int64_t>(kernel.elements_moved * static_cast<double>(floats(count)));
-      benchmark::RegisterBenchmark(("rows/" + kernel.name + "/" + where).c_str(),
-                                   [kernel, count = count, bytes](benchmark::State& state) {
-                                     const Operands operands(count);
-                                     measure_movement(state, bytes, count, [&] { kernel.call(operands); });
-                                   })
-          ->MinTime(0.1);
-    }
-  }
-  return true;
-}();
+const bool kRegistered = register_rows(all());
 
 }  // namespace
 }  // namespace plimsoll::micro

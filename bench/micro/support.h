@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
@@ -56,6 +57,28 @@ void measure_arithmetic(benchmark::State& state, double flops, F&& call) {
   state.counters["peak"] = peak;
   state.counters["share"] = flops / best * 1e-9 / peak;
   state.counters["us"] = best * 1e6;
+}
+
+// Ours beside theirs, call by call in turns: GFLOP/s of the fastest call of each, ours over theirs, and our
+// share of the peak.
+template <typename Ours, typename Theirs>
+void compare_arithmetic(benchmark::State& state, double flops, Ours&& ours, Theirs&& theirs) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds = [](auto& call) {
+    const auto start = Clock::now();
+    call();
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  double our_best = 1e9, their_best = 1e9;
+  for (auto _ : state) {
+    our_best = std::min(our_best, seconds(ours));
+    their_best = std::min(their_best, seconds(theirs));
+  }
+  state.counters["ours"] = flops / our_best * 1e-9;
+  state.counters["share"] = flops / our_best * 1e-9 / kernels::fma_peak();
+  state.counters["onednn"] = flops / their_best * 1e-9;
+  state.counters["ratio"] = their_best / our_best;
+  state.counters["us"] = our_best * 1e6;
 }
 
 // Movement: GB/s read and written by the fastest call, and its share of the rate at which a core reads as

@@ -21,8 +21,7 @@ void find_most_live(Proposal& proposal) {
   }
 }
 
-void check_placement(const plan::Problem& problem, const plan::Placement& placement) {
-  const std::vector<std::string> violations = plan::check(problem, placement);
+void refuse(const std::vector<std::string>& violations) {
   if (!violations.empty())
     fail(ErrorCode::kInvalidModel, "the plan is wrong (a bug in Plimsoll): {}", violations[0]);
 }
@@ -31,7 +30,7 @@ void check_bodies(const Lifetimes& lifetimes) {
   for (const auto& [turn, nested] : lifetimes.nested) {
     for (const auto& body : nested.bodies) {
       if (body == nullptr) continue;
-      check_placement(body->problem(), *body->placement);
+      refuse(plan::check(body->problem(), *body->placement));
       check_bodies(*body);
     }
   }
@@ -76,11 +75,9 @@ class Proposals {
     const plan::Problem problem = proposal.lifetimes.problem();
     proposal.placement = plimsoll::place(problem, options_);
     if (!check_) return;
-    check_placement(problem, proposal.placement);
+    refuse(plan::check(problem, proposal.placement));
     check_bodies(proposal.lifetimes);
-    const std::vector<std::string> violations = check_updates(proposal.lifetimes);
-    if (!violations.empty())
-      fail(ErrorCode::kInvalidModel, "the plan is wrong (a bug in Plimsoll): {}", violations[0]);
+    refuse(check_updates(proposal.lifetimes));
   }
 
   const Graph& root_;

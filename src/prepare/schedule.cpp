@@ -6,7 +6,6 @@
 #include "prepare/value_facts.h"
 
 namespace plimsoll {
-
 namespace {
 
 // By node id: whether one of the wanted edges needs it.
@@ -208,6 +207,13 @@ ScheduledValues::ScheduledValues(const Graph& graph, const Schedule& schedule, T
     outputs_.push_back(newest(edge));
     use(outputs_.back(), ScheduledValue::kForever);
   }
+}
+
+bool ScheduledValues::is_next(uint32_t value, uint32_t state) const {
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (states_[i] == state && next_states()[i] == value) return true;
+  }
+  return false;
 }
 
 uint32_t ScheduledValues::newest(const Edge* edge) {

@@ -75,6 +75,8 @@ class ScheduledValues {
   // The persistent edges that are updated, as they are before the run; their next values are the last
   // outputs.
   std::span<const uint32_t> states() const { return states_; }
+  std::span<const uint32_t> next_states() const { return outputs().last(states_.size()); }
+  bool is_next(uint32_t value, uint32_t state) const;  // of that state
   void use(uint32_t value, int64_t at) { values_[value].last_use = std::max(values_[value].last_use, at); }
 
  private:

@@ -69,15 +69,6 @@ class Settler {
     }
   }
 
-  bool is_next(uint32_t value, uint32_t state) const {
-    const std::span<const uint32_t> states = values_.states();
-    const std::span<const uint32_t> next = values_.outputs().last(states.size());
-    for (size_t i = 0; i < states.size(); ++i) {
-      if (states[i] == state && next[i] == value) return true;
-    }
-    return false;
-  }
-
   // All that it makes are next values that nobody reads, over the old ones.
   bool may_move(size_t turn) {
     const Node& node = *order_[turn].node;
@@ -91,7 +82,7 @@ class Settler {
     }
     for (const Alias& alias : aliases_.of(node)) {
       if (alias.kind != AliasKind::kOverwrite || alias.input >= reads.size()) continue;
-      over += makes[alias.output] != kNoValue && is_next(makes[alias.output], reads[alias.input]);
+      over += makes[alias.output] != kNoValue && values_.is_next(makes[alias.output], reads[alias.input]);
     }
     return made > 0 && over == made;
   }
@@ -169,7 +160,7 @@ class Contents {
   }
   void check_end() {
     const std::span<const uint32_t> states = lifetimes_.values.states();
-    const std::span<const uint32_t> next = lifetimes_.values.outputs().last(states.size());
+    const std::span<const uint32_t> next = lifetimes_.values.next_states();
     for (size_t i = 0; i < states.size(); ++i) {
       const bool unchanged = next[i] == states[i] && now_[states[i]] == 0;
       if (!unchanged && (now_[states[i]] != 1 || of_[next[i]] != 1))

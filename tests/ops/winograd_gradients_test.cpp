@@ -3,6 +3,7 @@
 #include <cmath>
 #include <random>
 
+#include "kernels/each_target.h"
 #include "ops/op_case.h"
 
 namespace plimsoll {
@@ -80,12 +81,14 @@ TEST(WinogradGradients, OfTheWeights) {
     const int threads = seed % 3 + 1;
     std::vector<double> dw(p.w.size());
     for_each_product(p, [&](size_t x, size_t y, size_t w) { dw[w] += double{p.x[x]} * double{p.dy[y]}; });
-    OpCase op("ConvWeightGradient", 1, kOurs);
-    op.input<float>({p.batch, p.height, p.width, p.in_c}, p.x)
-        .input<float>({p.batch, p.out_h(), p.out_w(), p.out_c}, p.dy);
-    windowed(op, p).threads(threads).run_alone().expect<float>(
-        0, {p.out_c, p.in_c, 3, 3}, rounded(dw),
-        tolerance(static_cast<double>(p.batch * p.out_h() * p.out_w())));
+    for_each_target([&] {
+      OpCase op("ConvWeightGradient", 1, kOurs);
+      op.input<float>({p.batch, p.height, p.width, p.in_c}, p.x)
+          .input<float>({p.batch, p.out_h(), p.out_w(), p.out_c}, p.dy);
+      windowed(op, p).threads(threads).run_alone().expect<float>(
+          0, {p.out_c, p.in_c, 3, 3}, rounded(dw),
+          tolerance(static_cast<double>(p.batch * p.out_h() * p.out_w())));
+    });
     if (testing::Test::HasFailure()) return;
   }
 }
