@@ -6,7 +6,7 @@
 // as waitpid gives it. End of file ends the server.
 //
 // With PLIMSOLL_COMMANDS_PER_FORK=N a fork runs N of them, one after another, which a sanitizer's build
-// wants: there a fork and its end, with the search for leaks, take ten times what a small model takes. What
+// wants: there a fork and its end, with the search for leaks, take five times what a small model takes. What
 // it finds at the end of a fork is told of that fork's last command.
 #include <dlfcn.h>
 #include <fcntl.h>
