@@ -19,6 +19,8 @@ constexpr const char* kNoPrograms = "under qemu-user exec(2) of a program for aa
 constexpr const char* kNoFork =
     "qemu-user 7.2 ends with an assertion of its own in a fork of a process with threads";
 
+constexpr const char* kNoStat =
+    "under qemu-user /proc/self/stat is the emulator's, whose start time is not the kernel's";
 constexpr const char* kNoTimes = "seconds of an emulator say nothing";
 
 const Missing kMissing[] = {
@@ -33,6 +35,8 @@ const Missing kMissing[] = {
     {"test_observe:*LiveTest.*", kNoPrograms},
     {"test_observe:Kinds/AccountKindTest.*", kNoPrograms},
     {"test_observe:ObserverTest.CheapSamplesFollowTheKernelsFigure", kNoPrograms},
+    {"test_observe:ToldDirectory.IsReadWithTheProcess", kNoStat},
+    {"test_observe:ToldDirectory.SurvivesARecording", kNoStat},
     {"test_faults:CheckpointFaults.Killed*", kNoPrograms},
     {"test_kernels:Team.AForkedChildGoesOn", kNoFork},
     {"test_plan:*Large.IsPlacedInASecond*", kNoTimes},
