@@ -136,8 +136,8 @@ const void* select(SelectContext& c) {
     choice->panel = kernels::NBitsTilesScratch::kRowsTogether;
     choice->task_bytes = aligned(checked_mul(kernels::NBitsTilesScratch::task_bytes(1), a.k + 31));
   }
-  choice->panels = !choice->tiles && choice->form == kernels::NBitsForm::kBytes && !c.has_input(kGroups) &&
-                   c.ranked(kA);
+  choice->panels =
+      !choice->tiles && choice->form == kernels::NBitsForm::kBytes && !c.has_input(kGroups) && c.ranked(kA);
   if (choice->panels) {
     choice->panel = kernels::NBitsPanelsScratch::kColumns;
     choice->task_bytes = aligned(kernels::NBitsPanelsScratch::task_bytes(matrix_of(a)));

@@ -206,7 +206,6 @@ void check_external(const Graph& graph, const LoadOptions::Tensors& given) {
   }
 }
 
-
 // Nodes that rewriting made may be of another version than the model imports: each says its own.
 void restore_versions(Graph& root) {
   root.for_each_graph([](Graph& graph) {
