@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/lanes-inl.h"
+#include "kernels/min_max-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
@@ -33,17 +34,27 @@ LaneOf<T> lowest() {
   return std::numeric_limits<LaneOf<T>>::lowest();
 }
 
-struct Max {
+// Slower than Max, which forgets a NaN with the next tap.
+struct MaxOrNaN {
+  static constexpr bool kForgetsNaN = false;
   template <class T>
   static VecOf<T> start() {
     return hn::Set(TagOf<T>(), lowest<T>());
   }
   template <class V>
   static V join(V a, V b) {
+    return hn::IfThenElse(hn::IsNaN(b), b, v_max(b, a));
+  }
+};
+struct Max : MaxOrNaN {
+  static constexpr bool kForgetsNaN = true;
+  template <class V>
+  static V join(V a, V b) {
     return hn::Max(a, b);
   }
 };
 struct Sum {
+  static constexpr bool kForgetsNaN = false;
   template <class T>
   static VecOf<T> start() {
     return hn::Zero(TagOf<T>());
@@ -56,18 +67,30 @@ struct Sum {
 
 template <class Join, int kVecs, class T>
 HWY_INLINE void pool_vectors(const Taps<T>& t, int64_t c, int64_t lanes, VecOf<T> factor, T* y) {
-  VecOf<T> acc[kVecs];
+  VecOf<T> acc[kVecs], sum[kVecs];  // a sum of taps is NaN if one of them is
   HWY_UNROLL(4)
-  for (int v = 0; v < kVecs; ++v) acc[v] = Join::template start<T>();
+  for (int v = 0; v < kVecs; ++v) {
+    acc[v] = Join::template start<T>();
+    sum[v] = hn::Zero(TagOf<T>());
+  }
   for (int64_t plane = 0; plane < t.planes; ++plane) {
     for (int64_t row = 0; row < t.rows; ++row) {
       const T* x = t.first + plane * t.plane_stride + row * t.row_stride + c;
       for (int64_t column = 0; column < t.columns; ++column, x += t.column_stride) {
         HWY_UNROLL(4)
-        for (int v = 0; v < kVecs; ++v)
-          acc[v] = Join::join(acc[v], load_lanes(x + v * kLanesOf<T>, kVecs > 1 ? kLanesOf<T> : lanes));
+        for (int v = 0; v < kVecs; ++v) {
+          const VecOf<T> tap = load_lanes(x + v * kLanesOf<T>, kVecs > 1 ? kLanesOf<T> : lanes);
+          acc[v] = Join::join(acc[v], tap);
+          if constexpr (Join::kForgetsNaN) sum[v] = hn::Add(sum[v], tap);
+        }
       }
     }
+  }
+  if constexpr (Join::kForgetsNaN) {
+    HWY_UNROLL(4)
+    for (int v = 1; v < kVecs; ++v) sum[0] = hn::Add(sum[0], sum[v]);
+    if (!hn::AllFalse(TagOf<T>(), hn::IsNaN(sum[0])))
+      return pool_vectors<MaxOrNaN, kVecs>(t, c, lanes, factor, y);
   }
   HWY_UNROLL(4)
   for (int v = 0; v < kVecs; ++v)

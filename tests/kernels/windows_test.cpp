@@ -1,4 +1,7 @@
 // Pooling and resampling of random shapes in every float type, against their definitions in double.
+#include <cmath>
+#include <limits>
+
 #include "kernels/float_types.h"
 #include "kernels/pool.h"
 #include "kernels/resize.h"
@@ -32,6 +35,7 @@ PoolShape random_pool(Dice& dice) {
 struct Pooled {
   double largest, sum = 0, size = 0;
   int64_t inside = 0, padded = 0;
+  bool has_nan = false;
 };
 
 template <typename T>
@@ -49,6 +53,7 @@ Pooled pooled(const PoolShape& s, const std::vector<T>& x, int64_t image, int64_
       const double v =
           wide(x[static_cast<size_t>(((image * s.in_h + h) * s.in_w + w) * s.channels + channel)]);
       found.largest = std::max(found.largest, v);
+      found.has_nan = found.has_nan || std::isnan(v);
       found.sum += v, found.size += std::fabs(v);
     }
   return found;
@@ -59,6 +64,36 @@ double lowest_of() {
   if (std::is_same_v<T, Float16>) return -65504;
   if (std::is_same_v<T, BFloat16>) return -0x1.fep127;
   return wide(std::numeric_limits<LaneOf<T>>::lowest());
+}
+
+// The largest of a window with a NaN in it is NaN, wherever it lies; infinities of both signs are none.
+TYPED_TEST(Windows, PoolingKeepsNaN) {
+  using T = TypeParam;
+  for_each_target([] {
+    Dice dice(2);
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    for (int round = 0; round < 60; ++round) {
+      const PoolShape s = random_pool(dice);
+      auto values = dice.values<T>(s.batch * s.in_h * s.in_w * s.channels);
+      for (T& value : values) {
+        const int64_t kind = dice.pick(0, 19);
+        if (kind == 0) value = T(std::numeric_limits<float>::quiet_NaN());
+        if (kind == 1) value = T(dice.one_of(2) ? kInfinity : -kInfinity);
+      }
+      const int64_t pixels = s.batch * s.out_h * s.out_w;
+      const Array<T> x(values), most(pixels * s.channels);
+      max_pool(s, x.data(), most.data(), static_cast<int>(dice.pick(1, 3)));
+      for (int64_t i = 0; i < pixels * s.channels; ++i) {
+        const int64_t pixel = i / s.channels;
+        const Pooled exact = pooled(s, values, pixel / s.out_w / s.out_h, pixel / s.out_w % s.out_h,
+                                    pixel % s.out_w, i % s.channels, lowest_of<T>());
+        ASSERT_EQ(std::isnan(most.at(i)), exact.has_nan) << i << ", channels " << s.channels;
+        if (!exact.has_nan) {
+          ASSERT_EQ(most.at(i), exact.largest) << i << ", channels " << s.channels;
+        }
+      }
+    }
+  });
 }
 
 TYPED_TEST(Windows, Pooled) {
