@@ -80,6 +80,12 @@ need() {
   return 1
 }
 
+# need_each PACKAGE...: installs what can be installed of them, and says what cannot.
+need_each() {
+  local package
+  need "$@" || for package in "$@"; do need "$package" || true; done
+}
+
 # Node may come from elsewhere than Debian.
 need_node() {
   { command -v node && command -v npm; } >/dev/null || need nodejs npm

@@ -84,6 +84,9 @@ struct TreeMember {
   // What the runtime's heap takes, if only full collections count above; -1: any may, so that what lives is
   // an upper bound.
   int64_t heap_bytes = -1;
+  // What of the heap was in use at some time, and may be resident, where live_bytes is an upper bound: a
+  // JVM's. What is beside it is native. -1: it does not tell.
+  int64_t touched_bytes = -1;
   int64_t untold_heaps = 0;       // that the process has besides, or had: of V8's worker threads
   int64_t asked_collections = 0;  // of `collections`, that the watch asked for
   double asked_seconds = 0;       // of processor time, that these took

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -49,7 +50,51 @@ std::optional<Entry> entry_at(std::string_view bytes, size_t offset) {
   return entry;
 }
 
+constexpr int64_t kMostBytes = int64_t{1} << 50;  // what is more is no heap's
+
+// Generation 0 is the young one, with eden as space 0 and the survivors as 1 and 2.
+void add_space(std::string_view name, int64_t value, JvmCounters& counters, bool& has_old) {
+  constexpr std::string_view kYoung = "sun.gc.generation.0.space.", kOld = "sun.gc.generation.1.space.0.used";
+  constexpr int64_t kNoSpace = 4096;
+  size_t space = JvmCounters::kSpaces;
+  if (name == kOld) {
+    has_old = true;
+    space = JvmCounters::kOld;
+  } else if (name.size() > kYoung.size() && name.starts_with(kYoung) && name.ends_with(".used")) {
+    space = static_cast<size_t>(name[kYoung.size()]) - '0';
+  } else if (name == "sun.gc.generation.0.capacity") {
+    counters.young_capacity_bytes = value;
+  } else if (name == "sun.gc.generation.1.capacity") {
+    counters.old_capacity_bytes = value;
+  } else if (name == "sun.gc.generation.0.space.1.maxCapacity") {
+    counters.has_regions = value < kNoSpace;
+  }
+  if (space >= JvmCounters::kSpaces) return;
+  counters.used_bytes[space] = value;
+  if (space != JvmCounters::kEden) counters.live_bytes += value;
+}
+
 }  // namespace
+
+// What was in use between two looks is not seen. The figure is too small by that until it is seen, so that
+// what is beside the heap may seem to fall, and does not seem to rise. G1 takes young regions from the end of
+// the heap: what was committed just now is in use next, and what was before stays resident without use.
+int64_t TouchedHeap::update(const JvmCounters& now) {
+  const int64_t capacity = now.young_capacity_bytes + now.old_capacity_bytes;
+  if (now.has_regions && capacity_bytes_ > 0 && capacity > capacity_bytes_)
+    most_[JvmCounters::kEden] += std::min(capacity - capacity_bytes_, now.young_capacity_bytes);
+  capacity_bytes_ = capacity;
+  int64_t young = 0;
+  for (const auto space : {JvmCounters::kEden, JvmCounters::kSurvivors, JvmCounters::kOtherSurvivors}) {
+    const int64_t room = (now.has_regions ? capacity : now.young_capacity_bytes) - young;
+    most_[space] = std::min(std::max(most_[space], now.used_bytes[space]), room);
+    young += most_[space];
+  }
+  int64_t& old = most_[JvmCounters::kOld];
+  old = std::min(std::max(old, now.used_bytes[JvmCounters::kOld]),
+                 now.has_regions ? capacity - young : now.old_capacity_bytes);
+  return young + old;
+}
 
 std::optional<JvmCounters> parse_jvm_counters(std::string_view bytes) {
   constexpr std::string_view kMagic = "\xca\xfe\xc0\xc0\x01\x02";  // little-endian, version 2
@@ -63,14 +108,10 @@ std::optional<JvmCounters> parse_jvm_counters(std::string_view bytes) {
     if (!entry) break;
     offset += entry->length;
     if (!entry->is_number || entry->value < 0) continue;
-    if (entry->name == "sun.gc.generation.1.space.0.used") {
-      has_old = true;
-      counters.live_bytes += entry->value;
-    } else if (entry->name == "sun.gc.generation.0.space.1.used" ||
-               entry->name == "sun.gc.generation.0.space.2.used") {
-      counters.live_bytes += entry->value;
-    } else if (entry->name.starts_with("sun.gc.collector.") && entry->name.ends_with(".invocations")) {
-      counters.collections += entry->value;
+    if (entry->name.starts_with("sun.gc.collector.") && entry->name.ends_with(".invocations")) {
+      counters.collections += std::min(entry->value, kMostBytes);
+    } else if (entry->name.starts_with("sun.gc.generation.")) {
+      add_space(entry->name, std::min(entry->value, kMostBytes), counters, has_old);
     }
   }
   if (!has_old) return std::nullopt;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/fail.h"
-#include "observe/jvm_counters.h"
 #include "observe/thread_stacks.h"
 #include "observe/told_heap.h"
 
@@ -188,6 +187,7 @@ void ProcessReader::ask_jvm(const ProcessDirectory& directory, Memory& memory, T
   if (!counters) return;
   told.live_bytes = counters->live_bytes;
   told.collections = counters->collections;
+  told.touched_bytes = memory.touched.update(*counters);
 }
 
 void ProcessReader::read_told(const std::string& number, const ProcessStat& stat, TreeMember& told) {

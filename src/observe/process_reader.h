@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "observe/jvm_counters.h"
 #include "observe/process_view.h"
 #include "observe/share_budget.h"
 #include "observe/tree.h"
@@ -47,6 +48,7 @@ class ProcessReader {
     uint64_t start_ticks = 0;
     uint64_t program = 0;
     std::string command;
+    TouchedHeap touched;   // by a JVM
     std::string counters;  // where a JVM's are, beneath its directory; empty: not known
     bool has_full = false;
     FullReading full, before;  // the last two

@@ -100,6 +100,7 @@ void read_tree(const Json& array, std::vector<TreeMember>& members) {
     values.read("live_bytes", member.live_bytes, -1);
     values.read("collections", member.collections);
     values.read("heap_bytes", member.heap_bytes, -1);
+    values.read("touched_bytes", member.touched_bytes, -1);
     values.read("untold_heaps", member.untold_heaps);
     values.read("asked_collections", member.asked_collections);
     values.read("asked_seconds", member.asked_seconds, 0, kMostSeconds);

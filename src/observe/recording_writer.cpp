@@ -37,6 +37,7 @@ Json to_object(const Sample& sample) {
       if (member.live_bytes < 0) continue;
       one["live_bytes"] = member.live_bytes;
       one["collections"] = member.collections;
+      if (member.touched_bytes >= 0) one["touched_bytes"] = member.touched_bytes;
       if (member.heap_bytes < 0) continue;
       one["heap_bytes"] = member.heap_bytes;
       if (member.untold_heaps > 0) one["untold_heaps"] = member.untold_heaps;

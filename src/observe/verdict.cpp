@@ -18,7 +18,11 @@ constexpr double kSureEnough = 0.8;     // below it a rise is not called a leak
 constexpr double kNobodyCanTell = 0.7;  // of what a collector has not looked at, at most
 constexpr double kFewestCollections = 3;
 constexpr double kRoomOfOld = 2.0 / 3;
+constexpr double kStrays = 0.002;          // of a heap, that each young collection may promote too early
 constexpr double kPooledPages = 16 << 20;  // V8 keeps 64 of 256 KiB that it freed: in no figure of its heap
+constexpr double kWarmUpOfJvm = 6 << 20;   // beside its heap, where classes are loaded and compiled
+constexpr double kOwnedByGarbage = 12 << 20;  // beside it too, by objects that nobody has looked at
+constexpr double kNotLookedAt = 0.85;         // given: what garbage may own is no leak yet
 constexpr double kOfRate = 0.5;      // of what is beyond heaps, between collections: then it is no such pages
 constexpr double kEnoughPieces = 8;  // of a rise: fewer may be stairs
 constexpr double kSeenCollected = 0.25;  // of a nursery, that fell: a collection
@@ -40,15 +44,6 @@ double jump_share(const Points& points) {
   return rise > 0 ? jumps / rise : 0;
 }
 
-// As many as other parts have.
-Points some_of(const Points& points) {
-  constexpr size_t kMost = 480;
-  const size_t each = (points.size() + kMost - 1) / kMost;
-  Points some;
-  for (size_t i = 0; i < points.size(); i += each) some.push_back(points[i]);
-  return some;
-}
-
 class Judging {
  public:
   Judging(const Series& series, const JudgeOptions& options) : series_(series), options_(options) {
@@ -60,8 +55,10 @@ class Judging {
       trends_[part] =
           find_trend(series.parts[part], material_rise(which, series), turns ? series.turnover : 0);
       if (which == kLivePart) WeighCollections();
-      WeighRivals(which);
-      if (which == kLivePart && TellsExactly()) WeighBeyondHeaps();
+      if (which == kBesidePart)
+        WeighBeside();
+      else
+        WeighRivals(which);
     }
   }
 
@@ -92,7 +89,7 @@ class Judging {
     one.confidence = leak_confidence(one.rivals);
     const bool may_be_garbage = is_own && TellsLive() && !growing(kLivePart);
     const bool is_guess = part == kLivePart && !WasLookedAt(one, rise);
-    if (is_guess || (may_be_garbage && beyond_heaps_.course != Course::kGrowing))
+    if (is_guess || (may_be_garbage && !growing(kBesidePart)))
       one.confidence = std::min(one.confidence, kNobodyCanTell);
     const bool is_evidence = part == kCachePart || part == kReclaimablePart || part == kNamesPart;
     if (is_evidence || one.confidence >= kSureEnough) return;
@@ -107,28 +104,46 @@ class Judging {
 
   // What was promoted counts as live until the old generation is collected, which is given room for two
   // thirds of what it held (MinHeapFreeRatio): only what rose by more, or fell in between, was looked at; all
-  // of it where only full collections are counted.
+  // of it where only full collections are counted. More room, that -Xms gives, fills with what each young
+  // collection found no place for among the survivors.
   bool WasLookedAt(const Trend& live, double rise) const {
-    const double held = last_level(series_.parts[kLivePart]) - rise;
-    const bool was_old_collected = TellsExactly() || live.cycle > 0 || rise > kRoomOfOld * held;
-    return Collections(live.since) >= kFewestCollections && was_old_collected;
+    const double held = last_level(series_.parts[kLivePart]) - rise, times = Collections(live.since);
+    const Points& beside = series_.parts[kBesidePart];
+    const double heap = last_level(series_.parts[kPrivatePart]) - (beside.empty() ? 0 : last_level(beside));
+    const bool are_strays = rise < kStrays * heap * times;
+    const bool was_old_collected =
+        TellsExactly() || live.cycle > 0 || (rise > kRoomOfOld * held && !are_strays);
+    return times >= kFewestCollections && was_old_collected;
   }
 
   // A runtime whose heap is known leaves the rest of the process to be judged as any other.
-  void WeighBeyondHeaps() {
-    Trend& one = beyond_heaps_;
-    one = find_trend(some_of(series_.beyond_heaps), material_rise(kPrivatePart, series_));
+  void WeighBeside() {
+    Trend& one = trends_[kBesidePart];
     if (one.course != Course::kGrowing) return;
-    one.rivals.bytes = one.slope * (series_.beyond_heaps.back().x - one.since);
+    one.rivals.bytes = one.slope * (series_.parts[kBesidePart].back().x - one.since);
     one.rivals.share =
         one.rivals.bytes / std::max(1.0, last_level(series_.parts[kPrivatePart]) - one.rivals.bytes);
-    // What is not told, or was freed and is kept, is beyond heaps too.
-    const double pooled = RateBetweenCollections(one.since) > kOfRate * one.slope ? 0 : kPooledPages;
-    const double room = LargestTells() ? pooled : RuntimeOf().nursery_bytes;
-    if (room > 0) one.rivals.nurseries = one.rivals.bytes / room;
+    const double room = RoomBeside(one);
+    if (TellsExactly() && room > 0) one.rivals.nurseries = one.rivals.bytes / room;
     one.confidence = leak_confidence(one.rivals);
     if (one.rivals.bytes < room) one.confidence = std::min(one.confidence, kNobodyCanTell);
+    // Where what was touched is seen late, memory beside it rises and falls without any collection.
+    const bool are_marks = one.rivals.turns > 0 || one.rivals.stairs > 0;
+    if (!TellsExactly() && are_marks) one.confidence = std::min(one.confidence, kNobodyCanTell);
+    if (!WereLookedAt(one)) one.confidence = std::min(one.confidence, kNotLookedAt);
     if (one.confidence < kSureEnough) one.course = Course::kUnclear;
+  }
+
+  // Garbage owns native memory too, direct buffers for one, until it is collected.
+  bool WereLookedAt(const Trend& beside) const {
+    return TellsExactly() || Collections(beside.since) >= kFewestCollections;
+  }
+
+  // What is not told, or was freed and is kept, is beside the heaps too.
+  double RoomBeside(const Trend& beside) const {
+    if (!TellsExactly()) return WereLookedAt(beside) ? kWarmUpOfJvm : kOwnedByGarbage;
+    if (!LargestTells()) return RuntimeOf().nursery_bytes;
+    return RateBetweenCollections(beside.since) > kOfRate * beside.slope ? 0 : kPooledPages;
   }
 
   // What lives is known when it was just collected, and not in between.
@@ -163,7 +178,7 @@ class Judging {
 
   bool TellsLive() const { return !series_.collections.empty(); }
   // Not an upper bound of what lives.
-  bool TellsExactly() const { return !series_.beyond_heaps.empty(); }
+  bool TellsExactly() const { return series_.is_exact; }
   double Collections(double since) const {
     if (!TellsLive()) return 0;
     const auto then = std::find_if(series_.collections.begin(), series_.collections.end(),
@@ -345,7 +360,8 @@ class Judging {
       if (worst == kPartCount || trend(part).slope > trend(worst).slope) worst = part;
     }
     if (worst != kPartCount && is_private(worst) && LivesOn()) worst = kLivePart;
-    const bool only_together = worst == kPartCount && growing(kPrivatePart);
+    const bool beside = GrowsBeside() && (worst == kPartCount || is_private(worst));
+    const bool only_together = worst == kPartCount && (growing(kPrivatePart) || beside);
     if (only_together) worst = LargestPrivate();
     const bool descriptors = growing(kDescriptorsPart), threads = growing(kThreadsPart);
     if (worst == kPartCount && !descriptors && !threads) return false;
@@ -359,13 +375,17 @@ class Judging {
     }
     const bool several = only_together || (worst != kPartCount && is_private(worst) && in_private > 1 &&
                                            growing(kPrivatePart));
-    const Part measured = several ? kPrivatePart : (worst == kPartCount ? kSlabPart : worst);
+    const Part measured = beside                ? kBesidePart
+                          : several             ? kPrivatePart
+                          : worst == kPartCount ? kSlabPart
+                                                : worst;
     Set(VerdictKind::kLeak, cause_of(blamed), trend(measured));
     const Trend& shown = trend(worst == kPartCount ? blamed : measured);
     verdict_.confidence = shown.confidence;
     verdict_.rivals = shown.rivals;
     for (const Part part : {worst, blamed, measured}) {
-      if (part == kPartCount || trend(part).confidence <= verdict_.confidence) continue;
+      const bool is_heap = beside && part == worst;
+      if (part == kPartCount || is_heap || trend(part).confidence <= verdict_.confidence) continue;
       verdict_.confidence = trend(part).confidence;
       verdict_.rivals = trend(part).rivals;
     }
@@ -378,6 +398,8 @@ class Judging {
     Draw(worst == kPartCount ? blamed : measured);
     if (worst == kLivePart)
       verdict_.evidence.push_back(say_reachable());
+    else if (beside)
+      verdict_.evidence.push_back(say_beside(NameOfTeller(), trend(kLivePart), Collections(0), series_));
     else
       say_what_it_means(verdict_.cause, series_, verdict_.evidence);
     return true;
@@ -386,9 +408,15 @@ class Judging {
   // What a heap keeps is the part to name, not the process's memory that it is in, unless more than that
   // grows.
   bool LivesOn() const {
-    const bool more_beside =
-        beyond_heaps_.course == Course::kGrowing && beyond_heaps_.slope > trend(kLivePart).slope;
+    const bool more_beside = growing(kBesidePart) && trend(kBesidePart).slope > trend(kLivePart).slope;
     return TellsExactly() && growing(kLivePart) && !more_beside;
+  }
+
+  // A heap of which only bounds are known takes new pages for garbage too: then what is beside it is
+  // measured.
+  bool GrowsBeside() const {
+    const bool more_lives = growing(kLivePart) && trend(kLivePart).slope >= trend(kBesidePart).slope;
+    return !TellsExactly() && growing(kBesidePart) && !more_lives;
   }
 
   // A descriptor costs the kernel, and the language that wraps it, a few kilobytes; what holds much more than
@@ -458,7 +486,8 @@ class Judging {
     const auto stays = [](const Trend& one) {
       return one.course == Course::kFlat || one.course == Course::kStopped;
     };
-    return TellsExactly() && stays(trend(kLivePart)) && stays(beyond_heaps_);
+    const bool was_looked_at = TellsExactly() || Collections(0) >= kFewestCollections;
+    return was_looked_at && stays(trend(kLivePart)) && stays(trend(kBesidePart));
   }
 
   void RoomForGarbage() {
@@ -531,7 +560,6 @@ class Judging {
   const Series& series_;
   const JudgeOptions& options_;
   std::array<Trend, kPartCount> trends_;
-  Trend beyond_heaps_;
   Verdict verdict_;
 };
 

@@ -34,6 +34,8 @@ const char* name_of(Part part) {
       return "the container's reclaimable slab";
     case kLivePart:
       return "what collections leave of the heap";
+    case kBesidePart:
+      return "memory beside the heap that is collected";
     case kDescriptorsPart:
       return "open descriptors";
     case kThreadsPart:
@@ -199,6 +201,14 @@ std::string say_live(const char* runtime, const Trend& live, double collections,
 std::string say_reachable() {
   return "the collector does not take it: something still refers to these objects, and a snapshot of the "
          "heap names it";
+}
+
+std::string say_beside(const char* runtime, const Trend& live, double collections, const Series& series) {
+  return fmt::format(
+      "{} says that its heap is not what grows: {} were left at its last collection, a change of {} over "
+      "{:.1f} s and {:.0f} collections; beside it are direct and native buffers, classes, compiled code and "
+      "stacks",
+      runtime, bytes_text(live.level), bytes_text(live.total_rise), series.seconds, collections);
 }
 
 std::string say_grower(const GrowingProcess& grower, const Series& series) {

@@ -26,6 +26,8 @@ std::string say_rivals(const GrowthRivals& rivals, const Runtime& runtime);
 std::string say_live(const char* runtime, const Trend& live, double collections, bool is_room,
                      const Series& series);
 std::string say_reachable();
+// What grows is beside the heap of a runtime that collects.
+std::string say_beside(const char* runtime, const Trend& live, double collections, const Series& series);
 std::string say_grower(const GrowingProcess& grower, const Series& series);
 // What is inference, and what would turn it into a finding.
 void say_what_it_means(Cause cause, const Series& series, std::vector<std::string>& evidence);

@@ -103,6 +103,8 @@ const char* part_name(Part part) {
       return "reclaimable slab";
     case kLivePart:
       return "live";
+    case kBesidePart:
+      return "beside the heap";
     case kDescriptorsPart:
       return "descriptors";
     case kThreadsPart:

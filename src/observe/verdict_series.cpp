@@ -45,6 +45,10 @@ std::array<double, kPartCount> figures_of(const Sample& sample) {
   return figures;
 }
 
+int64_t heap_of(const TreeMember& member) {
+  return std::max(member.heap_bytes, member.touched_bytes);
+}
+
 // While a child lives that was forked just now, half of each page is counted as its own; it is often gone
 // before it is read. The pages of the largest process alone are there in any case.
 void count_largest_whole(const Sample& sample, std::array<double, kPartCount>& figures) {
@@ -180,25 +184,29 @@ bool is_known(const Points& collections) {
 // What runtimes tell, from the first time on. A runtime that was too busy to tell holds what it told last.
 void add_collections(std::vector<Row>& rows, const std::function<double(const Row&)>& x_of, Series& series) {
   std::map<int, TreeMember> last;
-  bool exact = true;
+  bool exact = true, bounded = true;
   for (Row& row : rows) {
     double count = 0, live = 0, heaps = 0;
     for (const TreeMember& member : *row.members) {
       if (member.live_bytes >= 0) last.insert_or_assign(member.pid, member);
       const auto told = last.find(member.pid);
       if (told == last.end()) continue;
+      const int64_t heap_bytes = heap_of(told->second);
       exact &= told->second.heap_bytes >= 0;
+      bounded &= heap_bytes >= 0;
       count += static_cast<double>(told->second.collections);
       live += static_cast<double>(told->second.live_bytes);
-      heaps += static_cast<double>(told->second.heap_bytes);
+      heaps += static_cast<double>(heap_bytes);
     }
     row.figures[kLivePart] = live;
     series.collections.push_back({x_of(row), count});
-    series.beyond_heaps.push_back({x_of(row), row.figures[kPrivatePart] - heaps});
+    if (!last.empty()) series.beyond_heaps.push_back({x_of(row), row.figures[kPrivatePart] - heaps});
   }
-  if (last.empty() || !exact) series.beyond_heaps.clear();
+  if (!bounded) series.beyond_heaps.clear();
+  series.is_exact = exact && !last.empty();
   const bool is_unknown = exact && !is_known(series.collections);
   if (!last.empty() && !is_unknown) return;
+  series.is_exact = false;
   series.collections.clear();
   series.beyond_heaps.clear();
   for (Row& row : rows) row.figures[kLivePart] = 0;
@@ -224,6 +232,14 @@ void know_at_collections(const Points& collections, Points& live) {
     const Point &from = marks[next - 1], &to = marks[next];
     one.y = from.y + (to.y - from.y) * (one.x - from.x) / (to.x - from.x);
   }
+}
+
+// As many as other parts have.
+Points some_of(const Points& points) {
+  const size_t each = (points.size() + kMostPoints - 1) / kMostPoints;
+  Points some;
+  for (size_t i = 0; i < points.size(); i += each) some.push_back(points[i]);
+  return some;
 }
 
 // Before the first collection nothing was told, and all of it is beyond heaps.
@@ -260,10 +276,11 @@ Series make_series(std::span<const Sample> samples) {
       points.push_back({x_of(rows[(i + end - 1) / 2]), joined == 1 ? values[0] : quantile(values, 0.5)});
     }
   }
-  if (!series.beyond_heaps.empty()) {
+  if (series.is_exact) {
     know_at_collections(series.collections, series.parts[kLivePart]);
     begin_with_first(series.beyond_heaps, series.collections);
   }
+  series.parts[kBesidePart] = some_of(series.beyond_heaps);
   return series;
 }
 
@@ -281,6 +298,9 @@ double seconds_at(const Series& series, double x) {
 std::optional<double> FigureOf(const Sample& sample, std::string_view part) {
   std::array<double, kPartCount> figures = figures_of(sample);
   count_largest_whole(sample, figures);
+  figures[kBesidePart] = figures[kPrivatePart];
+  for (const TreeMember& member : sample.members)
+    figures[kBesidePart] -= static_cast<double>(std::max<int64_t>(heap_of(member), 0));
   for (size_t one = 0; one < kPartCount; ++one) {
     if (!part.empty() && part == part_name(static_cast<Part>(one))) return figures[one];
   }

@@ -26,6 +26,7 @@ enum Part : size_t {
   kNamesPart,        // of files that nobody uses, which the kernel can forget; of the whole machine
   kForkSharedPart,   // private pages that several processes still share after a fork
   kLivePart,         // what runtimes say was left at their last collection
+  kBesidePart,       // private memory beside the heaps of runtimes that tell what these take
   kDescriptorsPart,  // the rest are counts
   kThreadsPart,      // beyond the first of each process
   kMappingsPart,
@@ -51,10 +52,11 @@ struct Series {
   };
   std::vector<Member> members;  // that were seen again and again; more than one: a tree
   Points collections;           // so far, by runtimes that tell what was left; empty: none does
-  // Private memory beyond the heaps of runtimes whose full collections tell what lives; empty: what lives is
-  // an upper bound, or is not told.
+  // Private memory beyond the heaps of runtimes that tell what these take, or have touched; empty: they do
+  // not.
   Points beyond_heaps;
-  Points clock;  // seconds at each x
+  bool is_exact = false;  // what lives is told by full collections: it is no upper bound
+  Points clock;           // seconds at each x
 };
 
 double seconds_at(const Series& series, double x);

@@ -23,6 +23,16 @@ bool all_rise(const Points& points, double least_rate) {
   return true;
 }
 
+// It reached what it reaches now long ago, by the longest time from low to low.
+bool is_over(const Points& points, const Turns& turns, double material) {
+  if (turns.lows.size() < kFewestLows) return false;
+  const auto most = std::max_element(points.begin(), points.end(),
+                                     [](const Point& a, const Point& b) { return a.y < b.y; });
+  const auto reached = std::find_if(points.begin(), points.end(),
+                                    [&](const Point& point) { return point.y >= most->y - material; });
+  return points.back().x - reached->x > kOverdue * quantile(distances(turns.lows), 1);
+}
+
 }  // namespace
 
 Points without_spikes(const Points& points) {
@@ -88,6 +98,7 @@ std::optional<MarkedRise> find_rising_lows(const Points& points, const Turns& tu
   const double higher = turns.highs.back().y - turns.highs.front().y;
   const double meanwhile = turns.highs.back().x - turns.highs.front().x;
   if (!all_rise(turns.highs, 0) || higher < kOfEach * rate * meanwhile) return std::nullopt;
+  if (is_over(points, turns, material)) return std::nullopt;
   const Point &first = turns.lows.front(), &last = turns.lows.back();
   return MarkedRise{static_cast<int>(count), median_slope(turns.lows), first.x, last.x - first.x,
                     last.y - first.y};

@@ -328,6 +328,40 @@ class AskedNode(Case):
         for key in ("verdict", "confidence", "evidence"):
             self.assertEqual(replayed[key], self.json_of(done)[1][key], key)
 
+    def test_what_a_killed_watch_left_goes_with_the_next(self):
+        for survives in (False, True):
+            command = 'echo "$NODE_OPTIONS"; ' + ("setsid sleep 60 & echo $!; " if survives else "echo 0; ") + "exec sleep 60"
+            watch = subprocess.Popen([PLIMSOLL, "watch", "--json", "--", "sh", "-c", command], stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.PIPE, text=True)
+            lines = [watch.stderr.readline(), watch.stderr.readline()]
+            room = pathlib.Path(lines[0].split()[-1]).parent
+            self.assertTrue(room.name.startswith("plimsoll-asked-"), lines)
+            next_one = ["--json", "--duration", "500ms", "--", "sleep", "9"]
+            self.watch(*next_one)
+            self.assertTrue(room.exists(), "of a watch that lives")
+            watch.kill()
+            watch.wait()
+            watch.stderr.close()
+            if survives:
+                self.watch(*next_one)
+                self.assertTrue(room.exists(), "a process that knows it lives")
+                os.kill(int(lines[1]), signal.SIGKILL)
+            deadline = time.monotonic() + 20
+            while self.users_of(room) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            self.watch(*next_one)
+            self.assertFalse(room.exists())
+
+    def users_of(self, room):
+        found = []
+        for environment in pathlib.Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if str(room).encode() in environment.read_bytes():
+                    found.append(environment)
+            except OSError:
+                pass
+        return found
+
     def test_no_ask(self):
         record = self.directory / "r.jsonl"
         done = self.watch("--json", "--no-ask", "--duration", "4s", "--record", record, "--", self.node, self.program,

@@ -167,10 +167,32 @@ def watch(name, form, seed, path, seconds):
             shutil.rmtree(run.room, ignore_errors=True)
 
 
-def chosen(options):
+def missing_packages():
+    """Of all programs, those of Debian's packages that are not installed."""
+    wanted = sorted({package for program in PROGRAMS.values() for package in program.packages})
+    told = subprocess.run(["dpkg-query", "-W", "-f=${db:Status-Abbrev} ${Package}\n", *wanted], capture_output=True, text=True).stdout
+    return set(wanted) - {line.split()[1] for line in told.splitlines() if line.startswith("ii")}
+
+
+def wanted(options):
     names = options.programs.split(",") if options.programs else []
     half = getattr(options, "half", "all")
     return [row for row in labels() if (not names or row["program"] in names) and half in ("all", row["half"])]
+
+
+def chosen(options):
+    """What is wanted and can be run here."""
+    missing = missing_packages()
+    return [row for row in wanted(options) if not missing & set(PROGRAMS[row["program"]].packages)]
+
+
+def tell_skipped(options):
+    """Names what is wanted and cannot be run here; how many forms."""
+    missing, rows = missing_packages(), wanted(options)
+    skipped = [row for row in rows if missing & set(PROGRAMS[row["program"]].packages)]
+    for name in sorted({row["program"] for row in skipped}):
+        print(f"skipped: {name} ({', '.join(sorted(missing & set(PROGRAMS[name].packages)))} not installed)")
+    return len(skipped)
 
 
 def record(options):
@@ -286,7 +308,7 @@ def check(options):
             passed, wrong = passed + right, wrong + (not right)
             if not right:
                 print(f"failed: {row['program']}-{row['form']}: {told}", *(found[0][2]["evidence"] if found else []), sep="\n  ")
-    print(f"{passed} passed, {wrong} failed")
+    print(f"{passed} passed, {wrong} failed, {tell_skipped(options)} skipped")
     return 1 if wrong else 0
 
 
@@ -302,7 +324,7 @@ def prove(options):
               f"{UNTOUCHED}: at most two programs missed": len({v[0]["program"] for v in misses}) <= 2}
     for name, kept in bounds.items():
         print(("passed: " if kept else "failed: ") + name)
-    print(f"{sum(bounds.values())} passed, {len(bounds) - sum(bounds.values())} failed")
+    print(f"{sum(bounds.values())} passed, {len(bounds) - sum(bounds.values())} failed, {tell_skipped(options)} skipped")
     return 0 if all(bounds.values()) else 1
 
 

@@ -50,6 +50,38 @@ TEST(JvmCounters, TheOldGenerationAndSurvivorsAreWhatLives) {
   EXPECT_EQ(counters->collections, 9);
 }
 
+std::vector<Counter> spaces(int64_t eden, int64_t old, int64_t old_capacity, int64_t survivors) {
+  std::vector<Counter> counters = {{"sun.gc.generation.0.capacity", 8'000},
+                                   {"sun.gc.generation.0.space.1.maxCapacity", survivors},
+                                   {"sun.gc.generation.1.capacity", old_capacity},
+                                   {"sun.gc.generation.0.space.0.used", eden},
+                                   {"sun.gc.generation.1.space.0.used", old}};
+  return counters;
+}
+
+TEST(JvmCounters, WhatWasInUseStaysTouchedUntilItIsUncommitted) {
+  TouchedHeap heap;
+  const auto touched = [&](int64_t eden, int64_t old, int64_t old_capacity) {
+    return heap.update(*parse_jvm_counters(file_of(spaces(eden, old, old_capacity, 1 << 20))));
+  };
+  EXPECT_EQ(touched(6'000, 0, 20'000), 6'000);
+  EXPECT_EQ(touched(1'000, 3'000, 20'000), 9'000);
+  EXPECT_EQ(touched(2'000, 15'000, 20'000), 21'000);
+  EXPECT_EQ(touched(2'000, 1'000, 20'000), 21'000);  // collected, and the pages stay
+  EXPECT_EQ(touched(2'000, 1'000, 5'000), 11'000);
+  EXPECT_EQ(touched(2'000, 1'000, 20'000), 11'000);
+}
+
+// What was young stays where it was, and the next young regions are those that came.
+TEST(JvmCounters, RegionsThatAreCommittedLaterAreTouchedNext) {
+  TouchedHeap heap;
+  const auto touched = [&](int64_t eden, int64_t capacity) {
+    return heap.update(*parse_jvm_counters(file_of(spaces(eden, 0, capacity, 8))));
+  };
+  EXPECT_EQ(touched(6'000, 4'000), 6'000);
+  EXPECT_EQ(touched(1'000, 9'000), 11'000);
+}
+
 TEST(JvmCounters, WithoutGenerationsNothingIsTold) {
   EXPECT_FALSE(parse_jvm_counters(file_of({{"sun.gc.generation.0.space.0.used", 7}})).has_value());
   EXPECT_FALSE(parse_jvm_counters("").has_value());

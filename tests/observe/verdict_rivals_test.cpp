@@ -219,6 +219,20 @@ TEST(VerdictRivals, AFewCollectionsThatEachLeaveMoreAreALeak) {
   EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak);
 }
 
+// As ws was: three lows rose with their highs, and then it stayed for a minute.
+TEST(VerdictRivals, AFewCollectionsThatAreLongOverAreNoLeak) {
+  Watched watched;
+  watched.seconds = 125;
+  const auto teeth = [](double at) {
+    const double turn = std::floor(at / 18);
+    return (10 + 2.5 * turn + 5 * std::fmod(at, 18) / 18) * kMiB;
+  };
+  watched.bytes = [&](double at) { return at < 62 ? teeth(at) : 19 * kMiB; };
+  EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak);
+  watched.bytes = teeth;
+  EXPECT_EQ(watched.verdict().kind, VerdictKind::kLeak);
+}
+
 // Two collections come close together, the next two are far apart.
 TEST(VerdictRivals, CollectionsAtUnevenTimesAreComparedByTheirRates) {
   Watched watched;
@@ -332,6 +346,69 @@ TEST(VerdictRivals, AJvmIsJudgedByWhatItsCollectionsLeft) {
   };
   EXPECT_EQ(judged({{3, 5.7}, {5, 8.9}, {7, 9}, {25, 13.8}, {32, 17}, {36, 25.7}}), VerdictKind::kLeak);
   EXPECT_NE(judged({{3, 5.7}, {5, 8.9}, {7, 9}, {25, 9.6}, {32, 9.9}, {36, 10.6}}), VerdictKind::kLeak);
+}
+
+// A JVM in MiB at a second: what of its heap was in use so far, and the process; a collection every `pause`
+// s.
+struct ToldJvm {
+  std::function<double(double)> touched, held;
+  double live_per_second = 0, pause = 10;
+
+  Verdict verdict() const {
+    Watched watched;
+    watched.command = "java -jar server.jar";
+    watched.bytes = [this](double at) { return held(at) * kMiB; };
+    watched.members = [this](double at) {
+      TreeMember member{7, "java -jar server.jar", static_cast<int64_t>(held(at) * kMiB)};
+      member.collections = static_cast<int64_t>(at / pause);
+      const double last = pause * static_cast<double>(member.collections);
+      member.live_bytes = static_cast<int64_t>((5 + live_per_second * last) * kMiB);
+      member.touched_bytes = static_cast<int64_t>(touched(at) * kMiB);
+      return std::vector<TreeMember>{member};
+    };
+    return watched.verdict();
+  }
+};
+
+// As netty was: direct buffers that nobody releases.
+TEST(VerdictRivals, WhatGrowsBesideAJvmsHeapIsALeak) {
+  ToldJvm native;
+  native.touched = [](double at) { return std::min(30.0, 2 * at); };
+  native.held = [](double at) { return 25 + std::min(30.0, 2 * at) + 0.15 * at; };
+  const Verdict verdict = native.verdict();
+  EXPECT_EQ(verdict.kind, VerdictKind::kLeak);
+  EXPECT_EQ(verdict.part, "beside the heap");
+  EXPECT_NEAR(verdict.bytes_per_second, 0.15 * kMiB, 0.01 * kMiB);
+  EXPECT_THAT(verdict.evidence, testing::Contains(testing::HasSubstr("its heap is not what grows")));
+  native.pause = 1000;  // garbage that nobody looked at may own it, if not so much
+  EXPECT_LE(native.verdict().confidence, 0.85);
+  native.held = [](double at) { return 25 + std::min(30.0, 2 * at) + 0.06 * at; };
+  EXPECT_NE(native.verdict().kind, VerdictKind::kLeak);
+}
+
+// Committed, and used for the first time: the process grows, what lives does not, nor what is beside.
+TEST(VerdictRivals, AHeapThatIsTouchedForTheFirstTimeIsNoLeak) {
+  ToldJvm young;
+  young.touched = [](double at) { return 10 + 0.5 * at; };
+  young.held = [](double at) { return 35 + 0.5 * at; };
+  const Verdict verdict = young.verdict();
+  EXPECT_EQ(verdict.kind, VerdictKind::kPlateau);
+  EXPECT_THAT(verdict.evidence, testing::Contains(testing::HasSubstr("room for garbage")));
+  young.live_per_second = 0.4;
+  EXPECT_EQ(young.verdict().kind, VerdictKind::kLeak);
+}
+
+// Seven collections a second, each of which promotes what it has no other place for; the old generation has
+// room.
+TEST(VerdictRivals, WhatIsPromotedBitByBitIsNoLeakBeforeTheOldGenerationIsFull) {
+  ToldJvm busy;
+  busy.touched = [](double at) { return 70 + 0.5 * at; };
+  busy.held = [](double at) { return 95 + 0.5 * at; };
+  busy.live_per_second = 0.5;
+  busy.pause = 0.15;
+  EXPECT_NE(busy.verdict().kind, VerdictKind::kLeak);
+  busy.pause = 5;
+  EXPECT_EQ(busy.verdict().kind, VerdictKind::kLeak);
 }
 
 // V8 that is asked every 5 s: what lives, what its heap takes, and the process, in MiB at a second.
