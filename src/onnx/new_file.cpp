@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "base/fail.h"
 
@@ -59,9 +60,9 @@ NewFile::NewFile(const std::string& path) : path_(path) {
 template <typename Make>
 void NewFile::make_named(Make make) {
   for (int n = 0;; ++n) {
-    const std::string name = fmt::format("{}.partial-{}-{}", path_, ::getpid(), n);
+    std::string name = fmt::format("{}.partial-{}-{}", path_, ::getpid(), n);
     if (make(name)) {
-      partial_ = name;
+      partial_ = std::move(name);  // a copy could fail, and nobody would remove the file
       return;
     }
     if (errno != EEXIST) fail_with("created", errno);
