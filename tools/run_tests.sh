@@ -27,7 +27,7 @@ fi
 
 logs=build/test-logs
 mkdir -p "$logs"
-rm -f "$logs"/*.result
+for stage in "${stages[@]}"; do rm -f "$logs/$stage.result"; done # another run in this tree may have other stages
 
 # run STAGE: runs it, shows its output, and writes "VERDICT PASSED FAILED SKIPPED SECONDS" to its .result.
 run() {
