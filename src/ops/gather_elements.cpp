@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "graph/gradient.h"
+#include "ops/checked_index.h"
 #include "ops/movement.h"
 #include "ops/selection_cost.h"
 
@@ -31,15 +32,6 @@ void infer(InferContext& c) {
     if (i != axis && have.is_constant() && want.is_constant() && want.value() > have.value())
       c.reject("indices of shape {} exceed data of shape {}", to_string(c.dims(1)), to_string(c.dims(0)));
   }
-}
-
-template <typename I>
-int64_t checked_index(const RunContext& c, I given, int64_t size) {
-  const int64_t index = given;
-  if (index < -size || index >= size)
-    fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c.node->label(), index, -size,
-         size);
-  return index < 0 ? index + size : index;
 }
 
 // `count` elements along the last axis; `step` is 1 where that is not the axis of the indices.

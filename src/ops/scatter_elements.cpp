@@ -1,6 +1,7 @@
 #include "ops/scatter_elements.h"
 #include "graph/gradient.h"
 
+#include "ops/checked_index.h"
 #include "ops/scatter_reduction.h"
 
 namespace plimsoll {
@@ -53,15 +54,6 @@ struct Line {
   int64_t stride;  // between two indices
   int64_t step;    // from one element of the line to the next, at the same index
 };
-
-template <typename I>
-int64_t checked_index(const RunContext& c, I given, int64_t size) {
-  const int64_t index = given;
-  if (index < -size || index >= size)
-    fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c.node->label(), index, -size,
-         size);
-  return index < 0 ? index + size : index;
-}
 
 template <typename I>
 bool are_same(const I* indices, int64_t count) {
