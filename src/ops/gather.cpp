@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "graph/gradient.h"
+#include "ops/checked_index.h"
 #include "ops/movement.h"
 #include "ops/selection_cost.h"
 
@@ -60,11 +61,7 @@ void run(const RunContext& c) {
   const int64_t row_bytes = stride_of(data.dims, at) * static_cast<int64_t>(width_of(data.type));
   const Edge& table = *c.node->inputs[0];
   for (int64_t i = 0; i < count; ++i) {
-    int64_t index = index_at(indices, i);
-    if (index < -rows || index >= rows)
-      fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c.node->label(), index, -rows,
-           rows);
-    if (index < 0) index += rows;
+    const int64_t index = checked_index(c, index_at(indices, i), rows);
     if (row_bytes == 0) continue;
     if (table.by_rows) {
       table.data->read(index * row_bytes,

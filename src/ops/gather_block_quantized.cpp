@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/checked_index.h"
 #include "ops/float_blocks.h"
 #include "ops/linear_quantization.h"
 #include "ops/movement.h"
@@ -129,11 +130,7 @@ class GatherRun {
   }
 
   int64_t row_at(int64_t i, int64_t size) const {
-    const int64_t index = index_at(c_.inputs[kIndices], i);
-    if (index < -size || index >= size)
-      fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c_.node->label(), index, -size,
-           size);
-    return index < 0 ? index + size : index;
+    return checked_index(c_, index_at(c_.inputs[kIndices], i), size);
   }
 
   // One row after the other of matrices, some of which stay in their file.

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/parallel.h"
+#include "ops/checked_index.h"
 #include "ops/elementwise.h"
 #include "ops/movement.h"
 
@@ -46,12 +47,8 @@ void infer(InferContext& c) {
 // Before threads share the work out: an Error must not leave one of them.
 void check_indices(const RunContext& c, int64_t rows) {
   const TensorView& indices = c.inputs[kIndices];
-  for (int64_t i = 0, count = indices.elements(); i < count; ++i) {
-    const int64_t index = index_at(indices, i);
-    if (index < -rows || index >= rows)
-      fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c.node->label(), index, -rows,
-           rows);
-  }
+  for (int64_t i = 0, count = indices.elements(); i < count; ++i)
+    checked_index(c, index_at(indices, i), rows);
 }
 
 // Columns [first, last) of all rows of one outer index.

@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "graph/gradient.h"
+#include "ops/checked_index.h"
 #include "ops/movement.h"
 #include "ops/selection_cost.h"
 
@@ -55,11 +56,8 @@ void run(const RunContext& c) {
     int64_t offset = n / tuples * batch_elements;
     for (int64_t d = 0; d < depth; ++d) {
       const size_t axis = batch + static_cast<size_t>(d);
-      const int64_t size = data.dims[axis], index = index_at(indices, n * depth + d);
-      if (index < -size || index >= size)
-        fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c.node->label(), index, -size,
-             size);
-      offset += (index < 0 ? index + size : index) * stride_of(data.dims, axis);
+      const int64_t index = checked_index(c, index_at(indices, n * depth + d), data.dims[axis]);
+      offset += index * stride_of(data.dims, axis);
     }
     if (piece == 0) continue;
     std::memcpy(out, data.data + offset * width, static_cast<size_t>(piece * width));

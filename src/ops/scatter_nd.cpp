@@ -1,4 +1,5 @@
 #include "graph/gradient.h"
+#include "ops/checked_index.h"
 #include "ops/scatter_reduction.h"
 
 namespace plimsoll {
@@ -54,11 +55,8 @@ void run(const RunContext& c) {
     int64_t offset = 0;
     for (int64_t d = 0; d < depth; ++d) {
       const auto axis = static_cast<size_t>(d);
-      const int64_t size = out.dims[axis], index = index_at(indices, n * depth + d);
-      if (index < -size || index >= size)
-        fail(ErrorCode::kInvalidArgument, "{}: index {} is outside [{}, {})", c.node->label(), index, -size,
-             size);
-      offset += (index < 0 ? index + size : index) * stride_of(out.dims, axis);
+      const int64_t index = checked_index(c, index_at(indices, n * depth + d), out.dims[axis]);
+      offset += index * stride_of(out.dims, axis);
     }
     scatter_into(c.attrs<Attrs>().reduction, out.type, out.data + offset * width,
                  c.inputs[2].data + n * piece * width, piece);
