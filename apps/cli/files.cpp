@@ -163,14 +163,6 @@ size_t read_part(const std::string& path, size_t offset, std::span<char> to) {
   return have;
 }
 
-void make_directory(const std::string& path) {
-  struct stat status;
-  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) fail(path, "cannot make this directory", errno);
-  if (::stat(path.c_str(), &status) != 0) fail(path, "cannot open", errno);
-  if (!S_ISDIR(status.st_mode)) fail(path, "cannot write into it", ENOTDIR);
-  if (::access(path.c_str(), W_OK | X_OK) != 0) fail(path, "cannot write into it", errno);
-}
-
 void check_can_write(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) fail(path, "cannot write", EISDIR);
@@ -196,6 +188,20 @@ void check_outputs(const std::string& model, std::initializer_list<NamedOutput> 
 
 NewFiles::~NewFiles() {
   for (const Pending& file : pending_) ::unlink(file.temporary.c_str());
+  for (auto path = made_.rbegin(); path != made_.rend(); ++path) ::rmdir(path->c_str());
+}
+
+void NewFiles::add_directory(const std::string& path) {
+  struct stat status;
+  const InterruptGuard guard;
+  made_.reserve(made_.size() + 1);
+  if (::mkdir(path.c_str(), 0777) == 0)
+    made_.push_back(path);
+  else if (errno != EEXIST)
+    fail(path, "cannot make this directory", errno);
+  if (::stat(path.c_str(), &status) != 0) fail(path, "cannot open", errno);
+  if (!S_ISDIR(status.st_mode)) fail(path, "cannot write into it", ENOTDIR);
+  if (::access(path.c_str(), W_OK | X_OK) != 0) fail(path, "cannot write into it", errno);
 }
 
 void NewFiles::add(const std::string& path, const std::vector<std::string_view>& pieces) {
@@ -227,6 +233,7 @@ void NewFiles::commit() {
     if (std::rename(file.temporary.c_str(), file.path.c_str()) != 0) fail(file.path, "cannot write", errno);
     pending_.pop_back();
   }
+  made_.clear();
 }
 
 }  // namespace plimsoll::cli

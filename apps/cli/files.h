@@ -36,9 +36,6 @@ bool is_descriptor(const std::string& path);
 // Of the descriptor of ours that `path` names, such as /dev/stdout: both write on from the same place, so
 // that neither overwrites what the other wrote. -1: it names none, or a pipe, which has no place.
 int duplicate_descriptor(const std::string& path);
-// The directory is made if its parent exists. Throws kIo.
-void make_directory(const std::string& path);
-
 // Throws kIo if nothing can be written there, as far as that can be known without writing.
 void check_can_write(const std::string& path);
 
@@ -51,7 +48,7 @@ struct NamedOutput {
 void check_outputs(const std::string& model, std::initializer_list<NamedOutput> outputs);
 
 // Files that appear together: each is written beside its final name, commit() renames them all. What was not
-// committed is removed. A target that is no regular file (/dev/null) or a descriptor of ours (/dev/stdout) is
+// committed is removed, directories too, if they are empty. A target that is no regular file (/dev/null) or a descriptor of ours (/dev/stdout) is
 // written in place; of a symbolic link the file that it names is replaced, or made. Who may read it stays as
 // it was.
 class NewFiles {
@@ -61,6 +58,8 @@ class NewFiles {
   ~NewFiles();
   // The contents are the pieces one after the other. Throws kIo.
   void add(const std::string& path, const std::vector<std::string_view>& pieces);
+  // It is made if it is not there and its parent is. Throws kIo where files could not be made in it.
+  void add_directory(const std::string& path);
   void commit();
 
  private:
@@ -68,6 +67,7 @@ class NewFiles {
     std::string temporary, path;
   };
   std::vector<Pending> pending_;
+  std::vector<std::string> made_;  // directories
 };
 
 }  // namespace plimsoll::cli

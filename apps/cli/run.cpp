@@ -35,7 +35,7 @@ std::vector<std::string> names_of(const std::vector<ValueInfo>& infos) {
 // values.npy; an optional without a value an empty folder.
 void write_value(NewFiles& files, const std::string& name, const Value& value) {
   if (value.IsTensor()) return write_npy(files, name + ".npy", value);
-  make_directory(name);
+  files.add_directory(name);
   if (!value.HasValue()) return;
   for (size_t i = 0; i < value.GetCount(); ++i)
     write_value(files,
@@ -48,6 +48,7 @@ void write_value(NewFiles& files, const std::string& name, const Value& value) {
 
 void write_outputs(const std::string& directory, const std::vector<Value>& outputs) {
   NewFiles files;
+  files.add_directory(directory);
   for (size_t i = 0; i < outputs.size(); ++i)
     write_value(files, fmt::format("{}/{}", directory, i), outputs[i]);
   files.commit();
@@ -71,7 +72,7 @@ RunOutcome execute(const RunCommandOptions& options, const Env& env, JsonOutput&
   session_options.random_seed = options.inputs.seed;
   session_options.overridden_initializers = inputs.named();
   if (!options.trace.empty()) session_options.EnableProfiling(options.trace);
-  if (!options.output.empty()) make_directory(options.output);
+  if (!options.output.empty()) NewFiles().add_directory(options.output);  // only tried
   // Shapes are known before the weights are loaded: what cannot fit is refused before any tensor memory is
   // taken.
   Shapes shapes;

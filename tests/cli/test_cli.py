@@ -244,6 +244,8 @@ class Outputs(Case):
         (self.directory / "taken" / "0.npy").mkdir(parents=True)
         self.refuse(IO, "0.npy", "run", DIGITS, "--dim", "batch=1", "--output", self.directory / "taken")
         self.assertEqual(os.listdir(self.directory / "taken"), ["0.npy"])
+        self.refuse(OVER_BUDGET, "limit", "run", DIGITS, "--dim", "batch=1", "--limit", "1KiB", "--output", self.directory / "refused")
+        self.assertFalse((self.directory / "refused").exists())
 
     def test_full_disk(self):
         """A limit on the size of files stands in for a full disk: the second write fails half-way."""
@@ -252,13 +254,13 @@ class Outputs(Case):
             resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
         target = self.directory / "full"
         self.refuse(IO, "0.npy", "run", DIGITS, "--dim", "batch=10", "--output", target, preexec_fn=limit)
-        self.assertEqual(os.listdir(target), [])
+        self.assertFalse(target.exists())
         self.refuse(IO, "plan.svg", "plan", DIGITS, "--dim", "batch=1", "--svg", self.directory / "plan.svg",
                     preexec_fn=limit)
         self.assertFalse((self.directory / "plan.svg").exists())
         self.refuse(IO, "could not be written", "run", DIGITS, "--dim", "batch=1", "--trace", self.directory / "trace",
                     preexec_fn=limit)
-        self.assertEqual(sorted(os.listdir(self.directory)), ["full"])
+        self.assertEqual(os.listdir(self.directory), [])
 
     def test_a_picture_is_not_drawn_over_the_model(self):
         mine = self.file("mine.onnx", pathlib.Path(DIGITS).read_bytes())
