@@ -78,7 +78,7 @@ struct QuantizeOptions {
   CalibrationReader* calibration = nullptr;  // must outlive the call
   CalibrationMethod method = CalibrationMethod::kMinMax;
   double percentile = 99.999;
-  int histogram_bins = 0;  // 0: 128 for entropy, 2048 otherwise
+  int histogram_bins = 0;  // 0: 2048
   bool symmetric_calibration = false;
   double moving_average = 0;  // of MinMax: how much a sample counts against those before; 0: the extremes
   std::map<std::string, TensorRange> ranges;  // instead of what calibration finds

@@ -1,4 +1,7 @@
 """plimsoll.quantization: ONNX Runtime's entry points."""
+import pathlib
+import re
+
 import numpy as np
 import pytest
 
@@ -336,3 +339,37 @@ def test_overrides_of_activations(model, tmp_path):
     for entry in ({"quant_type": q.QuantType.QInt16}, {"reduce_range": True}):
         with pytest.raises(NotImplementedError, match="'x'"):
             made(entry)
+
+
+def wrong_with(path):
+    """What ONNX's checker has against it, types of every value included (ONNX has none of what the oldest Cast makes)."""
+    has_old_cast = any(i.version < 6 for i in onnx.load(str(path)).opset_import if i.domain == "") and b"Cast" in pathlib.Path(path).read_bytes()
+    try:
+        onnx.checker.check_model(str(path), full_check=not has_old_cast)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("keep_io_types", [False, True])
+@pytest.mark.parametrize("convert", [q.convert_float_to_float16, q.convert_float_to_bfloat16])
+def test_sixteen_bits_stay_onnx(tmp_path, convert, keep_io_types):
+    """Of every case of ONNX's own operators what is written is ONNX again: each operator has those types in its opset."""
+    cases = sorted(pathlib.Path("/usr/share/libonnx-testdata/data/node").glob("*/model.onnx"))
+    if not cases:
+        pytest.skip("no libonnx-testdata")
+    out, converted, wrong = tmp_path / "out.onnx", 0, []
+    for path in cases:
+        if wrong_with(path):  # of types that came later, or with holes of its own
+            continue
+        try:
+            convert(str(path), str(out), keep_io_types=keep_io_types)
+        except plimsoll.Error as error:
+            assert re.search("opset 13|is sequence|is optional", str(error)), f"{path}: {error}"
+            continue
+        converted += 1
+        message = wrong_with(out)
+        if message:
+            wrong.append(f"{path.parent.name}: {message}")
+    assert converted > 600
+    assert not wrong

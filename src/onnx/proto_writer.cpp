@@ -10,7 +10,7 @@ namespace plimsoll::onnx {
 namespace {
 
 constexpr size_t kExternalFrom = 1024;  // smaller tensors stay in the model
-constexpr int kIdentityOpset = 13;      // for a model that imports no ai.onnx
+constexpr int kOwnOpset = 13;           // of nodes of ours in a model that imports no ai.onnx
 
 protozero::data_view view(std::string_view text) {
   return {text.data(), text.size()};
@@ -152,7 +152,7 @@ void ProtoWriter::write_opsets(std::span<const OpsetImport> imports, const Graph
                                Rope& out) {
   std::map<std::string_view, int> missing;
   collect_domains(graph, missing);
-  if (has_identity_) missing.try_emplace("", kIdentityOpset);
+  if (has_identity_) missing.try_emplace("", kOwnOpset);
   has_identity_ = false;
   const auto write = [&](std::string_view domain, int64_t version) {
     Rope opset;
@@ -164,7 +164,8 @@ void ProtoWriter::write_opsets(std::span<const OpsetImport> imports, const Graph
     write(import.domain, import.version);
     missing.erase(import.domain);
   }
-  for (const auto& [domain, version] : missing) write(domain, std::max(version, 1));
+  for (const auto& [domain, version] : missing)
+    write(domain, version > 0 ? version : domain.empty() ? kOwnOpset : 1);
 }
 
 Rope ProtoWriter::write_graph(const Graph& graph) {

@@ -4,6 +4,7 @@
 #include "graph/infer.h"
 #include "graph/op_def.h"
 #include "memory/transient_memory.h"
+#include "quantize/half_opsets.h"
 #include "quantize/quantize_model.h"
 
 namespace plimsoll {
@@ -44,7 +45,7 @@ class HalfRewriter : public Rewriter {
       : Rewriter(context), options_(options), memory_(context.graph.arena().budget()) {}
 
   void rewrite() {
-    if (options_.keep_io_types) refuse_lists();
+    refuse_lists();
     std::vector<Graph*> graphs;
     graph_.for_each_graph([&](Graph& graph) { graphs.push_back(&graph); });
     for (Graph* graph : graphs) {
@@ -61,16 +62,28 @@ class HalfRewriter : public Rewriter {
   }
 
  private:
+  // No Cast takes a list.
   void refuse_lists() const {
-    for (const auto& edges : {graph_.inputs, graph_.outputs}) {
-      for (const Edge* edge : edges) {
-        if (is_wide_list(edge))
-          fail(ErrorCode::kInvalidArgument,
-               "conversion to 16 bits: inputs and outputs keep their types only if they are tensors, and "
-               "'{}' is {}",
-               edge->name, value_kind_name(edge->facts.type.kind));
+    if (options_.keep_io_types) {
+      for (const auto& edges : {graph_.inputs, graph_.outputs}) {
+        for (const Edge* edge : edges)
+          if (is_wide_list(edge))
+            refuse(*edge, "inputs and outputs keep their types only if they are tensors");
       }
     }
+    if (options_.type != ElementType::kBFloat16) return;
+    const auto check = [](std::span<Edge* const> edges) {
+      for (const Edge* edge : edges)
+        if (is_wide_list(edge)) refuse(*edge, "ONNX has no lists of bfloat16 (--mode fp16 takes them along)");
+    };
+    graph_.for_each_graph([&](Graph& graph) {
+      check(graph.inputs);
+      for (const Node* node : graph.nodes) check(node->outputs);
+    });
+  }
+  [[noreturn]] static void refuse(const Edge& edge, std::string_view why) {
+    fail(ErrorCode::kInvalidArgument, "conversion to 16 bits: {}, and '{}' is {}", why, edge.name,
+         value_kind_name(edge.facts.type.kind));
   }
   static bool is_wide_type(const Edge* edge) {
     return edge != nullptr && edge->facts.type.kind == ValueKind::kTensor &&
@@ -98,9 +111,7 @@ class HalfRewriter : public Rewriter {
     if (std::any_of(node.inputs.begin(), node.inputs.end(), is_list) ||
         std::any_of(node.outputs.begin(), node.outputs.end(), is_list))
       return false;
-    // Halves came to them with opset 19.
-    if (node.opset < 19 && (node.op_type == "QuantizeLinear" || node.op_type == "DequantizeLinear"))
-      return true;
+    if (node.domain.empty() && node.opset < first_opset_with(node.op_type, options_.type)) return true;
     if (options_.filter.excluded_nodes.count(node.name) > 0) return true;
     if (!options_.filter.wants(node)) return true;
     if (std::find(std::begin(kKeptWide), std::end(kKeptWide), node.op_type) != std::end(kKeptWide))
@@ -108,7 +119,7 @@ class HalfRewriter : public Rewriter {
     return !takes_halves(node);
   }
 
-  // Whether the operator itself agrees.
+  // Whether the operator itself agrees: what was floats of 32 bits comes out in 16.
   bool takes_halves(const Node& node) {
     std::vector<Facts> inputs = facts_of_edges(node.inputs);
     bool changes = false;
@@ -118,13 +129,30 @@ class HalfRewriter : public Rewriter {
       inputs[i].constant = nullptr;  // the bytes at hand are of the other type
       changes = true;
     }
-    if (!changes) return true;
+    if (names_wide_type(node)) return true;
+    std::vector<Facts> outputs;
     try {
-      infer_node(node, inputs, memory_.arena(), graph_.dims());
+      if (changes) outputs = infer_node(node, inputs, memory_.arena(), graph_.dims());
     } catch (const Error&) {
       return false;
     }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (!is_wide_type(node.outputs[i])) continue;
+      if (i >= outputs.size() || outputs[i].type.type == ElementType::kFloat) return false;
+    }
     return true;
+  }
+  // Whether an attribute says what comes out, which can say something else.
+  static bool names_wide_type(const Node& node) {
+    return std::any_of(node.attributes.begin(), node.attributes.end(), [&](const Attribute& a) {
+      if (names_type(node, a)) return a.i == static_cast<int64_t>(ElementType::kFloat);
+      if (a.tensor != nullptr) return a.tensor->type == ElementType::kFloat;
+      return node.op_type == "Constant" &&
+             (a.type == AttributeType::kFloat || a.type == AttributeType::kFloats);
+    });
+  }
+  static bool names_type(const Node& node, const Attribute& a) {
+    return (a.name == "to" && node.op_type == "Cast") || a.name == "dtype" || a.name == "output_datatype";
   }
   static bool is_wide_input(const Node& node, size_t input) {
     return std::any_of(std::begin(kWideInputs), std::end(kWideInputs),
@@ -156,26 +184,29 @@ class HalfRewriter : public Rewriter {
     replaced_[input] = half;
   }
 
-  void narrow_type(Edge& edge) const {
-    if (is_wide_type(&edge) && edge.data == nullptr) edge.facts.type.type = options_.type;
-    if (is_wide_list(&edge)) edge.facts.type = narrowed_list(edge.facts.type);
+  void narrow_type(Edge& edge) {
+    if (is_wide_type(&edge) && edge.data == nullptr) narrowed_.insert(&edge);
+    if ((is_wide_type(&edge) && edge.data == nullptr) || is_wide_list(&edge))
+      edge.facts.type = narrowed_type(edge.facts.type);
   }
 
-  TypeInfo narrowed_list(const TypeInfo& type) const {
-    if (type.kind == ValueKind::kTensor) {
-      TypeInfo half = type;
-      half.type = options_.type;
-      return half;
-    }
-    TypeInfo list = type;
-    list.element = graph_.arena().make<TypeInfo>(narrowed_list(*type.element));
-    return list;
+  TypeInfo narrowed_type(const TypeInfo& type) const {
+    TypeInfo half = type;
+    if (type.kind == ValueKind::kTensor && type.type == ElementType::kFloat) half.type = options_.type;
+    if (is_wide_list(type)) half.element = graph_.arena().make<TypeInfo>(narrowed_type(*type.element));
+    return half;
   }
 
   void cast(Graph& graph, Edge* from, Edge* to, ElementType type) {
+    constexpr int kFirstByNumber = 6;  // before this opset types are told by name
     Edge *const inputs[] = {from}, *const outputs[] = {to};
-    graph.add_node("", "Cast", fmt::format("{}_cast", to->name), inputs, outputs,
-                   attributes().set("to", static_cast<int64_t>(type)).list());
+    AttributeList list = attributes();
+    if (const int opset = graph.opset(""); opset > 0 && opset < kFirstByNumber) {
+      list.set("to", std::string_view(type == ElementType::kFloat ? "FLOAT" : "FLOAT16"));
+    } else {
+      list.set("to", static_cast<int64_t>(type));
+    }
+    graph.add_node("", "Cast", fmt::format("{}_cast", to->name), inputs, outputs, list.list());
   }
 
   // The half that stands for a value. A constant gets a copy, so that what stays wide keeps its digits.
@@ -231,9 +262,9 @@ class HalfRewriter : public Rewriter {
     if (node.op_type == "SequenceEmpty" && node.attribute("dtype") == nullptr)
       list.push_back(attributes().set("dtype", static_cast<int64_t>(ElementType::kFloat)).list()[0]);
     for (Attribute& a : list) {
-      const bool names_type = (a.name == "to" && node.op_type == "Cast") || a.name == "dtype";
-      if (names_type && a.i == static_cast<int64_t>(ElementType::kFloat))
+      if (names_type(node, a) && a.i == static_cast<int64_t>(ElementType::kFloat))
         a.i = static_cast<int64_t>(options_.type);
+      if (a.type_info != nullptr) a.type_info = graph_.arena().make<TypeInfo>(narrowed_type(*a.type_info));
       if (a.tensor != nullptr && a.tensor->type == ElementType::kFloat && makes_float) {
         TensorData half = *a.tensor;
         half.type = options_.type;
@@ -269,14 +300,12 @@ class HalfRewriter : public Rewriter {
     return made;
   }
 
-  // The value in 32 bits, in this graph: of a half, a Cast.
+  // The value in 32 bits, in this graph: of what became a half, a Cast.
   Edge* wide_of(Graph& graph, Edge* edge) {
-    if (edge == nullptr || edge->data != nullptr || edge->facts.type.kind != ValueKind::kTensor) return edge;
-    if (edge->facts.type.type != options_.type || widened_types_.count(edge) > 0) return edge;
+    if (narrowed_.count(edge) == 0) return edge;
     Edge* wide = graph.add_edge(std::string(edge->name) + "_wide");
     wide->facts = edge->facts;
     wide->facts.type.type = ElementType::kFloat;
-    widened_types_.insert(wide);
     cast(graph, edge, wide, ElementType::kFloat);
     return wide;
   }
@@ -293,7 +322,6 @@ class HalfRewriter : public Rewriter {
       touched = true;
       Edge* wide = graph.add_edge(std::string(output->name) + "_wide");
       wide->facts = output->facts;
-      widened_types_.insert(wide);
       Edge* half = output;
       output = wide;
       wide->producer = &node;
@@ -335,7 +363,7 @@ class HalfRewriter : public Rewriter {
   TransientMemory memory_;
   std::set<const Node*> wide_;
   std::unordered_map<const Edge*, Edge*> replaced_;
-  std::set<const Edge*> widened_types_;
+  std::set<const Edge*> narrowed_;
   std::vector<bool> was_float_;
 };
 

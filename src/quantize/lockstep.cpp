@@ -79,7 +79,7 @@ class Lockstep {
     }
     if (all.empty())
       fail(ErrorCode::kInvalidArgument,
-           "comparison: expected values of the same names in both models, found none");
+           "comparison: expected values of floats by the same name in both models, found none");
     Edge* joined = graph_.add_edge("differences");
     Edge* const outputs[] = {joined};
     graph_
