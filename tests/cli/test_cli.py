@@ -244,7 +244,7 @@ class Outputs(Case):
         (self.directory / "taken" / "0.npy").mkdir(parents=True)
         self.refuse(IO, "0.npy", "run", DIGITS, "--dim", "batch=1", "--output", self.directory / "taken")
         self.assertEqual(os.listdir(self.directory / "taken"), ["0.npy"])
-        self.refuse(OVER_BUDGET, "limit", "run", DIGITS, "--dim", "batch=1", "--limit", "1KiB", "--output", self.directory / "refused")
+        self.refuse(BUDGET, "limit", "run", DIGITS, "--dim", "batch=1", "--limit", "1KiB", "--output", self.directory / "refused")
         self.assertFalse((self.directory / "refused").exists())
 
     def test_full_disk(self):
