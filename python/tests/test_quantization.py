@@ -371,5 +371,46 @@ def test_sixteen_bits_stay_onnx(tmp_path, convert, keep_io_types):
         message = wrong_with(out)
         if message:
             wrong.append(f"{path.parent.name}: {message}")
+        names = [node.name for node in onnx.load(str(out)).graph.node]
+        if len(set(names)) < len(names):  # which ONNX Runtime refuses
+            wrong.append(f"{path.parent.name}: nodes of one name")
     assert converted > 600
     assert not wrong
+
+
+@pytest.fixture
+def half_model(tmp_path):
+    """Floats of 16 bits in opset 17, whose QuantizeLinear takes none; what stays wide is used twice."""
+    graph = helper.make_graph(
+        [helper.make_node("Cast", ["x"], ["h"], name="narrow", to=TensorProto.FLOAT16),
+         helper.make_node("MatMul", ["h", "w"], ["m"], name="product"),
+         helper.make_node("Cast", ["m"], ["y"], name="wide", to=TensorProto.FLOAT)], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 64])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 32])],
+        [numpy_helper.from_array(np.random.default_rng(0).standard_normal((64, 32)).astype(np.float16), "w")])
+    path = tmp_path / "half.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
+    return path
+
+
+def test_static_of_halves(half_model, tmp_path):
+    out = tmp_path / "out.onnx"
+    q.quantize_static(half_model, out, Reader(4))
+    assert {node.domain for node in onnx.load(str(out)).graph.node if node.op_type.endswith("uantizeLinear")} == {"com.microsoft"}
+    assert decibels(answer(half_model), answer(out)) > 30
+    q.quantize_static(half_model, out, Reader(4), quant_format=q.QuantFormat.QOperator)  # whose scales are of 32 bits
+    assert [node.op_type for node in onnx.load(str(out)).graph.node] == ["Cast", "MatMul", "Cast"]
+
+
+def test_what_stays_wide_is_widened_once(tmp_path):
+    nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("TopK", ["a", "k"], ["t", "i"]), helper.make_node("TopK", ["a", "k"], ["u", "j"], largest=0)]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 8])],
+                              [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 2]) for name in "tu"],
+                              [numpy_helper.from_array(np.array([2], np.int64), "k")])
+    path, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
+    q.convert_float_to_float16(path, out, keep_io_types=True)
+    names = [node.name for node in onnx.load(str(out)).graph.node if node.op_type == "Cast"]
+    assert names.count("a_wide_cast") == 1
+    assert len(set(names)) == len(names)
+    onnx.checker.check_model(str(out), full_check=True)

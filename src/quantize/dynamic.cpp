@@ -288,9 +288,6 @@ class DynamicRewriter : public Rewriter {
     return true;
   }
 
-  static bool is_float32(const Edge* value) {
-    return value != nullptr && is_float(value) && value->facts.type.type == ElementType::kFloat;
-  }
   bool left(const Node& node, std::string_view why) {
     note_left(node, why);
     return false;

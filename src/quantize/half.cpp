@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "graph/infer.h"
 #include "graph/op_def.h"
@@ -50,6 +51,7 @@ class HalfRewriter : public Rewriter {
     graph_.for_each_graph([&](Graph& graph) { graphs.push_back(&graph); });
     for (Graph* graph : graphs) {
       for (const Node* node : graph->nodes) {
+        node_names_.emplace(node->name);
         if (stays_wide(*node)) wide_.insert(node);
       }
     }
@@ -206,7 +208,15 @@ class HalfRewriter : public Rewriter {
     } else {
       list.set("to", static_cast<int64_t>(type));
     }
-    graph.add_node("", "Cast", fmt::format("{}_cast", to->name), inputs, outputs, list.list());
+    graph.add_node("", "Cast", fresh_name(fmt::format("{}_cast", to->name)), inputs, outputs, list.list());
+  }
+
+  // That no other node has: ONNX Runtime refuses a model with two of one name.
+  std::string fresh_name(const std::string& wanted) {
+    std::string name = wanted;
+    for (int number = 1; !node_names_.insert(name).second; ++number)
+      name = fmt::format("{}_{}", wanted, number);
+    return name;
   }
 
   // The half that stands for a value. A constant gets a copy, so that what stays wide keeps its digits.
@@ -303,7 +313,9 @@ class HalfRewriter : public Rewriter {
   // The value in 32 bits, in this graph: of what became a half, a Cast.
   Edge* wide_of(Graph& graph, Edge* edge) {
     if (narrowed_.count(edge) == 0) return edge;
-    Edge* wide = graph.add_edge(std::string(edge->name) + "_wide");
+    Edge*& wide = widened_[{&graph, edge}];
+    if (wide != nullptr) return wide;
+    wide = graph.add_edge(std::string(edge->name) + "_wide");
     wide->facts = edge->facts;
     wide->facts.type.type = ElementType::kFloat;
     cast(graph, edge, wide, ElementType::kFloat);
@@ -364,6 +376,8 @@ class HalfRewriter : public Rewriter {
   std::set<const Node*> wide_;
   std::unordered_map<const Edge*, Edge*> replaced_;
   std::set<const Edge*> narrowed_;
+  std::map<std::pair<const Graph*, const Edge*>, Edge*> widened_;  // in each graph
+  std::set<std::string, std::less<>> node_names_;
   std::vector<bool> was_float_;
 };
 

@@ -69,7 +69,7 @@ class QOperatorRewriter : public StaticRewriter {
       rules.reduced = false;
       return &quantize_weight(*value, rules, -1);
     }
-    if (!is_float(value)) return nullptr;
+    if (!is_float32(value)) return nullptr;  // scales of operators on integers are of 32 bits
     const ScaleEdges* scale = activation_scale(value);
     if (scale == nullptr) return nullptr;
     const std::string name(value->name);
@@ -83,7 +83,7 @@ class QOperatorRewriter : public StaticRewriter {
     if (value == nullptr) return false;
     if (const QuantizedValue* q = known(value)) return is_activation(value, *q);
     if (is_weight(value)) return true;
-    return value->data == nullptr && is_float(value) && statistics_of(value) != nullptr;
+    return value->data == nullptr && is_float32(value) && statistics_of(value) != nullptr;
   }
 
   const QuantizedValue* quantize_product_weight(Edge* weight, bool per_channel, int64_t axis,

@@ -172,6 +172,10 @@ bool Rewriter::is_float(const Edge* edge) {
   return type == ElementType::kFloat || type == ElementType::kFloat16;
 }
 
+bool Rewriter::is_float32(const Edge* edge) {
+  return is_float(edge) && edge->facts.type.type == ElementType::kFloat;
+}
+
 void adopt_constants(Graph& graph) {
   size_t kept = 0;
   for (Node* node : graph.nodes) {

@@ -109,6 +109,7 @@ class Rewriter {
 
   static bool is_weight(const Edge* edge);  // a constant of floats
   static bool is_float(const Edge* edge);   // what is known to be floats of 16 or 32 bits
+  static bool is_float32(const Edge* edge);
 
   void note(const Node& node, std::string_view became) {
     context_.outcome.quantized.push_back(

@@ -57,6 +57,18 @@ bool has_4_bits(ElementType type) {
   return type == ElementType::kInt4 || type == ElementType::kUint4;
 }
 
+// Whether a value that may be quantized is of floats of 16 bits.
+bool has_halves(const Graph& graph, const StaticOptions& options) {
+  const auto is_half = [](const Edge* edge) {
+    return edge != nullptr && edge->facts.type.kind == ValueKind::kTensor &&
+           edge->facts.type.type == ElementType::kFloat16;
+  };
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node* node) {
+    return options.filter.wants(*node) && (std::any_of(node->inputs.begin(), node->inputs.end(), is_half) ||
+                                           std::any_of(node->outputs.begin(), node->outputs.end(), is_half));
+  });
+}
+
 }  // namespace
 
 void settle_static_options(const Graph& graph, bool qdq, StaticOptions& options) {
@@ -92,7 +104,7 @@ void settle_static_options(const Graph& graph, bool qdq, StaticOptions& options)
          opset);
   // What ai.onnx has not in this version, com.microsoft has.
   if ((opset < 21 && (has_16_bits(a) || has_16_bits(w) || has_4_bits(w))) ||
-      (opset < 13 && options.per_channel) || (opset < 19 && is_float8))
+      (opset < 13 && options.per_channel) || (opset < 19 && (is_float8 || has_halves(graph, options))))
     options.microsoft_domain = true;
   // ONNX Runtime makes these operators of pairs too, and refuses a model where it cannot.
   if (opset < 10)
