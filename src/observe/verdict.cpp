@@ -278,15 +278,19 @@ class Judging {
   void Settled() {
     Part most = kPrivatePart;
     Part slowing = kPartCount, unclear = kPartCount;
+    bool beside_private = false;
     for (const Part part : {kPrivatePart, kMappedPart, kSharedPart, kSlabPart, kLivePart}) {
       const Trend& one = trend(part);
       if (one.total_rise > trend(most).total_rise) most = part;
       if (one.course == Course::kSlowing && (slowing == kPartCount || one.rise > trend(slowing).rise))
         slowing = part;
-      if (one.course == Course::kUnclear && (part == kPrivatePart || one.rise > material_rise(part, series_)))
-        unclear = part;
+      const bool is_unclear =
+          one.course == Course::kUnclear && (part == kPrivatePart || one.rise > material_rise(part, series_));
+      if (!is_unclear) continue;
+      if (part != kPrivatePart) beside_private = true;
+      if (unclear == kPartCount || one.confidence > trend(unclear).confidence) unclear = part;
     }
-    if (unclear == kPrivatePart && IsRoomForGarbage()) return RoomForGarbage();
+    if (unclear == kPrivatePart && !beside_private && IsRoomForGarbage()) return RoomForGarbage();
     if (unclear != kPartCount) return Undecided(unclear);
     if (NamesAreForgotten() == Names::kCannotTell && !KeepsBooksOfCache()) return CannotTellNames();
     if (slowing != kPartCount) return WarmingUp(slowing);
