@@ -14,6 +14,7 @@ namespace plimsoll {
 namespace {
 
 constexpr double kKiB = 1024;
+constexpr double kFewNames = 1.5 * 1024 * 1024;  // bytes: a few thousand files
 constexpr size_t kJumps = 4;
 constexpr double kJumpShare = 0.7;  // of a rise that came in so few jumps: allocated at once, not bit by bit
 
@@ -134,8 +135,15 @@ class Judging {
     return median_slope(meanwhile);
   }
 
+  // So little of it may be names after all, which the rest of the machine, forgetting its own, hides.
+  bool MayBeNames() const {
+    const bool is_little = trend(kSlabPart).rivals.bytes < kFewNames && !series_.knows_reclaimable;
+    const bool is_counted = growing(kDescriptorsPart) || growing(kThreadsPart) || growing(kProcessesPart);
+    return growing(kSlabPart) && is_little && !is_counted && NamesAreForgotten() == Names::kNo;
+  }
+
   bool KernelMemoryLeaks() const {
-    return growing(kSlabPart) && !KeepsBooksOfCache() && NamesAreForgotten() == Names::kNo;
+    return growing(kSlabPart) && !KeepsBooksOfCache() && !MayBeNames() && NamesAreForgotten() == Names::kNo;
   }
 
   // After a fork pages are shared until one side writes: a rise that takes no more than the shared ones lose.
@@ -292,7 +300,8 @@ class Judging {
     }
     if (unclear == kPrivatePart && !beside_private && IsRoomForGarbage()) return RoomForGarbage();
     if (unclear != kPartCount) return Undecided(unclear);
-    if (NamesAreForgotten() == Names::kCannotTell && !KeepsBooksOfCache()) return CannotTellNames();
+    const bool cannot_tell = NamesAreForgotten() == Names::kCannotTell || MayBeNames();
+    if (cannot_tell && !KeepsBooksOfCache()) return CannotTellNames();
     if (slowing != kPartCount) return WarmingUp(slowing);
     const Trend& top = trend(most);
     const double worth =
@@ -376,7 +385,10 @@ class Judging {
   void CannotTellNames() {
     Set(VerdictKind::kUndecided, Cause::kNone, trend(kSlabPart));
     verdict_.evidence.push_back(say_growth(kSlabPart, trend(kSlabPart), series_));
-    verdict_.evidence.push_back(say_names(NamesSlope(), trend(kSlabPart).slope, series_));
+    if (MayBeNames())
+      say_what_it_means(Cause::kSlab, series_, verdict_.evidence);
+    else
+      verdict_.evidence.push_back(say_names(NamesSlope(), trend(kSlabPart).slope, series_));
   }
 
   static constexpr size_t kFewestPoints = 12;
