@@ -33,7 +33,7 @@ Weighing::Weighing(const Series& series) : series_(series) {
     trends_[part] = find_trend(series.parts[part], material_rise(which, series), turns ? series.turnover : 0);
     if (which == kLivePart) WeighCollections();
     if (which == kBesidePart)
-      WeighBeside();
+      WeighBeside(series.parts[kBesidePart], trends_[kBesidePart]), grows_together_ = GrowsTogether();
     else
       WeighRivals(which);
   }
@@ -56,7 +56,7 @@ void Weighing::WeighRivals(Part part) {
   one.confidence = leak_confidence(one.rivals);
   const bool may_be_garbage = is_own && TellsLive() && !growing(kLivePart);
   const bool is_guess = part == kLivePart && !WasLookedAt(one, rise);
-  if (is_guess || (may_be_garbage && !growing(kBesidePart)))
+  if (is_guess || (may_be_garbage && !growing(kBesidePart) && !grows_together_))
     one.confidence = std::min(one.confidence, kNobodyCanTell);
   const bool is_evidence = part == kCachePart || part == kReclaimablePart || part == kNamesPart;
   if (is_evidence || one.confidence >= kSureEnough) return;
@@ -84,10 +84,9 @@ bool Weighing::WasLookedAt(const Trend& live, double rise) const {
 }
 
 // A runtime whose heap is known leaves the rest of the process to be judged as any other.
-void Weighing::WeighBeside() {
-  Trend& one = trends_[kBesidePart];
+void Weighing::WeighBeside(const Points& points, Trend& one) const {
   if (one.course != Course::kGrowing) return;
-  one.rivals.bytes = one.slope * (series_.parts[kBesidePart].back().x - one.since);
+  one.rivals.bytes = one.slope * (points.back().x - one.since);
   one.rivals.share =
       one.rivals.bytes / std::max(1.0, last_level(series_.parts[kPrivatePart]) - one.rivals.bytes);
   const double room = RoomBeside(one);
@@ -99,6 +98,23 @@ void Weighing::WeighBeside() {
   if (!TellsExactly() && are_marks) one.confidence = std::min(one.confidence, kNobodyCanTell);
   if (!WereLookedAt(one)) one.confidence = std::min(one.confidence, kNotLookedAt);
   if (one.confidence < kSureEnough) one.course = Course::kUnclear;
+}
+
+// What is beside the heap may be told as part of it later, buffers that are filled bit by bit for one: then
+// neither is a line, and both together are.
+bool Weighing::GrowsTogether() const {
+  const Points &live = series_.parts[kLivePart], &beside = series_.parts[kBesidePart];
+  if (!TellsExactly() || growing(kLivePart) || growing(kBesidePart) || live.empty()) return false;
+  Points both;
+  auto next = live.begin();
+  for (const Point& point : beside) {
+    while (next != live.end() && next->x < point.x) ++next;
+    if (next == live.end()) break;
+    both.push_back({point.x, point.y + next->y});
+  }
+  Trend together = find_trend(both, material_rise(kBesidePart, series_));
+  WeighBeside(both, together);
+  return together.course == Course::kGrowing;
 }
 
 // Garbage owns native memory too, direct buffers for one, until it is collected.

@@ -27,7 +27,8 @@ class Weighing {
 
  private:
   void WeighRivals(Part part);
-  void WeighBeside();
+  void WeighBeside(const Points& points, Trend& beside) const;
+  bool GrowsTogether() const;
   void WeighCollections();
   bool WasLookedAt(const Trend& live, double rise) const;
   bool WereLookedAt(const Trend& beside) const;
@@ -39,6 +40,7 @@ class Weighing {
 
   const Series& series_;
   std::array<Trend, kPartCount> trends_;
+  bool grows_together_ = false;  // what lives and what is beside the heap
 };
 
 }  // namespace plimsoll

@@ -533,6 +533,19 @@ TEST(VerdictRivals, WhatGrowsBesideALevelHeapIsALeakOfItsOwn) {
   EXPECT_EQ(native.verdict().kind, VerdictKind::kLeak);
 }
 
+// As sqljs was: a buffer beside the heap is told as part of it once it is full.
+TEST(VerdictRivals, WhatMovesIntoAHeapThatTellsIsStillALeak) {
+  ToldV8 moved;
+  moved.seconds = 180;
+  const auto told_later = [](double at) { return at < 160 ? 0.0 : 5.0; };
+  moved.live = [=](double at) { return 27 + told_later(at); };
+  moved.heap = [=](double at) { return 28.5 + told_later(at); };
+  moved.held = [](double at) { return 30 + 0.11 * at; };
+  EXPECT_EQ(moved.verdict().kind, VerdictKind::kLeak);
+  moved.held = [](double at) { return 30 + 0.11 * std::min(at, 100.0); };
+  EXPECT_NE(moved.verdict().kind, VerdictKind::kLeak);
+}
+
 // As node_timers was: pages that V8 freed and keeps are beyond its heap, 64 of them at most.
 TEST(VerdictRivals, WhatV8FreedAndKeepsIsNoLeak) {
   ToldV8 pooled;
