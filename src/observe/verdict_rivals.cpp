@@ -181,17 +181,11 @@ double size_of(const GrowthRivals& rivals) {
   return std::clamp(std::max(rivals.bytes / kEnoughBytes, rivals.share), 0.05, 1.0);
 }
 
-namespace {
-
-// Many megabytes more that are a good part of the program too: what starts up or fills a cache was seldom
-// seen to do that for as long as a curve is measured. 0: they are not.
 double log_largeness(const GrowthRivals& rivals) {
   if (rivals.bytes <= 0) return 0;
-  return std::log(
-      std::clamp(std::min(rivals.bytes / kEnoughBytes, rivals.share / kLargeShare), 1.0, kLargest));
+  const double largeness = std::min(rivals.bytes / kEnoughBytes, rivals.share / kLargeShare);
+  return std::log(std::clamp(largeness, 1.0, kLargest));
 }
-
-}  // namespace
 
 // A logistic regression over the tuned half of the corpus and the families, each judged at seven moments of
 // its recording; the weight of stairs was given: there are too few of them to fit it. Those of sizes were

@@ -295,7 +295,9 @@ TEST(VerdictRivals, ALargeRiseThatGoesOnIsALeakWithPausesToo) {
   for (const double seconds : {126.0, 130.0, 140.0}) {
     watched.seconds = seconds;
     watched.bytes = [](double at) { return value_at(kSessions, at) * kMiB; };
-    EXPECT_EQ(watched.verdict().kind, VerdictKind::kLeak) << seconds;
+    const Verdict verdict = watched.verdict();
+    EXPECT_EQ(verdict.kind, VerdictKind::kLeak) << seconds;
+    EXPECT_THAT(verdict.evidence, testing::Contains(testing::HasSubstr("times what it held"))) << seconds;
     watched.bytes = [](double at) { return (200 + value_at(kSessions, at)) * kMiB; };
     EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak) << seconds;
   }
