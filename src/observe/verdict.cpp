@@ -7,26 +7,14 @@
 #include "observe/verdict_evidence.h"
 #include "observe/verdict_parts.h"
 #include "observe/verdict_rivals.h"
-#include "observe/verdict_runtimes.h"
+#include "observe/verdict_weighing.h"
 
 namespace plimsoll {
 
 namespace {
 
 constexpr double kKiB = 1024;
-constexpr double kSureEnough = 0.8;     // below it a rise is not called a leak
-constexpr double kNobodyCanTell = 0.7;  // of what a collector has not looked at, at most
-constexpr double kFewestCollections = 3;
-constexpr double kRoomOfOld = 2.0 / 3;
-constexpr double kStrays = 0.002;          // of a heap, that each young collection may promote too early
-constexpr double kPooledPages = 16 << 20;  // V8 keeps 64 of 256 KiB that it freed: in no figure of its heap
-constexpr double kWarmUpOfJvm = 6 << 20;   // beside its heap, where classes are loaded and compiled
-constexpr double kOwnedByGarbage = 12 << 20;  // beside it too, by objects that nobody has looked at
-constexpr double kNotLookedAt = 0.85;         // given: what garbage may own is no leak yet
-constexpr double kOfRate = 0.5;      // of what is beyond heaps, between collections: then it is no such pages
-constexpr double kEnoughPieces = 8;  // of a rise: fewer may be stairs
-constexpr double kSeenCollected = 0.25;  // of a nursery, that fell: a collection
-constexpr double kWarmUp = 0.1;          // of x: what falls there was never needed again
+constexpr double kFewNames = 1.5 * 1024 * 1024;  // bytes: a few thousand files
 constexpr size_t kJumps = 4;
 constexpr double kJumpShare = 0.7;  // of a rise that came in so few jumps: allocated at once, not bit by bit
 
@@ -46,21 +34,8 @@ double jump_share(const Points& points) {
 
 class Judging {
  public:
-  Judging(const Series& series, const JudgeOptions& options) : series_(series), options_(options) {
-    // What a collector left is asked first: the rest is weighed by it.
-    for (size_t i = 0; i < kPartCount; ++i) {
-      const size_t part = (i + kLivePart) % kPartCount;
-      const auto which = static_cast<Part>(part);
-      const bool turns = is_private(which) || which == kPrivatePart || which == kMappedPart;
-      trends_[part] =
-          find_trend(series.parts[part], material_rise(which, series), turns ? series.turnover : 0);
-      if (which == kLivePart) WeighCollections();
-      if (which == kBesidePart)
-        WeighBeside();
-      else
-        WeighRivals(which);
-    }
-  }
+  Judging(const Series& series, const JudgeOptions& options)
+      : series_(series), options_(options), weighed_(series) {}
 
   Verdict Decide() {
     if (series_.seconds < options_.minimum_seconds || series_.samples < kFewestPoints) return TooShort();
@@ -72,163 +47,6 @@ class Judging {
   }
 
  private:
-  // A rise that something else explains nearly as well is not called growth.
-  void WeighRivals(Part part) {
-    Trend& one = trends_[part];
-    if (one.course != Course::kGrowing) return;
-    // By its rate: a start-up in the first stretch is no part of it.
-    const double rise = one.slope * (series_.parts[part].back().x - one.since);
-    const double before = last_level(series_.parts[is_count(part) ? part : kPrivatePart]) - rise;
-    one.rivals.share = rise / std::max(1.0, before);
-    one.rivals.bytes = is_count(part) ? 0 : rise;
-    const bool is_own = is_private(part) || part == kPrivatePart;
-    const bool was_collected = TellsExactly() ? LargestTells() : TellsLive();
-    const Runtime runtime = is_own && !was_collected ? RuntimeOf() : Runtime{};
-    if (runtime.name != nullptr && one.cycle == 0)
-      one.rivals.nurseries = Nurseries(part, one, std::min(rise, one.rise), runtime);
-    one.confidence = leak_confidence(one.rivals);
-    const bool may_be_garbage = is_own && TellsLive() && !growing(kLivePart);
-    const bool is_guess = part == kLivePart && !WasLookedAt(one, rise);
-    if (is_guess || (may_be_garbage && !growing(kBesidePart)))
-      one.confidence = std::min(one.confidence, kNobodyCanTell);
-    const bool is_evidence = part == kCachePart || part == kReclaimablePart || part == kNamesPart;
-    if (is_evidence || one.confidence >= kSureEnough) return;
-    one.course = Course::kUnclear;
-    const double span = series_.span, pieces = std::max(1.0, one.rivals.pieces);
-    const double for_pieces = span * (kEnoughPieces / pieces - 1);
-    const double for_size = (series_.parts[part].back().x - one.since) * (1 / size_of(one.rivals) - 1);
-    one.needed_x = std::clamp(std::max(for_pieces, for_size), 0.5 * span, 4 * span);
-    if (one.rivals.nurseries > 0 && one.rivals.nurseries < 1 && one.slope > 0)
-      one.needed_x = std::max(one.needed_x, one.rise * (1 / one.rivals.nurseries - 1) / one.slope);
-  }
-
-  // What was promoted counts as live until the old generation is collected, which is given room for two
-  // thirds of what it held (MinHeapFreeRatio): only what rose by more, or fell in between, was looked at; all
-  // of it where only full collections are counted. More room, that -Xms gives, fills with what each young
-  // collection found no place for among the survivors.
-  bool WasLookedAt(const Trend& live, double rise) const {
-    const double held = last_level(series_.parts[kLivePart]) - rise, times = Collections(live.since);
-    const Points& beside = series_.parts[kBesidePart];
-    const double heap = last_level(series_.parts[kPrivatePart]) - (beside.empty() ? 0 : last_level(beside));
-    const bool are_strays = rise < kStrays * heap * times;
-    const bool was_old_collected =
-        TellsExactly() || live.cycle > 0 || (rise > kRoomOfOld * held && !are_strays);
-    return times >= kFewestCollections && was_old_collected;
-  }
-
-  // A runtime whose heap is known leaves the rest of the process to be judged as any other.
-  void WeighBeside() {
-    Trend& one = trends_[kBesidePart];
-    if (one.course != Course::kGrowing) return;
-    one.rivals.bytes = one.slope * (series_.parts[kBesidePart].back().x - one.since);
-    one.rivals.share =
-        one.rivals.bytes / std::max(1.0, last_level(series_.parts[kPrivatePart]) - one.rivals.bytes);
-    const double room = RoomBeside(one);
-    if (TellsExactly() && room > 0) one.rivals.nurseries = one.rivals.bytes / room;
-    one.confidence = leak_confidence(one.rivals);
-    if (one.rivals.bytes < room) one.confidence = std::min(one.confidence, kNobodyCanTell);
-    // Where what was touched is seen late, memory beside it rises and falls without any collection.
-    const bool are_marks = one.rivals.turns > 0 || one.rivals.stairs > 0;
-    if (!TellsExactly() && are_marks) one.confidence = std::min(one.confidence, kNobodyCanTell);
-    if (!WereLookedAt(one)) one.confidence = std::min(one.confidence, kNotLookedAt);
-    if (one.confidence < kSureEnough) one.course = Course::kUnclear;
-  }
-
-  // Garbage owns native memory too, direct buffers for one, until it is collected.
-  bool WereLookedAt(const Trend& beside) const {
-    return TellsExactly() || Collections(beside.since) >= kFewestCollections;
-  }
-
-  // What is not told, or was freed and is kept, is beside the heaps too.
-  double RoomBeside(const Trend& beside) const {
-    if (!TellsExactly()) return WereLookedAt(beside) ? kWarmUpOfJvm : kOwnedByGarbage;
-    if (!LargestTells()) return RuntimeOf().nursery_bytes;
-    return RateBetweenCollections(beside.since) > kOfRate * beside.slope ? 0 : kPooledPages;
-  }
-
-  // What lives is known when it was just collected, and not in between.
-  void WeighCollections() {
-    const Points& live = series_.parts[kLivePart];
-    Points left;
-    double before = 0;
-    auto now = live.begin();
-    for (const Point& collections : series_.collections) {
-      while (now != live.end() && now->x < collections.x) ++now;
-      if (now == live.end() || collections.y <= before) continue;
-      before = collections.y;
-      left.push_back(*now);
-    }
-    if (!left.empty()) weigh_marks(live, left, material_rise(kLivePart, series_), trends_[kLivePart]);
-  }
-
-  // Pages are freed by collections: how fast what is beyond heaps rises while there is none, nor was just
-  // now.
-  double RateBetweenCollections(double since) const {
-    const Points &beyond = series_.beyond_heaps, &collections = series_.collections;
-    const size_t skipped = collections.size() - beyond.size();
-    double rise = 0, x = 0;
-    for (size_t i = 2; i < beyond.size(); ++i) {
-      const bool is_between = collections[skipped + i].y <= collections[skipped + i - 2].y;
-      if (!is_between || beyond[i].x < since) continue;
-      rise += beyond[i].y - beyond[i - 1].y;
-      x += beyond[i].x - beyond[i - 1].x;
-    }
-    return x > 0 ? rise / x : 0;
-  }
-
-  bool TellsLive() const { return !series_.collections.empty(); }
-  // Not an upper bound of what lives.
-  bool TellsExactly() const { return series_.is_exact; }
-  double Collections(double since) const {
-    if (!TellsLive()) return 0;
-    const auto then = std::find_if(series_.collections.begin(), series_.collections.end(),
-                                   [since](const Point& point) { return point.x >= since; });
-    return then == series_.collections.end() ? 0 : series_.collections.back().y - then->y;
-  }
-
-  // The rise in nurseries, which the runtime fills before it collects: what it was seen to collect before, if
-  // that is less than usual.
-  double Nurseries(Part part, const Trend& grown, double rise, const Runtime& runtime) const {
-    const Points& points = series_.parts[part];
-    const double begin = points.front().x + kWarmUp * (points.back().x - points.front().x);
-    double high = 0, fall = 0;
-    for (const Point& point : points) {
-      if (point.x < begin) continue;
-      if (point.x > grown.since) break;
-      high = std::max(high, point.y);
-      fall = std::max(fall, high - point.y);
-    }
-    const bool collected = fall > kSeenCollected * runtime.nursery_bytes;
-    return rise / (collected ? std::min(fall, runtime.nursery_bytes) : runtime.nursery_bytes);
-  }
-
-  // The process that holds most, or most of those that tell; nothing if there is none.
-  const Series::Member* Largest(bool that_tells = false) const {
-    const Series::Member* largest = nullptr;
-    for (const Series::Member& member : series_.members) {
-      if (that_tells && !member.tells) continue;
-      if (largest == nullptr || member.bytes.back().y > largest->bytes.back().y) largest = &member;
-    }
-    return largest;
-  }
-
-  // And has no other heap.
-  bool LargestTells() const {
-    const Series::Member* largest = Largest();
-    return largest != nullptr && largest->tells && !largest->untold;
-  }
-
-  Runtime RuntimeOf() const {
-    const Series::Member* largest = Largest();
-    return largest == nullptr ? Runtime{} : find_runtime(largest->command);
-  }
-
-  const char* NameOfTeller() const {
-    const Series::Member* teller = Largest(true);
-    const char* name = teller == nullptr ? nullptr : find_runtime(teller->command).name;
-    return name == nullptr ? "its runtime" : name;
-  }
-
   // In a tree, the process that grows most.
   void NameGrower() {
     if (series_.members.size() < 2) return;
@@ -255,8 +73,8 @@ class Judging {
     }
   }
 
-  const Trend& trend(Part part) const { return trends_[part]; }
-  bool growing(Part part) const { return trends_[part].course == Course::kGrowing; }
+  const Trend& trend(Part part) const { return weighed_.trend(part); }
+  bool growing(Part part) const { return weighed_.growing(part); }
 
   Verdict TooShort() {
     verdict_.kind = VerdictKind::kUndecided;
@@ -317,8 +135,15 @@ class Judging {
     return median_slope(meanwhile);
   }
 
+  // So little of it may be names after all, which the rest of the machine, forgetting its own, hides.
+  bool MayBeNames() const {
+    const bool is_little = trend(kSlabPart).rivals.bytes < kFewNames && !series_.knows_reclaimable;
+    const bool is_counted = growing(kDescriptorsPart) || growing(kThreadsPart) || growing(kProcessesPart);
+    return growing(kSlabPart) && is_little && !is_counted && NamesAreForgotten() == Names::kNo;
+  }
+
   bool KernelMemoryLeaks() const {
-    return growing(kSlabPart) && !KeepsBooksOfCache() && NamesAreForgotten() == Names::kNo;
+    return growing(kSlabPart) && !KeepsBooksOfCache() && !MayBeNames() && NamesAreForgotten() == Names::kNo;
   }
 
   // After a fork pages are shared until one side writes: a rise that takes no more than the shared ones lose.
@@ -393,13 +218,14 @@ class Judging {
     for (const Part count : {kDescriptorsPart, kThreadsPart, kMappingsPart, kProcessesPart}) {
       if (growing(count)) verdict_.evidence.push_back(say_count(count, trend(count), series_));
     }
-    verdict_.evidence.push_back(say_rivals(*verdict_.rivals, RuntimeOf()));
+    verdict_.evidence.push_back(say_rivals(*verdict_.rivals, weighed_.RuntimeOf()));
     if (worst == kPartCount || worst == kLivePart || is_private(worst)) NameGrower();
     Draw(worst == kPartCount ? blamed : measured);
     if (worst == kLivePart)
       verdict_.evidence.push_back(say_reachable());
     else if (beside)
-      verdict_.evidence.push_back(say_beside(NameOfTeller(), trend(kLivePart), Collections(0), series_));
+      verdict_.evidence.push_back(
+          say_beside(weighed_.NameOfTeller(), trend(kLivePart), weighed_.Collections(0), series_));
     else
       say_what_it_means(verdict_.cause, series_, verdict_.evidence);
     return true;
@@ -409,14 +235,14 @@ class Judging {
   // grows.
   bool LivesOn() const {
     const bool more_beside = growing(kBesidePart) && trend(kBesidePart).slope > trend(kLivePart).slope;
-    return TellsExactly() && growing(kLivePart) && !more_beside;
+    return weighed_.TellsExactly() && growing(kLivePart) && !more_beside;
   }
 
   // A heap of which only bounds are known takes new pages for garbage too: then what is beside it is
   // measured.
   bool GrowsBeside() const {
     const bool more_lives = growing(kLivePart) && trend(kLivePart).slope >= trend(kBesidePart).slope;
-    return !TellsExactly() && growing(kBesidePart) && !more_lives;
+    return !weighed_.TellsExactly() && growing(kBesidePart) && !more_lives;
   }
 
   // A descriptor costs the kernel, and the language that wraps it, a few kilobytes; what holds much more than
@@ -460,17 +286,22 @@ class Judging {
   void Settled() {
     Part most = kPrivatePart;
     Part slowing = kPartCount, unclear = kPartCount;
+    bool beside_private = false;
     for (const Part part : {kPrivatePart, kMappedPart, kSharedPart, kSlabPart, kLivePart}) {
       const Trend& one = trend(part);
       if (one.total_rise > trend(most).total_rise) most = part;
       if (one.course == Course::kSlowing && (slowing == kPartCount || one.rise > trend(slowing).rise))
         slowing = part;
-      if (one.course == Course::kUnclear && (part == kPrivatePart || one.rise > material_rise(part, series_)))
-        unclear = part;
+      const bool is_unclear =
+          one.course == Course::kUnclear && (part == kPrivatePart || one.rise > material_rise(part, series_));
+      if (!is_unclear) continue;
+      if (part != kPrivatePart) beside_private = true;
+      if (unclear == kPartCount || one.confidence > trend(unclear).confidence) unclear = part;
     }
-    if (unclear == kPrivatePart && IsRoomForGarbage()) return RoomForGarbage();
+    if (unclear == kPrivatePart && !beside_private && IsRoomForGarbage()) return RoomForGarbage();
     if (unclear != kPartCount) return Undecided(unclear);
-    if (NamesAreForgotten() == Names::kCannotTell && !KeepsBooksOfCache()) return CannotTellNames();
+    const bool cannot_tell = NamesAreForgotten() == Names::kCannotTell || MayBeNames();
+    if (cannot_tell && !KeepsBooksOfCache()) return CannotTellNames();
     if (slowing != kPartCount) return WarmingUp(slowing);
     const Trend& top = trend(most);
     const double worth =
@@ -486,15 +317,16 @@ class Judging {
     const auto stays = [](const Trend& one) {
       return one.course == Course::kFlat || one.course == Course::kStopped;
     };
-    const bool was_looked_at = TellsExactly() || Collections(0) >= kFewestCollections;
+    const bool was_looked_at =
+        weighed_.TellsExactly() || weighed_.Collections(0) >= Weighing::kFewestCollections;
     return was_looked_at && stays(trend(kLivePart)) && stays(trend(kBesidePart));
   }
 
   void RoomForGarbage() {
     Set(VerdictKind::kPlateau, Cause::kAllocatorRetention, trend(kPrivatePart));
     verdict_.confidence = 0.9;
-    verdict_.evidence.push_back(
-        say_live(NameOfTeller(), trend(kLivePart), Collections(0), /*is_room=*/true, series_));
+    verdict_.evidence.push_back(say_live(weighed_.NameOfTeller(), trend(kLivePart), weighed_.Collections(0),
+                                         /*is_room=*/true, series_));
     Draw(kPrivatePart);
   }
 
@@ -540,26 +372,29 @@ class Judging {
     const double seconds_per_x = series_.span > 0 ? series_.seconds / series_.span : 1;
     verdict_.seconds_needed = std::max(1.0, one.needed_x * seconds_per_x);
     verdict_.evidence.push_back(say_undecided(part, one, series_));
-    if (TellsLive() && part == kPrivatePart)
-      verdict_.evidence.push_back(
-          say_live(NameOfTeller(), trend(kLivePart), Collections(0), /*is_room=*/false, series_));
+    if (weighed_.TellsLive() && part == kPrivatePart)
+      verdict_.evidence.push_back(say_live(weighed_.NameOfTeller(), trend(kLivePart), weighed_.Collections(0),
+                                           /*is_room=*/false, series_));
     Draw(part);
     if (one.rivals.pieces == 0 && one.rivals.turns == 0 && one.rivals.stairs == 0) return;
     verdict_.rivals = one.rivals;
     verdict_.confidence = one.confidence;
-    verdict_.evidence.push_back(say_rivals(one.rivals, RuntimeOf()));
+    verdict_.evidence.push_back(say_rivals(one.rivals, weighed_.RuntimeOf()));
   }
 
   void CannotTellNames() {
     Set(VerdictKind::kUndecided, Cause::kNone, trend(kSlabPart));
     verdict_.evidence.push_back(say_growth(kSlabPart, trend(kSlabPart), series_));
-    verdict_.evidence.push_back(say_names(NamesSlope(), trend(kSlabPart).slope, series_));
+    if (MayBeNames())
+      say_what_it_means(Cause::kSlab, series_, verdict_.evidence);
+    else
+      verdict_.evidence.push_back(say_names(NamesSlope(), trend(kSlabPart).slope, series_));
   }
 
   static constexpr size_t kFewestPoints = 12;
   const Series& series_;
   const JudgeOptions& options_;
-  std::array<Trend, kPartCount> trends_;
+  Weighing weighed_;
   Verdict verdict_;
 };
 

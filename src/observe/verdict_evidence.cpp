@@ -10,6 +10,8 @@ namespace plimsoll {
 
 namespace {
 
+constexpr double kMostTimes = 20;  // what it held: there was as good as nothing before
+
 const char* name_of(Part part) {
   switch (part) {
     case kHeapPart:
@@ -183,6 +185,10 @@ std::string say_rivals(const GrowthRivals& rivals, const Runtime& runtime) {
       100 * rivals.line, 100 * (1 - rivals.line), std::max(1.0, rivals.pieces), 100 * rivals.recent);
   if (size_of(rivals) < 1)
     text += fmt::format("; {} are {:.1f} % of what it held", bytes_text(rivals.bytes), 100 * rivals.share);
+  if (log_largeness(rivals) > 0)
+    text += rivals.share < kMostTimes
+                ? fmt::format("; {} are {:.1f} times what it held", bytes_text(rivals.bytes), rivals.share)
+                : fmt::format("; {} are nearly all that it holds", bytes_text(rivals.bytes));
   if (rivals.nurseries > 0)
     text += fmt::format("; {} lets its heap grow before it collects, and no collection was seen in it",
                         runtime.name);

@@ -13,6 +13,7 @@ constexpr double kStartUp = 0.04;  // of x, left out: programs are loaded then
 constexpr double kOfTwoTurns = 0.81, kOfFourStairs = 0.82, kOfAnother = 0.04,
                  kMostOfTurns = 0.93;  // given: there are too few of them to fit it
 constexpr double kEnoughBytes = 4 << 20, kOfSmall = 1.2;
+constexpr double kLargeShare = 0.25, kLargest = 4, kOfLarge = 1.6;
 constexpr double kFinest = 0.01;  // of the rise: better than that no model is known to be
 
 // Medians of equal stretches; their x from 0 to 1.
@@ -97,7 +98,8 @@ double weigh_line(const Points& points, bool with_warm_up) {
   for (const double share : {0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4})
     curves.push_back(fit(points, exponential(share)));
   for (const double scale : {0.03, 0.1, 0.3}) curves.push_back(fit(points, logarithmic(scale)));
-  for (const double full : {0.3, 0.5, 0.7, 0.85}) curves.push_back(fit(points, ramp(full)));
+  for (const double full : {0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9})
+    curves.push_back(fit(points, ramp(full)));
   for (const double share : {0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.3, 1.6, 2.0, 3.0})
     lines.push_back(fit(points, exponential(share)));
   if (with_warm_up) {
@@ -179,8 +181,15 @@ double size_of(const GrowthRivals& rivals) {
   return std::clamp(std::max(rivals.bytes / kEnoughBytes, rivals.share), 0.05, 1.0);
 }
 
+double log_largeness(const GrowthRivals& rivals) {
+  if (rivals.bytes <= 0) return 0;
+  const double largeness = std::min(rivals.bytes / kEnoughBytes, rivals.share / kLargeShare);
+  return std::log(std::clamp(largeness, 1.0, kLargest));
+}
+
 // A logistic regression over the tuned half of the corpus and the families, each judged at seven moments of
-// its recording; only the weight of stairs was given: there are too few of them to fit it.
+// its recording; the weight of stairs was given: there are too few of them to fit it. Those of sizes were
+// fitted by themselves, later.
 double leak_confidence(const GrowthRivals& rivals) {
   // A runtime that has not filled what it fills before it collects cannot be told from a leak.
   constexpr double kCannotTell = 0.7;
@@ -193,7 +202,7 @@ double leak_confidence(const GrowthRivals& rivals) {
                1.37 * std::clamp(rivals.recent, 0.0, 1.0) +
                0.4 * std::log(std::clamp(rivals.pieces, 1.0, 8.0) / 8);
   if (rivals.nurseries > 0) sum += 0.12 + 0.68 * std::log(std::clamp(rivals.nurseries, 0.03, 4.0));
-  sum += kOfSmall * std::log(size_of(rivals));
+  sum += kOfSmall * std::log(size_of(rivals)) + kOfLarge * line * log_largeness(rivals);
   return std::min(1 / (1 + std::exp(-sum)), most);
 }
 

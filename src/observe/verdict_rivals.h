@@ -15,6 +15,9 @@ double leak_confidence(const GrowthRivals& rivals);
 // A little more of a large program is what allocators and caches do anyway: 1 is enough for a leak, of what
 // is less only the clearest line is one.
 double size_of(const GrowthRivals& rivals);
+// Many megabytes more that are a good part of the program too: what starts up or fills a cache was seldom
+// seen to do that for as long as a curve is measured. 0: they are not.
+double log_largeness(const GrowthRivals& rivals);
 
 // The line, or the curve that levels off, that explains the points from trend.since on best, with what is
 // left beside it; x as in the points.

@@ -22,7 +22,7 @@ from corpus import BUILD, HERE, MOMENTS
 
 NAMES = ["constant", "log odds of a line", "margin", "recent", "log of nurseries", "below a nursery"]
 STAIRS = 0.4  # given: there are too few of them to fit it
-SMALL = 1.2  # fitted by itself, the others as they are: see size_weight
+SMALL, LARGE = 1.2, 1.6  # fitted by themselves, the others as they are: see size_weight
 RIDGE = 0.5
 SURE_ENOUGH = 0.8
 
@@ -41,8 +41,16 @@ def log_size(rivals):
     return math.log(min(max(rivals["bytes"] / (4 << 20), rivals["share"], 0.05), 1))
 
 
+def large_line(rivals):
+    """How much more than enough a rise is, by bytes and by share, as far as it is a line."""
+    if rivals["bytes"] <= 0:
+        return 0
+    largeness = min(rivals["bytes"] / (4 << 20), rivals["share"] / 0.25)
+    return min(max(rivals["line"], 0.02), 0.99) * math.log(min(max(largeness, 1), 4))
+
+
 def offset(rivals):
-    return STAIRS * math.log(min(max(rivals["pieces"], 1), 8) / 8) + SMALL * log_size(rivals)
+    return STAIRS * math.log(min(max(rivals["pieces"], 1), 8) / 8) + SMALL * log_size(rivals) + LARGE * large_line(rivals)
 
 
 def judged(files, moment, judge):
@@ -54,7 +62,7 @@ def judged(files, moment, judge):
 
 
 def cases(options):
-    """(program, features, offset, whether it leaks, what the Judge said, how small it is)"""
+    """(program, features, offset, whether it leaks, what the Judge said, how small it is, how large)"""
     found = []
     for folder in options.folders:
         files = sorted(folder.glob("*.jsonl"))
@@ -62,7 +70,7 @@ def cases(options):
             for verdict in judged(files, moment, options.judge):
                 program, form, _ = pathlib.Path(verdict["file"]).stem.rsplit("-", 2)
                 found.append((program, features(verdict["rivals"]), offset(verdict["rivals"]), form == "leaks", verdict["confidence"],
-                              log_size(verdict["rivals"])))
+                              log_size(verdict["rivals"]), large_line(verdict["rivals"])))
     if options.families:
         with open(HERE.parent / "scenarios/families.csv") as file:
             kinds = {row["family"]: row["kinds"] for row in csv.DictReader(file)}
@@ -71,7 +79,7 @@ def cases(options):
             for verdict in judged(files, moment, options.judge):
                 family = pathlib.Path(verdict["file"]).stem.rsplit("-", 1)[0]
                 found.append((family, features(verdict["rivals"]), offset(verdict["rivals"]), "leak" in kinds[family], verdict["confidence"],
-                              log_size(verdict["rivals"])))
+                              log_size(verdict["rivals"]), large_line(verdict["rivals"])))
     return found
 
 
@@ -98,11 +106,11 @@ def fit(found):
     return weights
 
 
-def size_weight(found):
-    """The weight of a small size alone, all else as the Judge has it."""
+def size_weight(found, which, now):
+    """The weight of a size alone, which is `now`, all else as the Judge has it."""
     said = np.clip([one[4] for one in found], 1e-3, 1 - 1e-3)
-    x, y = np.array([one[5] for one in found]), np.array([one[3] for one in found], float)
-    given, importance, weight = np.log(said / (1 - said)) - SMALL * x, weighed(found), 0.0
+    x, y = np.array([one[which] for one in found]), np.array([one[3] for one in found], float)
+    given, importance, weight = np.log(said / (1 - said)) - now * x, weighed(found), 0.0
     for _ in range(50):
         p = 1 / (1 + np.exp(-(weight * x + given)))
         weight += (np.sum(importance * (y - p) * x) - RIDGE * weight) / (np.sum(importance * p * (1 - p) * x * x) + RIDGE)
@@ -135,8 +143,9 @@ def main():
     weights = fit(found)
     for name, weight in zip(NAMES, weights):
         print(f"{name}: {weight:.3f}")
-    apart = [size_weight([one for one in found if one[0] != program]) for program in sorted({one[0] for one in found})]
-    print(f"log of a small size, by itself: {size_weight(found):.3f}, with programs left out in turn {min(apart):.3f} to {max(apart):.3f}")
+    for size, which, now in (("small", 5, SMALL), ("large", 6, LARGE)):
+        apart = [size_weight([one for one in found if one[0] != program], which, now) for program in sorted({one[0] for one in found})]
+        print(f"log of a {size} size, by itself: {size_weight(found, which, now):.3f}, with programs left out in turn {min(apart):.3f} to {max(apart):.3f}")
     tell("fitted", list(zip(confidences(found, weights), [one[3] for one in found])))
     apart = []
     for program in sorted({one[0] for one in found}):

@@ -283,6 +283,57 @@ TEST(VerdictRivals, ASmallRiseCountsByWhatTheProgramHolds) {
   }
 }
 
+// Sessions that are kept in two Ruby workers: in steps of several megabytes, with pauses.
+const Curve kSessions = {{0, 5.6},    {8, 21.8},   {16, 25.6},  {24, 31.0},  {32, 31.8},
+                         {40, 32.8},  {48, 35.5},  {56, 39.5},  {64, 40.4},  {72, 41.3},
+                         {80, 42.2},  {88, 45.9},  {96, 50.9},  {104, 51.7}, {112, 52.6},
+                         {120, 53.6}, {128, 54.5}, {136, 56.0}, {144, 59.3}};
+
+// It is called a leak at once where that is much of what was held; of a large program it is not much.
+TEST(VerdictRivals, ALargeRiseThatGoesOnIsALeakWithPausesToo) {
+  Watched watched;
+  for (const double seconds : {126.0, 130.0, 140.0}) {
+    watched.seconds = seconds;
+    watched.bytes = [](double at) { return value_at(kSessions, at) * kMiB; };
+    const Verdict verdict = watched.verdict();
+    EXPECT_EQ(verdict.kind, VerdictKind::kLeak) << seconds;
+    EXPECT_THAT(verdict.evidence, testing::Contains(testing::HasSubstr("times what it held"))) << seconds;
+    watched.bytes = [](double at) { return (200 + value_at(kSessions, at)) * kMiB; };
+    EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak) << seconds;
+  }
+}
+
+// Of two rises that nobody can be sure of, the likelier one is told.
+TEST(VerdictRivals, WhatIsUndecidedSpeaksOfTheLikeliestRise) {
+  Watched watched;
+  watched.seconds = 126;
+  watched.bytes = [](double at) { return (150 + value_at(kSessions, at)) * kMiB; };
+  std::vector<Sample> samples = watched.samples();
+  for (Sample& sample : samples) {
+    const double mapped = 16 + 0.008 * sample.seconds + (sample.seconds > 70 ? 1.5 : 0);
+    sample.process.shared_file_bytes = static_cast<int64_t>(mapped * kMiB);
+  }
+  const Verdict verdict = Judge(samples);
+  EXPECT_EQ(verdict.kind, VerdictKind::kUndecided);
+  EXPECT_EQ(verdict.part, "private");
+}
+
+// However large: what was full at three quarters of the time, or levels off, is no leak.
+TEST(VerdictRivals, ALargeStoreThatIsFullIsNoLeak) {
+  for (const double full : {60.0, 90.0, 105.0}) {
+    std::mt19937 random(3);
+    Watched watched;
+    watched.bytes = [&](double at) {
+      return (5 + 60 * std::min(at, full) / full) * kMiB + noise(random, 2e5);
+    };
+    EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak) << full;
+    watched.bytes = [&](double at) {
+      return (5 + 60 * (1 - std::exp(-3 * at / full))) * kMiB + noise(random, 2e5);
+    };
+    EXPECT_NE(watched.verdict().kind, VerdictKind::kLeak) << full;
+  }
+}
+
 // A heap that is made larger by half whenever it is full: as long as the next step is not overdue.
 TEST(VerdictRivals, StairsThatAreFilledAtASteadyRate) {
   const auto stairs = [](double rate, double until) {
@@ -482,6 +533,19 @@ TEST(VerdictRivals, WhatGrowsBesideALevelHeapIsALeakOfItsOwn) {
   };  // less than V8 may have freed and kept, but all the time
   native.heap = [](double) { return 9.0; };
   EXPECT_EQ(native.verdict().kind, VerdictKind::kLeak);
+}
+
+// As sqljs was: a buffer beside the heap is told as part of it once it is full.
+TEST(VerdictRivals, WhatMovesIntoAHeapThatTellsIsStillALeak) {
+  ToldV8 moved;
+  moved.seconds = 180;
+  const auto told_later = [](double at) { return at < 160 ? 0.0 : 5.0; };
+  moved.live = [=](double at) { return 27 + told_later(at); };
+  moved.heap = [=](double at) { return 28.5 + told_later(at); };
+  moved.held = [](double at) { return 30 + 0.11 * at; };
+  EXPECT_EQ(moved.verdict().kind, VerdictKind::kLeak);
+  moved.held = [](double at) { return 30 + 0.11 * std::min(at, 100.0); };
+  EXPECT_NE(moved.verdict().kind, VerdictKind::kLeak);
 }
 
 // As node_timers was: pages that V8 freed and keeps are beyond its heap, 64 of them at most.

@@ -292,6 +292,26 @@ Made kernel_memory_and_names(double names_bytes) {
   return made;
 }
 
+// Version 1 does not tell, and the rest of the machine may forget as many names as this program makes.
+TEST(Verdict, ALittleKernelMemoryMayBeNamesToo) {
+  const auto grown = [](int version, bool counted) {
+    Made made;
+    made.seconds = 180;
+    made.also = [=](double share, Sample& sample) {
+      ContainerView view;
+      view.version = version;
+      view.slab_bytes = static_cast<int64_t>(share * 0.9 * kMiB);
+      view.unused_names = 300000 + static_cast<int64_t>(1000 * std::sin(9 * share));
+      sample.container = view;
+      if (counted) sample.process.descriptors = 5 + static_cast<int64_t>(share * 400);
+    };
+    return std::string(name(made.verdict()));
+  };
+  EXPECT_EQ(grown(1, false), "undecided");
+  EXPECT_EQ(grown(1, true), "leak");
+  EXPECT_EQ(grown(2, false), "leak");
+}
+
 TEST(Verdict, NamesThatTheKernelCanForgetAreNoLeak) {
   const Verdict deleted_files = kernel_memory_and_names(1.9 * kMiB).verdict();
   EXPECT_STREQ(name(deleted_files), "cache");
