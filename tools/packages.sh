@@ -39,7 +39,9 @@ CORPUS_PACKAGES=("${FEW_CORPUS_PACKAGES[@]}" redis-server memcached nginx-light 
   starman prometheus-pushgateway gearman-job-server libevent-dev ruby-activerecord ruby-sqlite3 php-monolog polyml zsh
   python3-torch python3-pyqt5 python3-gevent python3-plyvel python3-celery librhino-java ruby-nokogiri php-twig
   libdbd-sqlite3-perl libpango1.0-dev lua5.1 lua-copas ksh influxdb rabbitmq-server znc libreoffice-calc-nogui
-  python3-uno unicorn ruby-rack)
+  python3-uno unicorn ruby-rack
+  capnproto libcapnp-dev cargo librust-crossbeam-epoch-dev golang-github-prometheus-client-golang-dev libmicrohttpd-dev libguava-java
+  libhsqldb-java python3-marshmallow coturn knot dunst python3-jeepney mpv)
 # Another machine's compiler and emulator, and the arm64 packages of its root (tools/aarch64_root.sh): every library of ours.
 AARCH64_PACKAGES=(g++-aarch64-linux-gnu qemu-user)
 AARCH64_ROOT_PACKAGES=(libc6-dev libstdc++-12-dev)
