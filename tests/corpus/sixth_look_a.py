@@ -33,11 +33,11 @@ Program("libmicrohttpd", "gcc libmicrohttpd-dev", lambda place: compiled("offers
 
 # Interpreters and runtimes.
 Program("guava", "openjdk-17-jdk-headless libguava-java", java(
-    "Subscribers.java", ["guava"], "-Xms24m", "-Xmn9m", "-Xmx256m", "-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1"))
+    "Subscribers.java", ["guava"], "-Xms24m", "-Xmn9m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"))
 Program("hsqldb", "openjdk-17-jdk-headless libhsqldb-java", java(
     "Statements.java", ["hsqldb"], "-Xms24m", "-Xmn8m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"))
 Program("marshmallow", "python3-marshmallow", script(PYTHON, "@dynamic_schemas.py"))
-Program("mobx", "", script("node", "--max-semi-space-size=2", "@views_of_shares.js"), npm=("mobx@6",))
+Program("mobx", "", script("node", "--max-semi-space-size=1", "@views_of_shares.js"), npm=("mobx@6",))
 
 
 # Servers.

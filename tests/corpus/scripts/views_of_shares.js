@@ -14,7 +14,7 @@ function openView() {
 }
 setInterval(() => {
   openView();
-  if (open.length > 30) {
+  if (open.length > 300) {
     const closed = open.shift();
     if (form === "steady") closed.dispose();
   }
