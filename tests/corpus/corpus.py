@@ -10,8 +10,8 @@
   corpus.py try [--programs a,b]      without a watch: does each run, and what does the kernel say it holds?
   corpus.py labels                    writes programs.csv: labels, halves by the hash of the name, and reasons as they are there
 
-Halves are tuned, held, fresh, second_look, third_look, fourth_look and fifth_look. Programs are in programs.py, second_look.py to
-fifth_look.py, what drives them in drivers.py, second_drivers.py to fifth_drivers.py. docs/verdicts.md has the figures.
+Halves are tuned, held, fresh, second_look, third_look, fourth_look, fifth_look and sixth_look. Programs are in programs.py, second_look.py
+to sixth_look_b.py, what drives them in drivers.py, second_drivers.py to sixth_drivers_b.py. docs/verdicts.md has the figures.
 """
 import argparse
 import collections
@@ -35,13 +35,14 @@ from fifth_look import FIFTH_LOOK
 from fourth_look import FOURTH_LOOK
 from programs import CACHE, FRESH, HERE, PROGRAMS
 from second_look import SECOND_LOOK
+from sixth_look_b import SIXTH_LOOK_B
 from third_look import THIRD_LOOK
 
 ROOT = HERE.parent.parent
 BUILD = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build"))
 PORTS = iter(range(21000 + 4 * (os.getpid() % 1000), 32000, 4))  # two of these at a time rarely meet
 PORTS_LOCK = threading.Lock()
-HALVES = ["tuned", "held", "fresh", "second_look", "third_look", "fourth_look", "fifth_look"]
+HALVES = ["tuned", "held", "fresh", "second_look", "third_look", "fourth_look", "fifth_look", "sixth_look"]
 UNTOUCHED = HALVES[-1]  # nothing was tuned on it
 SHORTENED = "gawk,perl,sqlite3,lua,flask,gunicorn"  # of the tuned half: what forty seconds are enough for
 MOMENTS = [20, 30, 45, 60, 80, 100, 125]  # at which reliability is asked for
@@ -59,6 +60,8 @@ def half_of(name):
         return "fourth_look"
     if name in FIFTH_LOOK:
         return "fifth_look"
+    if name in SIXTH_LOOK_B:
+        return "sixth_look"
     return "held" if hashlib.sha256(name.encode()).digest()[0] & 1 else "tuned"
 
 
