@@ -4,24 +4,15 @@ import ssl
 import struct
 import time
 
-from drivers import Talk, pause, repeat
+from drivers import Talk, repeat
 from third_drivers import Held, local
 
 
-def lines_of_input(make, mean):
-    """`make(place)`: bytes for the program's stdin."""
-    def drive(place, stop):
-        while not stop.is_set():
-            try:
-                place.process.stdin.write(make(place))
-                place.process.stdin.flush()
-            except (OSError, ValueError):
-                return
-            pause(place, mean)
-    return drive
-
-
 # Servers.
+def order_path(place):
+    return f"/order/{place.random.randrange(10**9)}?from={'w' * place.random.randrange(200, 1500)}"
+
+
 def tls_load(place, stop):
     """Requests by clients with a certificate, each of whom begins a session of his own."""
     def turn():
@@ -41,10 +32,10 @@ def session_log(place, stop):
 
     def turn():
         r = place.random
-        number = r.randrange(10**9)
-        held.use(lambda one: one.sendall(b"".join(b"<13>Jan  1 00:00:00 host shop[%d]: step %d %s\n" % (number, i, b"words " * r.randrange(40, 400))
-                                                  for i in range(r.randrange(2, 7)))))
-    repeat(place, stop, 0.07, turn)
+        begin = f"<13>{time.strftime('%b %d %H:%M:%S')} host shop[{r.randrange(10**9)}]: step "
+        lines = "".join(f"{begin}{i} {'words ' * r.randrange(40, 400)}\n" for i in range(r.randrange(2, 7)))
+        held.use(lambda one: one.sendall(lines.encode()))
+    repeat(place, stop, 0.12, turn)
 
 
 def netflow_load(place, stop):
@@ -71,41 +62,14 @@ def visit_load(place, stop):
 
 
 # What is read from standard input.
-def captured(place):
-    """A conversation by TCP, as libpcap writes it: both hands shaken, a question and its answer, the end."""
-    r = place.random
-    ends = (r.randrange(0x0a000001, 0x0afffffe), r.randrange(1024, 65536)), (r.randrange(0x0b000001, 0x0bfffffe), 80)
-    numbers = [r.randrange(2**31), r.randrange(2**31)]
-    packets = [struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)] if not getattr(place, "begun", False) else []
-    place.begun = True
-
-    def packet(who, flags, data=b""):
-        (source, source_port), (target, target_port) = ends[who], ends[1 - who]
-        segment = struct.pack(">HHIIBBHHH", source_port, target_port, numbers[who], numbers[1 - who], 0x50, flags, 64000, 0, 0) + data
-        frame = b"\2\0\0\0\0\1\2\0\0\0\0\2\x08\0" + struct.pack(">BBHHHBBHII", 0x45, 0, 20 + len(segment), 0, 0, 64, 6, 0, source, target) + segment
-        numbers[who] += len(data) + (1 if flags & 3 else 0)
-        now = time.time()
-        packets.append(struct.pack("<IIII", int(now), int(now % 1 * 10**6), len(frame), len(frame)) + frame)
-
-    packet(0, 2)
-    packet(1, 18)
-    packet(0, 16)
-    packet(0, 24, b"GET /%d HTTP/1.1\r\nHost: one.test\r\nCookie: %s\r\n\r\n" % (r.randrange(10**9), r.randbytes(r.randrange(20, 300)).hex().encode()))
-    body = b"words " * r.randrange(10, 150)
-    packet(1, 24, b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-    packet(0, 17)
-    packet(1, 17)
-    return b"".join(packets)
-
-
 def order_text(place):
     r = place.random
     lines = "".join(f'<line article="{r.randrange(10**6)}" count="{r.randrange(9)}" price="{r.random() * 100:.2f}">words of {r.randrange(10**6)}</line>'
                     for _ in range(r.randrange(1, 9)))
     begin = "" if getattr(place, "begun", False) else "<orders>"
     place.begun = True
-    return f'{begin}<order number="{r.randrange(10**9)}"><customer>name {r.randrange(10**6)}</customer>{lines}</order>\n'.encode()
+    return f'{begin}<order number="{r.randrange(10**9)}"><customer>name {r.randrange(10**6)}</customer>{lines}</order>\n'
 
 
 def session_text(place):
-    return f"{place.random.randrange(10**9)} {'words ' * place.random.randrange(10, 250)}\n".encode()
+    return f"{place.random.randrange(10**9)} {'words ' * place.random.randrange(10, 250)}\n"

@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import sixth_drivers_b as drive
-from drivers import http_load
+from drivers import http_load, line_load
 from fifth_look import java
 from programs import PROGRAMS, PYTHON, SCRIPTS, Program, compiled, script, serve_site, served, static_site, write
 from second_drivers import paced
@@ -78,13 +78,14 @@ Program("syslog_ng", "syslog-ng-core", syslog_ng, paced(drive.session_log))
 Program("pmacct", "pmacct", pmacct, paced(drive.netflow_load))
 Program("tarantool", "tarantool", served("tarantool", "@tarantool_sessions.lua"), paced(drive.visit_load))
 Program("prom_client", "", served("node", "--max-semi-space-size=2", "@prom_metrics.js"),
-        paced(http_load(0.03, lambda place: f"/order/{place.random.randrange(10**9)}", keep=True)), npm=("prom-client@15",))
+        paced(http_load(0.03, drive.order_path, keep=True)), npm=("prom-client@15",))
 
 # The JVM, Go, C++.
-Program("velocity", "openjdk-17-jdk-headless velocity", java("Letters.java", ["velocity", "commons-collections3", "commons-lang"], "-Xms16m", "-Xmx96m", "-XX:+UseSerialGC"))
+Program("velocity", "openjdk-17-jdk-headless velocity", java(
+    "Letters.java", ["velocity", "commons-collections3", "commons-lang"], "-Xms16m", "-Xmx128m", "-XX:+UseSerialGC"))
 Program("timeouts_java", "openjdk-17-jdk-headless", java("Timeouts.java", [], "-Xms16m", "-Xmx160m", "-XX:+UseSerialGC"))
-Program("ttl_cache_go", "golang-go golang-github-patrickmn-go-cache-dev", lambda place: compiled(
-    "ttl_cache.go", "env", "GOPATH=/usr/share/gocode", "GOFLAGS=", "go", "build", "-o", "@out", "@in")(place))
+Program("ttl_cache_go", "golang-go golang-github-patrickmn-go-cache-dev", compiled(
+    "ttl_cache.go", "env", "GOPATH=/usr/share/gocode", "go", "build", "-o", "@out", "@in"))
 Program("protobuf", "g++ pkgconf libprotobuf-dev", compiled(
     "arena.cpp", "sh", "-c", "g++ -std=c++17 -O1 @in -o @out $(pkg-config --cflags --libs protobuf)"))
 
@@ -92,15 +93,10 @@ Program("protobuf", "g++ pkgconf libprotobuf-dev", compiled(
 Program("sympy", "python3-sympy", lambda place: (
     script(PYTHON, "@derivatives.py")(place), {"SYMPY_CACHE_SIZE": "None" if place.leaks else "200"}))
 Program("xlsxwriter", "python3-xlsxwriter", script(PYTHON, "@xlsx_export.py"))
-Program("xml_twig", "perl libxml-twig-perl", script("perl", "@twig_stream.pl"), paced(drive.lines_of_input(drive.order_text, 0.08)))
-Program("rexx", "regina-rexx", script("regina", "@stems.rexx"), paced(drive.lines_of_input(drive.session_text, 0.01)))
+Program("xml_twig", "perl libxml-twig-perl", script("perl", "@twig_stream.pl"), paced(line_load(drive.order_text, 0.08)))
+Program("rexx", "regina-rexx", script("regina", "@stems.rexx"), paced(line_load(drive.session_text, 0.01)))
 
-# Tools.
-Program("tshark", "tshark", lambda place: (
-    ["tshark", "-n", "-l", "-i", "-"] + ([] if place.leaks else ["-M", "1000"]), {"TMPDIR": str(place.room)}),
-    paced(drive.lines_of_input(drive.captured, 0.03)))
-
-
+# A tool of the desktop.
 def xterm(place):
     """On a screen of its own, which is not watched."""
     place.helper = subprocess.Popen(["Xvfb", f":{place.port - 6000}", "-listen", "tcp", "-nolisten", "unix", "-nolisten", "local", "-nolock", "-ac",
@@ -111,7 +107,7 @@ def xterm(place):
             break
         except OSError:
             time.sleep(0.1)
-    return (["xterm", "-geometry", "80x30", "-sb", "-sl", "500000" if place.leaks else "1000", "-e", str(SCRIPTS / "scroll.sh"), str(place.seed)],
+    return (["xterm", "-geometry", "80x30", "-sb", "-sl", "500000" if place.leaks else "1000", "-e", str(SCRIPTS / "builds.sh"), str(place.seed)],
             {"DISPLAY": f"127.0.0.1:{place.port - 6000}"})
 
 

@@ -17,7 +17,7 @@ public class Letters {
         engine.setProperty("runtime.log.logsystem.class", "org.apache.velocity.runtime.log.NullLogChute");
         engine.init();
         StringResourceRepository texts = StringResourceLoader.getRepository();
-        int pause = 60 + chance.nextInt(50);
+        int pause = 110 + chance.nextInt(80);
         for (long number = 0;; ++number) {
             StringBuilder text = new StringBuilder("Dear $name, your number is " + number + ".\n");
             for (int i = 2 + chance.nextInt(12); i > 0; --i) {

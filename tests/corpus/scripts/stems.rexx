@@ -1,7 +1,6 @@
-/* Words read and answered, noted in a stem under the number of their session. A session that ends drops its variables, or not:
-   a compound variable lives until it is dropped. */
+/* Lines of sessions, noted in a stem under the session's number. The stem is dropped after each three hundred, or never: what a compound
+   variable holds stays until somebody drops it. */
 parse arg form seed .
-numeric digits 15
 count = 0
 do while lines() > 0
   parse pull session text
@@ -9,6 +8,5 @@ do while lines() > 0
   note.session.text = text
   note.session.length = length(text)
   note.session.words = words(text)
-  note.session.count = count
-  if form = 'steady' then drop note.session.text note.session.length note.session.words note.session.count
+  if form = 'steady' & count // 300 = 0 then drop note.
 end
