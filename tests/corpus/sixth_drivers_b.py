@@ -69,7 +69,3 @@ def order_text(place):
     begin = "" if getattr(place, "begun", False) else "<orders>"
     place.begun = True
     return f'{begin}<order number="{r.randrange(10**9)}"><customer>name {r.randrange(10**6)}</customer>{lines}</order>\n'
-
-
-def session_text(place):
-    return f"{place.random.randrange(10**9)} {'words ' * place.random.randrange(10, 250)}\n"

@@ -78,11 +78,9 @@ Program("syslog_ng", "syslog-ng-core", syslog_ng, paced(drive.session_log))
 Program("pmacct", "pmacct", pmacct, paced(drive.netflow_load))
 Program("tarantool", "tarantool", served("tarantool", "@tarantool_sessions.lua"), paced(drive.visit_load))
 Program("prom_client", "", served("node", "--max-semi-space-size=2", "@prom_metrics.js"),
-        paced(http_load(0.03, drive.order_path, keep=True)), npm=("prom-client@15",))
+        paced(http_load(0.022, drive.order_path, keep=True)), npm=("prom-client@15",))
 
 # The JVM, Go, C++.
-Program("velocity", "openjdk-17-jdk-headless velocity", java(
-    "Letters.java", ["velocity", "commons-collections3", "commons-lang"], "-Xms16m", "-Xmx128m", "-XX:+UseSerialGC"))
 Program("timeouts_java", "openjdk-17-jdk-headless", java("Timeouts.java", [], "-Xms16m", "-Xmx160m", "-XX:+UseSerialGC"))
 Program("ttl_cache_go", "golang-go golang-github-patrickmn-go-cache-dev", compiled(
     "ttl_cache.go", "env", "GOPATH=/usr/share/gocode", "go", "build", "-o", "@out", "@in"))
@@ -94,7 +92,6 @@ Program("sympy", "python3-sympy", lambda place: (
     script(PYTHON, "@derivatives.py")(place), {"SYMPY_CACHE_SIZE": "None" if place.leaks else "200"}))
 Program("xlsxwriter", "python3-xlsxwriter", script(PYTHON, "@xlsx_export.py"))
 Program("xml_twig", "perl libxml-twig-perl", script("perl", "@twig_stream.pl"), paced(line_load(drive.order_text, 0.08)))
-Program("rexx", "regina-rexx", script("regina", "@stems.rexx"), paced(line_load(drive.session_text, 0.01)))
 
 # A tool of the desktop.
 def xterm(place):
