@@ -35,6 +35,8 @@ CORPUS_PACKAGES=("${FEW_CORPUS_PACKAGES[@]}" redis-server memcached nginx-light 
   libservlet-api-java g++ libasio-dev python3-fastapi uvicorn python3-xapian python3-pil python3-numpy
   gnat gfortran fpc nim valac gdc racket chicken-bin libchicken-dev clisp luajit pike8.0-core gjs
   ghostscript pari-gp aspell aspell-en clangd-14
+  stunnel4 openssl syslog-ng-core pmacct tarantool xterm golang-github-patrickmn-go-cache-dev libprotobuf-dev
+  python3-sympy python3-xlsxwriter libxml-twig-perl
   python3-sklearn python3-waitress python3-bottle python3-websockets python3-ipython libnetty-java libzookeeper-java
   starman prometheus-pushgateway gearman-job-server libevent-dev ruby-activerecord ruby-sqlite3 php-monolog polyml zsh
   python3-torch python3-pyqt5 python3-gevent python3-plyvel python3-celery librhino-java ruby-nokogiri php-twig

@@ -10,8 +10,8 @@
   corpus.py try [--programs a,b]      without a watch: does each run, and what does the kernel say it holds?
   corpus.py labels                    writes programs.csv: labels, halves by the hash of the name, and reasons as they are there
 
-Halves are tuned, held, fresh, second_look, third_look, fourth_look, fifth_look and sixth_look. Programs are in programs.py,
-second_look.py to sixth_look_a.py, what drives them in drivers.py, second_drivers.py to sixth_drivers_a.py. docs/verdicts.md has the figures.
+Halves are tuned, held, fresh, second_look, third_look, fourth_look, fifth_look and sixth_look. Programs are in programs.py, second_look.py
+to sixth_look_b.py, what drives them in drivers.py, second_drivers.py to sixth_drivers_b.py. docs/verdicts.md has the figures.
 """
 import argparse
 import collections
@@ -36,6 +36,7 @@ from fourth_look import FOURTH_LOOK
 from programs import CACHE, FRESH, HERE, PROGRAMS
 from second_look import SECOND_LOOK
 from sixth_look_a import SIXTH_LOOK_A
+from sixth_look_b import SIXTH_LOOK_B
 from third_look import THIRD_LOOK
 
 ROOT = HERE.parent.parent
@@ -60,7 +61,7 @@ def half_of(name):
         return "fourth_look"
     if name in FIFTH_LOOK:
         return "fifth_look"
-    if name in SIXTH_LOOK_A:
+    if name in SIXTH_LOOK_A | SIXTH_LOOK_B:
         return "sixth_look"
     return "held" if hashlib.sha256(name.encode()).digest()[0] & 1 else "tuned"
 
