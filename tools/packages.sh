@@ -35,11 +35,15 @@ CORPUS_PACKAGES=("${FEW_CORPUS_PACKAGES[@]}" redis-server memcached nginx-light 
   libservlet-api-java g++ libasio-dev python3-fastapi uvicorn python3-xapian python3-pil python3-numpy
   gnat gfortran fpc nim valac gdc racket chicken-bin libchicken-dev clisp luajit pike8.0-core gjs
   ghostscript pari-gp aspell aspell-en clangd-14
+  stunnel4 openssl syslog-ng-core pmacct tarantool xterm golang-github-patrickmn-go-cache-dev libprotobuf-dev
+  python3-sympy python3-xlsxwriter libxml-twig-perl
   python3-sklearn python3-waitress python3-bottle python3-websockets python3-ipython libnetty-java libzookeeper-java
   starman prometheus-pushgateway gearman-job-server libevent-dev ruby-activerecord ruby-sqlite3 php-monolog polyml zsh
   python3-torch python3-pyqt5 python3-gevent python3-plyvel python3-celery librhino-java ruby-nokogiri php-twig
   libdbd-sqlite3-perl libpango1.0-dev lua5.1 lua-copas ksh influxdb rabbitmq-server znc libreoffice-calc-nogui
-  python3-uno unicorn ruby-rack)
+  python3-uno unicorn ruby-rack
+  capnproto libcapnp-dev cargo librust-crossbeam-epoch-dev golang-github-prometheus-client-golang-dev libmicrohttpd-dev libguava-java
+  libhsqldb-java python3-marshmallow coturn knot dunst python3-jeepney mpv)
 # Another machine's compiler and emulator, and the arm64 packages of its root (tools/aarch64_root.sh): every library of ours.
 AARCH64_PACKAGES=(g++-aarch64-linux-gnu qemu-user)
 AARCH64_ROOT_PACKAGES=(libc6-dev libstdc++-12-dev)

@@ -3,15 +3,15 @@
 
   corpus.py record FOLDER [--seeds 3] [--jobs 10] [--seconds 125] [--programs a,b] [--half HALF]
   corpus.py judge FOLDER [--half HALF|all] [--judge PROGRAM]
-  corpus.py reliability FOLDER [--half HALF|all]
+  corpus.py reliability FOLDER [--half HALF|all] [--moments 20,60,180]
   corpus.py check [--seconds 40]      six of them, live and shortened
   corpus.py keep FOLDER --programs N  small copies of recordings, such as redis-steady-2, for the unit tests
   corpus.py prove                     all of it, and whether what nothing was tuned on is within its bounds
   corpus.py try [--programs a,b]      without a watch: does each run, and what does the kernel say it holds?
   corpus.py labels                    writes programs.csv: labels, halves by the hash of the name, and reasons as they are there
 
-Halves are tuned, held, fresh, second_look, third_look, fourth_look and fifth_look. Programs are in programs.py, second_look.py to
-fifth_look.py, what drives them in drivers.py, second_drivers.py to fifth_drivers.py. docs/verdicts.md has the figures.
+Halves are tuned, held, fresh, second_look, third_look, fourth_look, fifth_look and sixth_look. Programs are in programs.py, second_look.py
+to sixth_look_b.py, what drives them in drivers.py, second_drivers.py to sixth_drivers_b.py. docs/verdicts.md has the figures.
 """
 import argparse
 import collections
@@ -35,16 +35,18 @@ from fifth_look import FIFTH_LOOK
 from fourth_look import FOURTH_LOOK
 from programs import CACHE, FRESH, HERE, PROGRAMS
 from second_look import SECOND_LOOK
+from sixth_look_a import SIXTH_LOOK_A
+from sixth_look_b import SIXTH_LOOK_B
 from third_look import THIRD_LOOK
 
 ROOT = HERE.parent.parent
 BUILD = pathlib.Path(os.environ.get("PLIMSOLL_BUILD", ROOT / "build"))
 PORTS = iter(range(21000 + 4 * (os.getpid() % 1000), 32000, 4))  # two of these at a time rarely meet
 PORTS_LOCK = threading.Lock()
-HALVES = ["tuned", "held", "fresh", "second_look", "third_look", "fourth_look", "fifth_look"]
+HALVES = ["tuned", "held", "fresh", "second_look", "third_look", "fourth_look", "fifth_look", "sixth_look"]
 UNTOUCHED = HALVES[-1]  # nothing was tuned on it
 SHORTENED = "gawk,perl,sqlite3,lua,flask,gunicorn"  # of the tuned half: what forty seconds are enough for
-MOMENTS = [20, 30, 45, 60, 80, 100, 125]  # at which reliability is asked for
+MOMENTS = "20,30,45,60,80,100,125"  # at which reliability is asked for
 
 
 def half_of(name):
@@ -59,6 +61,8 @@ def half_of(name):
         return "fourth_look"
     if name in FIFTH_LOOK:
         return "fifth_look"
+    if name in SIXTH_LOOK_A | SIXTH_LOOK_B:
+        return "sixth_look"
     return "held" if hashlib.sha256(name.encode()).digest()[0] & 1 else "tuned"
 
 
@@ -278,7 +282,7 @@ def reliability(options):
     """Of the rises that a confidence was given to, at several moments of each recording, how many were leaks."""
     rows = [row for row in labels() if options.half in ("all", row["half"])]
     given = []
-    for moment in MOMENTS:
+    for moment in map(int, options.moments.split(",")):
         for row, _, verdict in verdicts_of(options.folder, rows, options.judge, moment):
             if verdict.get("rivals"):
                 given.append((verdict["confidence"], row["label"] == "leak", verdict["verdict"] == "leak"))
@@ -400,6 +404,7 @@ def main():
         judging = commands.add_parser(name)
         judging.add_argument("folder", type=pathlib.Path)
         judging.add_argument("--judge", default=str(BUILD / "tests/plimsoll_judge"))
+        judging.add_argument("--moments", default=MOMENTS)
         judging.set_defaults(run=run)
     checking = commands.add_parser("check")
     checking.add_argument("--judge", default=str(BUILD / "tests/plimsoll_judge"))
@@ -409,7 +414,7 @@ def main():
     proving.add_argument("--judge", default=str(BUILD / "tests/plimsoll_judge"))
     proving.add_argument("--seeds", type=int, default=3)
     proving.add_argument("--seconds", type=float, default=125)
-    proving.set_defaults(run=prove)
+    proving.set_defaults(run=prove, moments=MOMENTS)
     keeping = commands.add_parser("keep")
     keeping.add_argument("folder", type=pathlib.Path)
     keeping.set_defaults(run=keep)
