@@ -21,6 +21,9 @@
 //
 // Interleaving leaves the channels of a block in an order of their own: vector v, lane 4 * l + j is channel
 // 16 * l + 4 * v + j. Weights and what columns need are in that order too; results are put back at the end.
+//
+// Groups have room for more rows than a kernel: the same columns serve the next rows of the output, with
+// weights that stand some rows further down.
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -38,6 +41,9 @@ HWY_INLINE int64_t channel_at(int64_t place) {
   const int64_t v = place / kSumLanes, lane = place % kSumLanes;
   return lane / 4 * 16 + v * 4 + lane % 4;
 }
+
+// Of one pixel.
+using BlockSums = hn::Vec<SumTag>[4];
 
 // Pixels side by side: x at `step` bytes from each other, their columns at `column` bytes.
 struct PixelWalk {
@@ -57,11 +63,12 @@ struct PairDepthwise {
     return i % 2 == 0 ? rows[i / 2] : hn::Zero(ByteTag());
   }
 
-  template <int64_t pixels>
-  static void multiply(const PixelWalk& walk, const int8_t* w, const int32_t* first, int32_t* sums) {
+  // Calls done(p, sums) for each of the pixels, whose sums begin with `first`.
+  template <int64_t pixels, typename Done>
+  static void multiply(const PixelWalk& walk, const int8_t* w, const int32_t* first, const Done& done) {
     const SumTag d;
     const hn::Repartition<int16_t, SumTag> d16;
-    hn::Vec<SumTag> sum[pixels][4];
+    BlockSums sum[pixels];
     for (int64_t p = 0; p < pixels; ++p) {
       HWY_UNROLL(4)
       for (int64_t v = 0; v < 4; ++v) sum[p][v] = hn::Load(d, first + v * kSumLanes);
@@ -81,10 +88,8 @@ struct PairDepthwise {
         }
       }
     }
-    for (int64_t p = 0; p < pixels; ++p) {
-      HWY_UNROLL(4)
-      for (int64_t v = 0; v < 4; ++v) hn::Store(sum[p][v], d, sums + p * kChannels + v * kSumLanes);
-    }
+    HWY_UNROLL(2)
+    for (int64_t p = 0; p < pixels; ++p) done(p, sum[p]);
   }
 };
 
@@ -96,9 +101,9 @@ struct QuadDepthwise {
   static void store_weight(int8_t weight, int64_t row, int8_t* group) { group[row] = weight; }
   static ByteVec row(const ByteVec* rows, int64_t i) { return rows[i]; }
 
-  template <int64_t pixels>
+  template <int64_t pixels, typename Done>
   PLIMSOLL_VNNI static void multiply(const PixelWalk& walk, const int8_t* w, const int32_t* first,
-                                     int32_t* sums) {
+                                     const Done& done) {
     Quads sum[pixels][4];
 #pragma GCC unroll 4
     for (int64_t p = 0; p < pixels; ++p) {
@@ -113,14 +118,15 @@ struct QuadDepthwise {
           const Quads weights = load_quads(w + v * kChannels);
 #pragma GCC unroll 4
           for (int64_t p = 0; p < pixels; ++p)
-            sum[p][v] = add_quads(sum[p][v], load_quads(x + p * walk.step + v * kChannels), weights);
+            add_quads(sum[p][v], load_quads(x + p * walk.step + v * kChannels), weights);
         }
       }
     }
 #pragma GCC unroll 4
     for (int64_t p = 0; p < pixels; ++p) {
-#pragma GCC unroll 4
-      for (int64_t v = 0; v < 4; ++v) store_quads(sum[p][v], sums + p * kChannels + v * kSumLanes);
+      const BlockSums sums = {hn::Vec<SumTag>{sum[p][0]}, hn::Vec<SumTag>{sum[p][1]},
+                              hn::Vec<SumTag>{sum[p][2]}, hn::Vec<SumTag>{sum[p][3]}};
+      done(p, sums);
     }
   }
 };
@@ -147,10 +153,15 @@ template <typename Form>
 HWY_INLINE int64_t groups_of(int64_t kernel_h) {
   return (kernel_h + Form::kRows - 1) / Form::kRows;
 }
+// Of all columns of a block's weights.
+template <typename Form>
+HWY_INLINE int64_t weight_bytes(int64_t kernel_h, int64_t kernel_w) {
+  return kernel_w * groups_of<Form>(kernel_h) * kColumn;
+}
 // [kernel_w][groups] columns of weights, then their sums by channel.
 template <typename Form>
 HWY_INLINE int64_t block_bytes(int64_t kernel_h, int64_t kernel_w) {
-  return kernel_w * groups_of<Form>(kernel_h) * kColumn + kChannels * 4;
+  return weight_bytes<Form>(kernel_h, kernel_w) + kChannels * 4;
 }
 
 template <typename Form>
@@ -169,6 +180,28 @@ void pack_block(int64_t channels, int64_t kernel_h, int64_t kernel_w, const uint
         int8_t* group = packed + (x * groups + y / Form::kRows) * kColumn + place * 4;
         Form::store_weight(weight, y % Form::kRows, group);
         sums[place] += weight;
+      }
+    }
+  }
+}
+
+// The weights of a block `rows` rows further down.
+template <typename Form>
+void lower_weights(const int8_t* weights, int64_t columns, int64_t groups, int64_t rows, int8_t* lowered) {
+  const hn::Repartition<uint32_t, SumTag> d;
+  const int64_t whole = rows / Form::kRows, rest = rows % Form::kRows;
+  const auto up = static_cast<int>(32 / Form::kRows * rest), down = 32 - up;
+  for (int64_t column = 0; column < columns; ++column, weights += groups * kColumn) {
+    for (int64_t g = 0; g < groups; ++g, lowered += kColumn) {
+      const auto group = [&](int64_t at) {
+        return reinterpret_cast<const uint32_t*>(weights + at * kColumn);
+      };
+      for (int64_t i = 0; i < kChannels; i += kSumLanes) {
+        auto value = hn::Zero(d);
+        if (g >= whole) value = hn::ShiftLeftSame(hn::LoadU(d, group(g - whole) + i), up);
+        if (g > whole && rest > 0)
+          value = hn::Or(value, hn::ShiftRightSame(hn::LoadU(d, group(g - whole - 1) + i), down));
+        hn::StoreU(value, d, reinterpret_cast<uint32_t*>(lowered) + i);
       }
     }
   }

@@ -225,6 +225,21 @@ HWY_INLINE void add_misfits(const Misfits& misfits, int64_t row, int64_t rows, c
 }
 #endif
 
+// Rows against a panel whose sums become bytes at once.
+template <typename Form>
+void make_bytes(const IntJob& job, const IntFinisher& finisher, const Columns& columns, const Rows<Form>& a,
+                const typename Form::Right* b, int64_t row0, int64_t rows, int64_t panel) {
+  const int64_t stride = job.c.row_stride, groups = group_count<Form>(job.shape.k);
+  auto* y = static_cast<uint8_t*>(job.c.data) + row0 * stride + panel * kIntPanel;
+  int64_t row = 0;
+  for (int64_t tiles = (rows + Form::kRows - 1) / Form::kRows; tiles > 0; --tiles) {
+    const int64_t count = Form::rows_of_tile(rows - row, tiles);
+    ByteTiles<Form>::multiply(a.data + row * a.stride, a.stride, b, groups, columns.first, count,
+                              {&finisher, columns.scales, y + row * stride, stride});
+    row += count;
+  }
+}
+
 // Rows against the panels [panel0, panel1).
 template <typename Form>
 void run_block(const IntJob& job, const IntFinisher& finisher, const typename Form::Runner& runner,
@@ -234,12 +249,19 @@ void run_block(const IntJob& job, const IntFinisher& finisher, const typename Fo
   Columns columns[2];
   HWY_ALIGN int32_t sums[2][Form::kRows * kIntPanel];
   SumsTile last(job, finisher);
+  [[maybe_unused]] const bool is_uncorrected = !job.a_rows && !job.b_zero;
   int64_t turn = 0;
   for (int64_t panel = panel0; panel < panel1; ++panel) {
     Columns& own = columns[panel % 2];
     load_columns(job, panel, own);
     const typename Form::Right* b = panel_of<Form>(job, panel, wide);
     const int64_t vectors = own.count > kIntLanes ? 2 : 1;
+    if constexpr (Form::kMakesBytes) {
+      if (is_uncorrected && own.count == kIntPanel && finisher.takes_registers(own.has_small_scales)) {
+        make_bytes<Form>(job, finisher, own, a, b, row0, rows, panel);
+        continue;
+      }
+    }
     for (int64_t i = 0, row = 0; i < tiles; ++i, turn ^= 1) {
       const int64_t count = Form::rows_of_tile(rows - row, tiles - i);
       // A form that reads more rows than it was asked for begins with earlier ones where there are no later.
