@@ -277,21 +277,23 @@ class DepthwiseBlock {
   }
 
   template <Ending ending>
-  void part_of_row(const int8_t* w, int64_t pixel, int64_t count) {
+  void part_of_row(const int8_t* w, int64_t first, int64_t count) {
     const int64_t column = groups_ * kColumn, blocks = count / merged_;
-    PixelWalk walk{columns_, merged_ * s_.stride_w * column, s_.kernel_w, s_.dilation_w * column, groups_};
-    const int64_t first = pixel;
-    for (int64_t i = 0; i + Form::kPixels <= blocks; i += Form::kPixels)
-      pixels<Form::kPixels, ending>(walk, w, pixel);
-    for (int64_t i = 0; i < blocks % Form::kPixels; ++i) pixels<1, ending>(walk, w, pixel);
-    if (count % merged_ == 0) return;
+    const auto pixels_at = [&]<int64_t n>(int64_t at) {
+      const PixelWalk walk{columns_ + at * s_.stride_w * column, merged_ * s_.stride_w * column, s_.kernel_w,
+                           s_.dilation_w * column, groups_};
+      pixels<n, ending>(walk, w, first + at);
+    };
+    constexpr int64_t n = Form::kPixels;
+    int64_t i = 0;
+    for (; i + n <= blocks; i += n) pixels_at.template operator()<n>(i * merged_);
+    for (; i < blocks; ++i) pixels_at.template operator()<1>(i * merged_);
     // The last ones once more, with some before them.
-    walk.x = columns_ + (count - merged_) * column;
-    pixels<1, ending>(walk, w, pixel = first + count - merged_);
+    if (count % merged_ != 0) pixels_at.template operator()<1>(count - merged_);
   }
 
   template <int64_t n, Ending ending>
-  void pixels(PixelWalk& walk, const int8_t* w, int64_t& pixel) {
+  void pixels(const PixelWalk& walk, const int8_t* w, int64_t pixel) {
     if constexpr (ending == Ending::kAny) {
       HWY_ALIGN int32_t sums[n * kChannels];
       Form::template multiply<n>(walk, w, first_, [&](int64_t p, const BlockSums& block) HWY_ATTR {
@@ -314,7 +316,6 @@ class DepthwiseBlock {
           });
 #endif
     }
-    walk.x += n * walk.step, pixel += n * merged_;
   }
 
   // Weights have zero points: the sums of what the kernel sees are multiplied by them.

@@ -293,7 +293,7 @@ int64_t next_rows(int64_t left, int64_t most) {
 template <typename Form>
 bool is_in_place(const IntJob& job, int64_t row, int64_t rows) {
   if constexpr (sizeof(typename Form::Left) > 1) return false;
-  if (job.a.read_row != nullptr || job.a.col_stride != 1 || job.b_zero || job.a_rows) return false;
+  if (job.a.read_rows != nullptr || job.a.col_stride != 1 || job.b_zero || job.a_rows) return false;
   const int64_t whole = Form::packed_groups(group_count<Form>(job.shape.k)) * Form::kGroup;
   if (Form::kReadsAhead)  // behind a row, into the next; and whole tiles of rows
     return job.shape.m >= Form::kRows && (whole == job.shape.k || row + rows + Form::kRows <= job.shape.m);

@@ -197,6 +197,8 @@ struct QuadTiles : TileOfAnyRows<QuadTiles> {
     }
     for (int64_t g = 0; g < groups; ++g, b += kGroup * kIntPanel, a += kGroup) {
       const Quads b0 = load_quads(b), b1 = load_quads(b + kGroup * kIntLanes);
+      // One row waits for B alone, which comes from further away than the processor looks ahead.
+      if constexpr (rows == 1) _mm_prefetch(b + 32 * kGroup * kIntPanel, _MM_HINT_T0);
 #pragma GCC unroll 16
       for (int64_t r = 0; r < rows; ++r) {
         int32_t quad;
