@@ -396,7 +396,8 @@ void run_depthwise(const IntDepthwiseShape& s, const IntDepthwiseInput& x, const
                    IntGemmResult type, const IntGemmFinish& finish, void* y, uint8_t* scratch, int threads) {
   const int64_t share = int_depthwise_scratch_bytes(s, 1);
   const int64_t work = s.out_h * s.out_w * s.channels * s.kernel_h * s.kernel_w;
-  const int64_t tasks = work < 100000 ? 1 : std::min<int64_t>(threads, s.out_h);
+  constexpr int64_t kLittle = 400000;  // what another thread takes longer to wake than to do
+  const int64_t tasks = work < kLittle ? 1 : std::min<int64_t>(threads, s.out_h);
   with_depthwise([&](auto form) {
     parallel_for(threads, tasks, [&](int64_t task) {
       DepthwiseBlock<decltype(form)> run(s, x, packed, type, finish, y, scratch + task * share);

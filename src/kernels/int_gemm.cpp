@@ -393,8 +393,10 @@ void multiply_as(GemmShape shape, const IntGemmLeft& a, const void* packed, cons
   const auto* sums = reinterpret_cast<const int32_t*>(b + panels * panel_bytes<Form>(shape.k));
   const IntJob job{shape, a, b, sums, c, &finish, 0, 0, a.zero_points != nullptr, false};
   const IntFinisher finisher(c.type, finish);
-  const int64_t work = shape.m * shape.n * std::max<int64_t>(shape.k, 1);
-  const int64_t tasks = work < 100000 ? 1 : threads;
+  // What another thread takes longer to wake than to do; of few rows B takes longer to come than to multiply.
+  constexpr int64_t kLittle = Form::kIsCentred || sizeof(typename Form::Left) > 1 ? 400000 : 1500000;
+  const int64_t work = (shape.m + 4) * shape.n * std::max<int64_t>(shape.k, 1);
+  const int64_t tasks = work < kLittle ? 1 : threads;
   const bool by_rows = shape.m >= 2 * Form::kRows * tasks || panels < tasks;
   const int64_t scratch_each = int_gemm_scratch_bytes(shape.k, 1) / 64 * 64;
   parallel_for(threads, tasks, [&](int64_t task) {
