@@ -10,17 +10,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/int_depthwise_forms-inl.h"
 #include "kernels/int_finish-inl.h"
-#include "kernels/pair_products-inl.h"
-#include "kernels/vnni-inl.h"
 
-// The rows that a kernel sees are put together first: for each column of the input, the bytes of one channel
-// in all rows of the kernel stand side by side, in groups of four bytes. Then a column is multiplied by a
-// column of weights four bytes at a time, and every column serves all places of the kernel that see it.
-//
-// Interleaving leaves the channels of a block in an order of their own: vector v, lane 4 * l + j is channel
-// 16 * l + 4 * v + j. Weights and what columns need are in that order too; results are put back at the end.
-//
 // Where a block has room for a multiple of the channels, weights stand there again: with stride 1 neighbours
 // in a row, which lie side by side, are one pixel of a whole block.
 HWY_BEFORE_NAMESPACE();
@@ -28,132 +20,7 @@ namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
 
-using ByteTag = hn::ScalableTag<uint8_t>;
-using ByteVec = hn::Vec<ByteTag>;
-using SumTag = hn::ScalableTag<int32_t>;
-inline constexpr int64_t kSumLanes = hn::MaxLanes(SumTag());
-inline constexpr int64_t kChannels = 4 * kSumLanes;  // of a block
-inline constexpr int64_t kColumn = 4 * kChannels;    // bytes of one column and group
-inline constexpr int64_t kMostColumns = 32;          // of the output at a time
-
-HWY_INLINE int64_t channel_at(int64_t place) {
-  const int64_t v = place / kSumLanes, lane = place % kSumLanes;
-  return lane / 4 * 16 + v * 4 + lane % 4;
-}
-
-// Pixels side by side: x at `step` bytes from each other, their columns at `column` bytes.
-struct PixelWalk {
-  const uint8_t* x;
-  int64_t step, columns, column, groups;
-};
-
-// Two rows of a kernel in a group, as 16-bit numbers.
-struct PairDepthwise {
-  static constexpr int64_t kRows = 2, kPixels = 2;
-
-  static void store_weight(int8_t weight, int64_t row, int8_t* group) {
-    const int16_t wide = weight;
-    std::memcpy(group + 2 * row, &wide, sizeof wide);
-  }
-  static ByteVec row(const ByteVec* rows, int64_t i) {
-    return i % 2 == 0 ? rows[i / 2] : hn::Zero(ByteTag());
-  }
-
-  template <int64_t pixels>
-  static void multiply(const PixelWalk& walk, const int8_t* w, const int32_t* first, int32_t* sums) {
-    const SumTag d;
-    const hn::Repartition<int16_t, SumTag> d16;
-    hn::Vec<SumTag> sum[pixels][4];
-    for (int64_t p = 0; p < pixels; ++p) {
-      HWY_UNROLL(4)
-      for (int64_t v = 0; v < 4; ++v) sum[p][v] = hn::Load(d, first + v * kSumLanes);
-    }
-    for (int64_t column = 0; column < walk.columns; ++column) {
-      const uint8_t* x = walk.x + column * walk.column;
-      for (int64_t g = 0; g < walk.groups; ++g, x += kColumn, w += kColumn) {
-        HWY_UNROLL(4)
-        for (int64_t v = 0; v < 4; ++v) {
-          const auto weights = hn::LoadU(d16, reinterpret_cast<const int16_t*>(w) + v * 2 * kSumLanes);
-          HWY_UNROLL(2)
-          for (int64_t p = 0; p < pixels; ++p) {
-            const auto value =
-                hn::LoadU(d16, reinterpret_cast<const int16_t*>(x + p * walk.step) + v * 2 * kSumLanes);
-            sum[p][v] = add_pair_products(sum[p][v], value, weights);
-          }
-        }
-      }
-    }
-    for (int64_t p = 0; p < pixels; ++p) {
-      HWY_UNROLL(4)
-      for (int64_t v = 0; v < 4; ++v) hn::Store(sum[p][v], d, sums + p * kChannels + v * kSumLanes);
-    }
-  }
-};
-
-#ifdef PLIMSOLL_VNNI
-// Four rows of a kernel in a group, as bytes.
-struct QuadDepthwise {
-  static constexpr int64_t kRows = 4, kPixels = HWY_TARGET == HWY_AVX3 ? 4 : 2;
-
-  static void store_weight(int8_t weight, int64_t row, int8_t* group) { group[row] = weight; }
-  static ByteVec row(const ByteVec* rows, int64_t i) { return rows[i]; }
-
-  template <int64_t pixels>
-  PLIMSOLL_VNNI static void multiply(const PixelWalk& walk, const int8_t* w, const int32_t* first,
-                                     int32_t* sums) {
-    Quads sum[pixels][4];
-#pragma GCC unroll 4
-    for (int64_t p = 0; p < pixels; ++p) {
-#pragma GCC unroll 4
-      for (int64_t v = 0; v < 4; ++v) sum[p][v] = load_quads(first + v * kSumLanes);
-    }
-    for (int64_t column = 0; column < walk.columns; ++column) {
-      const uint8_t* x = walk.x + column * walk.column;
-      for (int64_t g = 0; g < walk.groups; ++g, x += kColumn, w += kColumn) {
-#pragma GCC unroll 4
-        for (int64_t v = 0; v < 4; ++v) {
-          const Quads weights = load_quads(w + v * kChannels);
-#pragma GCC unroll 4
-          for (int64_t p = 0; p < pixels; ++p)
-            sum[p][v] = add_quads(sum[p][v], load_quads(x + p * walk.step + v * kChannels), weights);
-        }
-      }
-    }
-#pragma GCC unroll 4
-    for (int64_t p = 0; p < pixels; ++p) {
-#pragma GCC unroll 4
-      for (int64_t v = 0; v < 4; ++v) store_quads(sum[p][v], sums + p * kChannels + v * kSumLanes);
-    }
-  }
-};
-#endif
-
-template <typename F>
-auto with_depthwise(F&& f) {
-#ifdef PLIMSOLL_VNNI
-  if (has_vnni()) return f(QuadDepthwise());
-#endif
-  return f(PairDepthwise());
-}
-
 // ---- weights -----------------------------------------------------------------------------------------
-
-HWY_INLINE int64_t block_count(int64_t channels) {
-  return (channels + kChannels - 1) / kChannels;
-}
-// The last block of many overlaps the one before it, so that all of them are full.
-HWY_INLINE int64_t first_channel(int64_t channels, int64_t block) {
-  return std::max<int64_t>(0, std::min(block * kChannels, channels - kChannels));
-}
-template <typename Form>
-HWY_INLINE int64_t groups_of(int64_t kernel_h) {
-  return (kernel_h + Form::kRows - 1) / Form::kRows;
-}
-// [kernel_w][groups] columns of weights, then their sums by channel.
-template <typename Form>
-HWY_INLINE int64_t block_bytes(int64_t kernel_h, int64_t kernel_w) {
-  return kernel_w * groups_of<Form>(kernel_h) * kColumn + kChannels * 4;
-}
 
 int depthwise_format() {
   return with_depthwise([](auto form) { return static_cast<int>(kChannels * 8 + decltype(form)::kRows); });
@@ -162,27 +29,6 @@ int depthwise_format() {
 int64_t depthwise_packed(int64_t channels, int64_t kernel_h, int64_t kernel_w) {
   return with_depthwise(
       [&](auto form) { return block_count(channels) * block_bytes<decltype(form)>(kernel_h, kernel_w); });
-}
-
-template <typename Form>
-void pack_block(int64_t channels, int64_t kernel_h, int64_t kernel_w, const uint8_t* w, uint8_t flip,
-                int64_t block, int8_t* packed) {
-  std::memset(packed, 0, static_cast<size_t>(block_bytes<Form>(kernel_h, kernel_w)));
-  const int64_t groups = groups_of<Form>(kernel_h);
-  auto* sums = reinterpret_cast<int32_t*>(packed + kernel_w * groups * kColumn);
-  for (int64_t place = 0; place < kChannels; ++place) {
-    int64_t channel = first_channel(channels, block) + channel_at(place);
-    if (kChannels % channels == 0) channel %= channels;
-    if (channel >= channels) continue;
-    for (int64_t y = 0; y < kernel_h; ++y) {
-      for (int64_t x = 0; x < kernel_w; ++x) {
-        const auto weight = static_cast<int8_t>(w[(channel * kernel_h + y) * kernel_w + x] ^ flip);
-        int8_t* group = packed + (x * groups + y / Form::kRows) * kColumn + place * 4;
-        Form::store_weight(weight, y % Form::kRows, group);
-        sums[place] += weight;
-      }
-    }
-  }
 }
 
 void pack_depthwise(int64_t channels, int64_t kernel_h, int64_t kernel_w, const uint8_t* w, bool is_signed,
@@ -201,9 +47,20 @@ HWY_INLINE int64_t columns_seen(const IntDepthwiseShape& s, int64_t out_columns)
   return (out_columns - 1) * s.stride_w + (s.kernel_w - 1) * s.dilation_w + 1;
 }
 
+// How many rows of the output see only what the groups of one kernel have room for.
+template <typename Form>
+HWY_INLINE int64_t rows_together(const IntDepthwiseShape& s) {
+  const int64_t room = groups_of<Form>(s.kernel_h) * Form::kRows - s.kernel_h;
+  return s.dilation_h == 1 ? room / s.stride_h + 1 : 1;
+}
+
 int64_t depthwise_scratch(const IntDepthwiseShape& s) {
   const int64_t columns = columns_seen(s, kMostColumns);
-  return with_depthwise([&](auto form) { return columns * groups_of<decltype(form)>(s.kernel_h) * kColumn; });
+  return with_depthwise([&](auto form) {
+    using Form = decltype(form);
+    const int64_t lowered = (rows_together<Form>(s) - 1) * weight_bytes<Form>(s.kernel_h, s.kernel_w);
+    return columns * groups_of<Form>(s.kernel_h) * kColumn + lowered;
+  });
 }
 
 template <typename Form>
@@ -221,6 +78,7 @@ class DepthwiseBlock {
         packed_(packed),
         groups_(groups_of<Form>(shape.kernel_h)),
         merged_(merged(shape)),
+        lowered_(reinterpret_cast<int8_t*>(columns) + columns_seen(shape, kMostColumns) * groups_ * kColumn),
         a_zero_(input.zero_point + (input.is_signed ? 128 : 0)) {}
 
   void rows(int64_t block, int64_t row0, int64_t row1) {
@@ -228,43 +86,72 @@ class DepthwiseBlock {
     count_ = std::min(kChannels, merged_ * s_.channels - channel0_);
     w_ = packed_ + block * block_bytes<Form>(s_.kernel_h, s_.kernel_w);
     load_channels();
-    for (int64_t row = row0; row < row1; ++row) {
+    // Sums of what a kernel sees are sums of whole columns.
+    const int64_t together = has_zeros_ ? 1 : std::min(rows_together<Form>(s_), row1 - row0);
+    for (int64_t i = 1; i < together; ++i)
+      lower_weights<Form>(w_, s_.kernel_w, groups_, i * s_.stride_h, lowered_weights(i));
+    for (int64_t row = row0; row < row1; row += together) {
+      const int64_t rows = std::min(together, row1 - row);
       for (int64_t col = 0; col < s_.out_w; col += kMostColumns) {
         const int64_t first = std::min(col, s_.out_w - merged_);
-        part_of_row(row, first, std::min(kMostColumns, s_.out_w - first));
+        part_of_rows(row, rows, first, std::min(kMostColumns, s_.out_w - first));
       }
     }
   }
 
  private:
+  // How sums become results.
+  enum class Ending : uint8_t { kAny, kBytes, kClampedBytes };
+
   // How many pixels side by side are one of a whole block.
   static int64_t merged(const IntDepthwiseShape& s) {
     const bool fits = s.stride_w == 1 && kChannels % s.channels == 0 && s.out_w >= kChannels / s.channels;
     return fits ? kChannels / s.channels : 1;
   }
 
+  // Of the output's rows that columns are put together for, the i-th one's; the first has them as packed.
+  int8_t* lowered_weights(int64_t i) const {
+    return lowered_ + (i - 1) * weight_bytes<Form>(s_.kernel_h, s_.kernel_w);
+  }
+
+  // A list by channel in the order of a block; what is behind the last channel does not matter.
   template <typename T>
-  T of_channel(const T* list, T one, int64_t place) const {
-    int64_t channel = channel0_ + channel_at(place);
-    if (merged_ > 1) channel %= s_.channels;
-    return list == nullptr ? one : list[channel < s_.channels ? channel : channel0_];
+  void load_list(const T* list, T one, T* to) const {
+    if (list == nullptr) {
+      std::fill_n(to, kChannels, one);
+      return;
+    }
+    HWY_ALIGN T some[kChannels];
+    const T* from = list + channel0_;
+    if (merged_ > 1) {
+      for (int64_t i = 0; i < kChannels; i += s_.channels) std::copy_n(list, s_.channels, some + i);
+      from = some;
+    } else if (count_ < kChannels) {
+      std::fill(std::copy_n(from, count_, some), some + kChannels, from[0]);
+      from = some;
+    }
+    for (int64_t place = 0; place < kChannels; place += 4)
+      std::memcpy(to + place, from + channel_at(place), 4 * sizeof(T));
   }
 
   void load_channels() {
     const auto* sums = reinterpret_cast<const int32_t*>(w_ + s_.kernel_w * groups_ * kColumn);
     const auto taps = static_cast<uint32_t>(s_.kernel_h * s_.kernel_w);
     const auto zero = static_cast<uint32_t>(a_zero_);
-    has_zeros_ = false;
+    load_list(finish_.b_zero_points, finish_.b_zero_point, zeros_);
+    load_list(finish_.scales, finish_.scale, scales_);
+    load_list(finish_.float_bias, 0.0f, float_bias_);
+    load_list(finish_.bias, 0, first_);
+    const int32_t no_zero = finish_.b_signed ? 0 : 128;
+    int32_t all_zeros = 0;
     for (int64_t i = 0; i < kChannels; ++i) {
-      zeros_[i] = of_channel(finish_.b_zero_points, finish_.b_zero_point, i) - (finish_.b_signed ? 0 : 128);
-      scales_[i] = of_channel(finish_.scales, finish_.scale, i);
-      float_bias_[i] = of_channel(finish_.float_bias, 0.0f, i);
-      const auto bias = static_cast<uint32_t>(of_channel(finish_.bias, 0, i));
-      first_[i] = static_cast<int32_t>(bias - zero * static_cast<uint32_t>(sums[i]) +
-                                       zero * taps * static_cast<uint32_t>(zeros_[i]));
-      has_zeros_ = has_zeros_ || zeros_[i] != 0;
+      zeros_[i] -= no_zero;
+      all_zeros |= zeros_[i];
+      const auto weights = static_cast<uint32_t>(sums[i]) - taps * static_cast<uint32_t>(zeros_[i]);
+      first_[i] = static_cast<int32_t>(static_cast<uint32_t>(first_[i]) - zero * weights);
     }
-    has_small_scales_ = IntFinisher::has_small_scales(scales_, kChannels);
+    has_zeros_ = all_zeros != 0;
+    clamps_ = finisher_.clamps(IntFinisher::has_small_scales(scales_, kChannels));
   }
 
   // ---- columns of the input ------------------------------------------------------------------------
@@ -309,8 +196,9 @@ class DepthwiseBlock {
     hn::StoreU(hn::InterleaveUpper(d16, high01, high23), d16, at + 3 * kStep);
   }
 
-  // The group's rows of the kernel, over `count` columns of the input from `column` on, which may be outside.
-  void fill_group(int64_t row, int64_t group, int64_t column, int64_t count) const {
+  // The group's rows of what `out_rows` rows of the output see, over `count` columns of the input from
+  // `column` on, which may be outside.
+  void fill_group(int64_t row, int64_t out_rows, int64_t group, int64_t column, int64_t count) const {
     const ByteTag d;
     const auto* x = static_cast<const uint8_t*>(in_.x) + channel0_;
     const auto bits = static_cast<uint8_t>(in_.is_signed ? 0x80 : 0);
@@ -318,14 +206,15 @@ class DepthwiseBlock {
     HWY_ALIGN uint8_t padding[kChannels], nothing[kChannels];
     std::memset(padding, a_zero_ ^ bits, sizeof padding);
     std::memset(nothing, bits, sizeof nothing);
+    const int64_t seen = s_.kernel_h + (out_rows - 1) * s_.stride_h;
     // What a row of the kernel sees: a line, or outside of it always the same.
     const uint8_t *lines[Form::kRows], *outside[Form::kRows];
     int64_t steps[Form::kRows];
     for (int64_t r = 0; r < Form::kRows; ++r) {
       const int64_t tap = group * Form::kRows + r;
       const int64_t y = row * s_.stride_h - s_.pad_top + tap * s_.dilation_h;
-      const bool is_inside = tap < s_.kernel_h && y >= 0 && y < s_.in_h;
-      outside[r] = tap < s_.kernel_h ? padding : nothing;
+      const bool is_inside = tap < seen && y >= 0 && y < s_.in_h;
+      outside[r] = tap < seen ? padding : nothing;
       lines[r] = is_inside ? x + y * s_.in_w * s_.channels : outside[r];
       steps[r] = is_inside ? s_.channels : 0;
     }
@@ -366,34 +255,73 @@ class DepthwiseBlock {
 
   // ---- rows of the output --------------------------------------------------------------------------
 
-  void part_of_row(int64_t row, int64_t col, int64_t count) {
+  void part_of_rows(int64_t row, int64_t rows, int64_t col, int64_t count) {
     const int64_t seen = columns_seen(s_, count) - (merged_ - 1);
-    for (int64_t g = 0; g < groups_; ++g) fill_group(row, g, col * s_.stride_w - s_.pad_left, seen);
-    const int64_t column = groups_ * kColumn, blocks = count / merged_;
-    PixelWalk walk{columns_, merged_ * s_.stride_w * column, s_.kernel_w, s_.dilation_w * column, groups_};
-    int64_t pixel = row * s_.out_w + col;
-    for (int64_t i = 0; i + Form::kPixels <= blocks; i += Form::kPixels) pixels<Form::kPixels>(walk, pixel);
-    for (int64_t i = 0; i < blocks % Form::kPixels; ++i) pixels<1>(walk, pixel);
-    if (count % merged_ == 0) return;
-    // The last ones once more, with some before them.
-    walk.x = columns_ + (count - merged_) * column;
-    pixels<1>(walk, pixel = row * s_.out_w + col + count - merged_);
+    for (int64_t g = 0; g < groups_; ++g) fill_group(row, rows, g, col * s_.stride_w - s_.pad_left, seen);
+    for (int64_t i = 0; i < rows; ++i) {
+      const int8_t* w = i == 0 ? w_ : lowered_weights(i);
+      const int64_t pixel = (row + i) * s_.out_w + col;
+      if (!writes_bytes()) {
+        part_of_row<Ending::kAny>(w, pixel, count);
+      } else if (clamps_) {
+        part_of_row<Ending::kClampedBytes>(w, pixel, count);
+      } else {
+        part_of_row<Ending::kBytes>(w, pixel, count);
+      }
+    }
   }
 
-  template <int64_t n>
-  void pixels(PixelWalk& walk, int64_t& pixel) {
-    HWY_ALIGN int32_t sums[n * kChannels];
-    Form::template multiply<n>(walk, w_, first_, sums);
-    for (int64_t p = 0; p < n; ++p, walk.x += walk.step, pixel += merged_) {
-      if (has_zeros_) subtract_zeros(walk, sums + p * kChannels);
-      store_pixel(sums + p * kChannels, pixel);
+  bool writes_bytes() const {
+    constexpr bool has_form = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2;
+    return has_form && !has_zeros_ && (type_ == IntGemmResult::kUint8 || type_ == IntGemmResult::kInt8);
+  }
+
+  template <Ending ending>
+  void part_of_row(const int8_t* w, int64_t first, int64_t count) {
+    const int64_t column = groups_ * kColumn, blocks = count / merged_;
+    const auto pixels_at = [&]<int64_t n>(int64_t at) {
+      const PixelWalk walk{columns_ + at * s_.stride_w * column, merged_ * s_.stride_w * column, s_.kernel_w,
+                           s_.dilation_w * column, groups_};
+      pixels<n, ending>(walk, w, first + at);
+    };
+    constexpr int64_t n = Form::kPixels;
+    int64_t i = 0;
+    for (; i + n <= blocks; i += n) pixels_at.template operator()<n>(i * merged_);
+    for (; i < blocks; ++i) pixels_at.template operator()<1>(i * merged_);
+    // The last ones once more, with some before them.
+    if (count % merged_ != 0) pixels_at.template operator()<1>(count - merged_);
+  }
+
+  template <int64_t n, Ending ending>
+  void pixels(const PixelWalk& walk, const int8_t* w, int64_t pixel) {
+    if constexpr (ending == Ending::kAny) {
+      HWY_ALIGN int32_t sums[n * kChannels];
+      Form::template multiply<n>(walk, w, first_, [&](int64_t p, const BlockSums& block) HWY_ATTR {
+        for (int64_t v = 0; v < 4; ++v) hn::Store(block[v], SumTag(), sums + p * kChannels + v * kSumLanes);
+      });
+      for (int64_t p = 0; p < n; ++p) {
+        if (has_zeros_) subtract_zeros(walk, p, sums + p * kChannels);
+        store_pixel(sums + p * kChannels, pixel + p * merged_);
+      }
+    } else {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+      auto* y = reinterpret_cast<uint8_t*>(y_) + pixel * s_.channels + channel0_;
+      const IntFinisher finisher = finisher_;
+      const float* scales = scales_;
+      const int64_t count = count_, step = merged_ * s_.channels;
+      Form::template multiply<n>(
+          walk, w, first_, [&](int64_t p, const BlockSums& sums) HWY_ATTR __attribute__((always_inline)) {
+            constexpr bool clamps = ending == Ending::kClampedBytes;
+            store_some(finisher.template unpacked<clamps>(sums, scales), count, y + p * step);
+          });
+#endif
     }
   }
 
   // Weights have zero points: the sums of what the kernel sees are multiplied by them.
-  void subtract_zeros(const PixelWalk& walk, int32_t* sums) const {
+  void subtract_zeros(const PixelWalk& walk, int64_t pixel, int32_t* sums) const {
     for (int64_t column = 0; column < walk.columns; ++column) {
-      const uint8_t* x = walk.x + column * walk.column;
+      const uint8_t* x = walk.x + pixel * walk.step + column * walk.column;
       for (int64_t i = 0; i < walk.groups * kColumn; ++i)
         sums[i % kColumn / 4] -= zeros_[i % kColumn / 4] * x[i];
     }
@@ -422,10 +350,7 @@ class DepthwiseBlock {
     std::memcpy(y, bytes, static_cast<size_t>(count_));
   }
 
-  HWY_INLINE void store_bytes_of(const int32_t* sums, uint8_t* y) const {
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-    finisher_.unpacked(sums, scales_, has_small_scales_, y);
-#else
+  void store_bytes_of(const int32_t* sums, uint8_t* y) const {
     HWY_ALIGN uint8_t bytes[kChannels];
     finish_block(sums, bytes);
     const hn::ScalableTag<uint32_t> d;
@@ -434,6 +359,16 @@ class DepthwiseBlock {
     const auto turned = hn::TableLookupLanes(hn::Load(d, reinterpret_cast<const uint32_t*>(bytes)),
                                              hn::SetTableIndices(d, order));
     hn::StoreU(turned, d, reinterpret_cast<uint32_t*>(y));
+  }
+
+  HWY_INLINE static void store_some(ByteVec bytes, int64_t count, uint8_t* y) {
+    if (count == kChannels) return hn::StoreU(bytes, ByteTag(), y);
+#if HWY_TARGET == HWY_AVX3
+    _mm512_mask_storeu_epi8(y, ~uint64_t{0} >> (64 - count), bytes.raw);
+#else
+    HWY_ALIGN uint8_t some[kChannels];
+    hn::Store(bytes, ByteTag(), some);
+    std::memcpy(y, some, static_cast<size_t>(count));
 #endif
   }
 
@@ -446,10 +381,11 @@ class DepthwiseBlock {
   uint8_t* const columns_;
   const int8_t* const packed_;
   const int64_t groups_, merged_;
+  int8_t* const lowered_;
   const int32_t a_zero_;
   int64_t channel0_ = 0, count_ = 0;
   const int8_t* w_ = nullptr;
-  bool has_zeros_ = false, has_small_scales_ = false;
+  bool has_zeros_ = false, clamps_ = false;
   HWY_ALIGN int32_t first_[kChannels];
   HWY_ALIGN int32_t zeros_[kChannels];
   HWY_ALIGN float scales_[kChannels];
@@ -460,7 +396,8 @@ void run_depthwise(const IntDepthwiseShape& s, const IntDepthwiseInput& x, const
                    IntGemmResult type, const IntGemmFinish& finish, void* y, uint8_t* scratch, int threads) {
   const int64_t share = int_depthwise_scratch_bytes(s, 1);
   const int64_t work = s.out_h * s.out_w * s.channels * s.kernel_h * s.kernel_w;
-  const int64_t tasks = work < 100000 ? 1 : std::min<int64_t>(threads, s.out_h);
+  constexpr int64_t kLittle = 400000;  // what another thread takes longer to wake than to do
+  const int64_t tasks = work < kLittle ? 1 : std::min<int64_t>(threads, s.out_h);
   with_depthwise([&](auto form) {
     parallel_for(threads, tasks, [&](int64_t task) {
       DepthwiseBlock<decltype(form)> run(s, x, packed, type, finish, y, scratch + task * share);

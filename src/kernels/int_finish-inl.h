@@ -74,11 +74,49 @@ class IntFinisher {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
   // Four vectors of sums become one of 8-bit results, if there is no addend. Fours of results are the vectors
   // 0 to 3 of the first 128 bits, then of the next: bytes that were unpacked twice are in their order again.
-  void unpacked(const int32_t* sums, const float* scales, bool has_small_scales, uint8_t* y) const {
-    if (is_whole_range_ && has_small_scales) {
-      four_vectors<false>(sums, scales, y);
-    } else {
-      four_vectors<true>(sums, scales, y);
+  template <bool clamps>
+  HWY_INLINE hn::Vec<hn::ScalableTag<uint8_t>> unpacked(const V (&sums)[4], const float* scales) const {
+    const F f;
+    const typename Packer::Vector zero = Packer::same(static_cast<int16_t>(last_zero_));
+    const auto nearest_of = [&](int64_t i) HWY_ATTR {
+      return nearest<false, clamps>(sums[i], hn::LoadU(f, scales + i * kLanes), nullptr);
+    };
+    const auto low = Packer::halve(nearest_of(0), nearest_of(1), zero);
+    const auto high = Packer::halve(nearest_of(2), nearest_of(3), zero);
+    return {Packer::whole(low, high, type_ == IntGemmResult::kInt8)};
+  }
+#endif
+
+  // Whether results without an addend have to be kept within bounds by themselves: else what packs them does.
+  bool clamps(bool has_small_scales) const {
+    return !is_whole_range_ || !has_small_scales;
+  }
+
+  // Whether the bytes of rows of two vectors can be made of sums that are still in registers.
+  bool takes_registers(bool has_small_scales) const {
+    const bool is_bytes = type_ == IntGemmResult::kUint8 || type_ == IntGemmResult::kInt8;
+    return is_bytes && z_.data == nullptr && !clamps(has_small_scales);
+  }
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  // Rows of two vectors, if takes_registers().
+  template <int64_t rows>
+  HWY_INLINE void registers(const V* sum0, const V* sum1, const float* scales, uint8_t* y,
+                            int64_t y_stride) const {
+    const F f;
+    const auto scale0 = hn::LoadU(f, scales), scale1 = hn::LoadU(f, scales + kLanes);
+    const typename Packer::Vector zero = Packer::same(static_cast<int16_t>(last_zero_));
+    const bool is_signed = type_ == IntGemmResult::kInt8;
+    const auto row = [&](int64_t r) HWY_ATTR {
+      return Packer::halve(nearest<false, false>(sum0[r], scale0, nullptr),
+                           nearest<false, false>(sum1[r], scale1, nullptr), zero);
+    };
+    HWY_UNROLL(7)
+    for (int64_t r = 0; r + 2 <= rows; r += 2)
+      Packer::store(row(r), row(r + 1), is_signed, y + r * y_stride, y_stride);
+    if constexpr (rows % 2 != 0) {
+      const auto last = row(rows - 1);
+      Packer::store(last, last, is_signed, y + (rows - 1) * y_stride, 0);
     }
   }
 #endif
@@ -161,16 +199,15 @@ class IntFinisher {
 
   template <bool adds>
   void bytes(const Tile& t) const {
-    int64_t r = 0;
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
     const bool is_small = adds ? z_.scale < 1e6f && z_.own_scale < 1e6f : t.has_small_scales;
     const bool clamps = !is_whole_range_ || !is_small;
-    if (t.count == 2 * kLanes) r = clamps ? pairs_of_rows<adds, true>(t) : pairs_of_rows<adds, false>(t);
+    if (t.count == 2 * kLanes) return clamps ? pairs_of_rows<adds, true>(t) : pairs_of_rows<adds, false>(t);
 #if HWY_TARGET == HWY_AVX3
     if (t.count < 2 * kLanes) return clamps ? parts_of_rows<adds, true>(t) : parts_of_rows<adds, false>(t);
 #endif
 #endif
-    for (; r < t.rows; ++r) bytes_of_row<adds>(t, r);
+    for (int64_t r = 0; r < t.rows; ++r) bytes_of_row<adds>(t, r);
   }
 
 #if HWY_TARGET == HWY_AVX3
@@ -182,14 +219,13 @@ class IntFinisher {
     static HWY_INLINE Vector halve(V a, V b, Vector zero) {
       return _mm512_adds_epi16(_mm512_packs_epi32(a.raw, b.raw), zero);
     }
-    static HWY_INLINE void store_whole(Vector a, Vector b, bool is_signed, uint8_t* y) {
-      _mm512_storeu_si512(y, is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b));
+    static HWY_INLINE Vector whole(Vector a, Vector b, bool is_signed) {
+      return is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
     }
     // The bytes of one vector after the other.
     static HWY_INLINE Vector in_order(Vector a, Vector b, bool is_signed) {
       const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-      const __m512i packed = is_signed ? _mm512_packs_epi16(a, b) : _mm512_packus_epi16(a, b);
-      return _mm512_permutexvar_epi32(order, packed);
+      return _mm512_permutexvar_epi32(order, whole(a, b, is_signed));
     }
     static HWY_INLINE void store(Vector a, Vector b, bool is_signed, uint8_t* y, int64_t y_stride) {
       const __m512i rows = in_order(a, b, is_signed);
@@ -204,14 +240,12 @@ class IntFinisher {
     static HWY_INLINE Vector halve(V a, V b, Vector zero) {
       return _mm256_adds_epi16(_mm256_packs_epi32(a.raw, b.raw), zero);
     }
-    static HWY_INLINE void store_whole(Vector a, Vector b, bool is_signed, uint8_t* y) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(y),
-                          is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b));
+    static HWY_INLINE Vector whole(Vector a, Vector b, bool is_signed) {
+      return is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
     }
     static HWY_INLINE void store(Vector a, Vector b, bool is_signed, uint8_t* y, int64_t y_stride) {
       const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-      const __m256i packed = is_signed ? _mm256_packs_epi16(a, b) : _mm256_packus_epi16(a, b);
-      const __m256i rows = _mm256_permutevar8x32_epi32(packed, order);
+      const __m256i rows = _mm256_permutevar8x32_epi32(whole(a, b, is_signed), order);
       _mm_storeu_si128(reinterpret_cast<__m128i*>(y), _mm256_castsi256_si128(rows));
       _mm_storeu_si128(reinterpret_cast<__m128i*>(y + y_stride), _mm256_extracti128_si256(rows, 1));
     }
@@ -268,23 +302,9 @@ class IntFinisher {
   }
 #endif
 
-  template <bool clamps>
-  HWY_INLINE void four_vectors(const int32_t* sums, const float* scales, uint8_t* y) const {
-    const D d;
-    const F f;
-    const typename Packer::Vector zero = Packer::same(static_cast<int16_t>(last_zero_));
-    const auto nearest_of = [&](int64_t i) HWY_ATTR {
-      return nearest<false, clamps>(hn::LoadU(d, sums + i * kLanes), hn::LoadU(f, scales + i * kLanes),
-                                    nullptr);
-    };
-    const auto low = Packer::halve(nearest_of(0), nearest_of(1), zero);
-    const auto high = Packer::halve(nearest_of(2), nearest_of(3), zero);
-    Packer::store_whole(low, high, type_ == IntGemmResult::kInt8, y);
-  }
-
-  // Two rows of two vectors become one vector of bytes. Returns how many rows are done.
+  // Two rows of two vectors become one vector of bytes.
   template <bool adds, bool clamps>
-  int64_t pairs_of_rows(const Tile& t) const {
+  void pairs_of_rows(const Tile& t) const {
     const D d;
     const F f;
     const IntFinisher self = *this;
@@ -308,7 +328,9 @@ class IntFinisher {
       Packer::store(made0, made1, is_signed, y, y_stride);
       y += 2 * y_stride;
     }
-    return r;
+    if (r == t.rows) return;
+    const auto last = next_row();
+    Packer::store(last, last, is_signed, y, 0);
   }
 #endif
 

@@ -225,6 +225,21 @@ HWY_INLINE void add_misfits(const Misfits& misfits, int64_t row, int64_t rows, c
 }
 #endif
 
+// Rows against a panel whose sums become bytes at once.
+template <typename Form>
+void make_bytes(const IntJob& job, const IntFinisher& finisher, const Columns& columns, const Rows<Form>& a,
+                const typename Form::Right* b, int64_t row0, int64_t rows, int64_t panel) {
+  const int64_t stride = job.c.row_stride, groups = group_count<Form>(job.shape.k);
+  auto* y = static_cast<uint8_t*>(job.c.data) + row0 * stride + panel * kIntPanel;
+  int64_t row = 0;
+  for (int64_t tiles = (rows + Form::kRows - 1) / Form::kRows; tiles > 0; --tiles) {
+    const int64_t count = Form::rows_of_tile(rows - row, tiles);
+    ByteTiles<Form>::multiply(a.data + row * a.stride, a.stride, b, groups, columns.first, count,
+                              {&finisher, columns.scales, y + row * stride, stride});
+    row += count;
+  }
+}
+
 // Rows against the panels [panel0, panel1).
 template <typename Form>
 void run_block(const IntJob& job, const IntFinisher& finisher, const typename Form::Runner& runner,
@@ -234,12 +249,19 @@ void run_block(const IntJob& job, const IntFinisher& finisher, const typename Fo
   Columns columns[2];
   HWY_ALIGN int32_t sums[2][Form::kRows * kIntPanel];
   SumsTile last(job, finisher);
+  [[maybe_unused]] const bool is_uncorrected = !job.a_rows && !job.b_zero;
   int64_t turn = 0;
   for (int64_t panel = panel0; panel < panel1; ++panel) {
     Columns& own = columns[panel % 2];
     load_columns(job, panel, own);
     const typename Form::Right* b = panel_of<Form>(job, panel, wide);
     const int64_t vectors = own.count > kIntLanes ? 2 : 1;
+    if constexpr (Form::kMakesBytes) {
+      if (is_uncorrected && own.count == kIntPanel && finisher.takes_registers(own.has_small_scales)) {
+        make_bytes<Form>(job, finisher, own, a, b, row0, rows, panel);
+        continue;
+      }
+    }
     for (int64_t i = 0, row = 0; i < tiles; ++i, turn ^= 1) {
       const int64_t count = Form::rows_of_tile(rows - row, tiles - i);
       // A form that reads more rows than it was asked for begins with earlier ones where there are no later.
@@ -271,7 +293,7 @@ int64_t next_rows(int64_t left, int64_t most) {
 template <typename Form>
 bool is_in_place(const IntJob& job, int64_t row, int64_t rows) {
   if constexpr (sizeof(typename Form::Left) > 1) return false;
-  if (job.a.read_row != nullptr || job.a.col_stride != 1 || job.b_zero || job.a_rows) return false;
+  if (job.a.read_rows != nullptr || job.a.col_stride != 1 || job.b_zero || job.a_rows) return false;
   const int64_t whole = Form::packed_groups(group_count<Form>(job.shape.k)) * Form::kGroup;
   if (Form::kReadsAhead)  // behind a row, into the next; and whole tiles of rows
     return job.shape.m >= Form::kRows && (whole == job.shape.k || row + rows + Form::kRows <= job.shape.m);
@@ -371,8 +393,10 @@ void multiply_as(GemmShape shape, const IntGemmLeft& a, const void* packed, cons
   const auto* sums = reinterpret_cast<const int32_t*>(b + panels * panel_bytes<Form>(shape.k));
   const IntJob job{shape, a, b, sums, c, &finish, 0, 0, a.zero_points != nullptr, false};
   const IntFinisher finisher(c.type, finish);
-  const int64_t work = shape.m * shape.n * std::max<int64_t>(shape.k, 1);
-  const int64_t tasks = work < 100000 ? 1 : threads;
+  // What another thread takes longer to wake than to do; of few rows B takes longer to come than to multiply.
+  constexpr int64_t kLittle = Form::kIsCentred || sizeof(typename Form::Left) > 1 ? 400000 : 1500000;
+  const int64_t work = (shape.m + 4) * shape.n * std::max<int64_t>(shape.k, 1);
+  const int64_t tasks = work < kLittle ? 1 : threads;
   const bool by_rows = shape.m >= 2 * Form::kRows * tasks || panels < tasks;
   const int64_t scratch_each = int_gemm_scratch_bytes(shape.k, 1) / 64 * 64;
   parallel_for(threads, tasks, [&](int64_t task) {

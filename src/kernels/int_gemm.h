@@ -20,8 +20,9 @@ struct IntGemmLeft {
   bool is_signed = false;
   int32_t zero_point = 0;
   const int32_t* zero_points = nullptr;  // one per row, instead
-  // Where rows are no part of a matrix: writes the k elements of one of them.
-  void (*read_row)(const void* context, int64_t row, uint8_t* to) = nullptr;
+  // Where rows are no part of a matrix: writes the k elements of `count` of them, the first elements `stride`
+  // from each other. What lies between rows, and up to the last one's stride, may be overwritten.
+  void (*read_rows)(const void* context, int64_t row, int64_t count, uint8_t* to, int64_t stride) = nullptr;
   const void* context = nullptr;
 };
 

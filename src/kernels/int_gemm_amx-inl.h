@@ -31,7 +31,7 @@ struct TileSteps {
 
 struct AmxTiles {
   static constexpr int64_t kGroup = 4, kRows = 32, kBlockRows = 96, kTileRows = 16;
-  static constexpr bool kTakesSigned = true, kReadsAhead = true, kIsCentred = false;
+  static constexpr bool kTakesSigned = true, kReadsAhead = true, kIsCentred = false, kMakesBytes = false;
   static constexpr int32_t kRightLift = 0;
   using Left = uint8_t;
   using Right = int8_t;

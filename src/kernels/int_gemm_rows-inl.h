@@ -27,7 +27,7 @@ struct Block {
   typename Form::Left* rows;  // Form::kBlockRows of `stride` elements
   int64_t stride;
   uint32_t* sums;
-  uint8_t* row;                 // as read
+  uint8_t* row;                 // as read, k bytes
   typename Form::Right* panel;  // of B, where the form has it wider than it is packed
   Misfits misfits;              // of forms that have a centre
 };
@@ -116,8 +116,8 @@ HWY_INLINE uint32_t sum_of_row(const uint8_t* row, int64_t k, bool is_signed) {
 // Writes one row of A to `row`, if it does not lie as one; where it is.
 HWY_INLINE const uint8_t* read_row(const IntGemmLeft& a, int64_t k, int64_t index, uint8_t* row) {
   const uint8_t* from = static_cast<const uint8_t*>(a.data) + index * a.row_stride;
-  if (a.read_row != nullptr) {
-    a.read_row(a.context, index, row);
+  if (a.read_rows != nullptr) {
+    a.read_rows(a.context, index, 1, row, k);
   } else if (a.col_stride != 1) {
     for (int64_t i = 0; i < k; ++i) row[i] = from[i * a.col_stride];
   } else {
@@ -129,11 +129,16 @@ HWY_INLINE const uint8_t* read_row(const IntGemmLeft& a, int64_t k, int64_t inde
 template <typename Form>
 void load_rows(const IntGemmLeft& a, int64_t k, int64_t row0, int64_t rows, bool with_sums,
                const Block<Form>& block) {
+  constexpr bool kAreBytes = sizeof(typename Form::Left) == 1;
   const uint8_t flip = a.is_signed && !Form::kTakesSigned ? 0x80 : 0;
+  const bool are_read = kAreBytes && a.read_rows != nullptr;
+  if (are_read) a.read_rows(a.context, row0, rows, reinterpret_cast<uint8_t*>(block.rows), block.stride);
+  // B is zero behind k.
+  if (are_read && flip == 0 && !with_sums) return;
   for (int64_t r = 0; r < rows; ++r) {
     typename Form::Left* to = block.rows + r * block.stride;
-    uint8_t* own = sizeof(typename Form::Left) == 1 ? reinterpret_cast<uint8_t*>(to) : block.row;
-    const uint8_t* from = read_row(a, k, row0 + r, own);
+    uint8_t* own = kAreBytes ? reinterpret_cast<uint8_t*>(to) : block.row;
+    const uint8_t* from = are_read ? own : read_row(a, k, row0 + r, own);
     widen_row(from, k, flip, group_count<Form>(k) * Form::kGroup, to);
     if (with_sums) block.sums[r] = sum_of_row(to, k, a.is_signed && Form::kTakesSigned);
   }

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/int_finish-inl.h"
 #include "kernels/int_gemm_amx-inl.h"
 #include "kernels/pair_products-inl.h"
 #include "kernels/vnni-inl.h"
@@ -35,7 +36,7 @@ using IntTile = void (*)(const void* a, int64_t a_stride, const void* b, int64_t
 // them.
 template <typename Form>
 struct TileOfAnyRows {
-  static constexpr bool kTakesSigned = false, kReadsAhead = false, kIsCentred = false;
+  static constexpr bool kTakesSigned = false, kReadsAhead = false, kIsCentred = false, kMakesBytes = false;
   static constexpr int32_t kRightLift = 0;  // what elements of B are stored plus
   using Right = int8_t;                     // as B is multiplied; it is packed in bytes
   static int64_t rows_of_tile(int64_t rows, int64_t tiles) { return (rows + tiles - 1) / tiles; }
@@ -135,9 +136,41 @@ using WidePairTiles = PairTilesOf<int16_t>;
 
 #ifdef PLIMSOLL_VNNI
 // Four products of bytes at a time: with AVX-512 all but four of 32 registers are sums, else twelve of 16.
+// Where nothing has to be done with sums but to round them, they become bytes without having been stored.
 struct QuadTiles : TileOfAnyRows<QuadTiles> {
   static constexpr int64_t kGroup = 4, kRows = HWY_TARGET == HWY_AVX3 ? 14 : 6, kBlockRows = 84;
+  static constexpr bool kMakesBytes = true;
   using Left = uint8_t;
+
+  // Of rows that lie where they are multiplied: they stay in the first cache.
+  static int64_t block_rows(int64_t k) {
+    return std::clamp((int64_t{24} << 10) / std::max<int64_t>(k, 1) / kBlockRows, int64_t{1}, int64_t{8}) *
+           kBlockRows;
+  }
+
+  struct StoreSums {
+    int32_t* sums;
+    template <int64_t rows, int64_t vectors>
+    HWY_INLINE void end(const IntVec* sum0, const IntVec* sum1) const {
+      const IntTag d;
+      HWY_UNROLL(16)
+      for (int64_t r = 0; r < rows; ++r) {
+        hn::Store(sum0[r], d, sums + r * kIntPanel);
+        if constexpr (vectors > 1) hn::Store(sum1[r], d, sums + r * kIntPanel + kIntLanes);
+      }
+    }
+  };
+  struct MakeBytes {
+    const IntFinisher* finisher;
+    const float* scales;
+    uint8_t* y;
+    int64_t y_stride;
+    template <int64_t rows, int64_t>
+    HWY_INLINE void end(const IntVec* sum0, const IntVec* sum1) const {
+      const IntFinisher own = *finisher;
+      own.registers<rows>(sum0, sum1, scales, y, y_stride);
+    }
+  };
 
 #if HWY_TARGET == HWY_AVX3
   static int64_t packed_groups(int64_t groups) {
@@ -146,8 +179,14 @@ struct QuadTiles : TileOfAnyRows<QuadTiles> {
 #endif
 
   template <int64_t rows, int64_t vectors>
-  PLIMSOLL_VNNI static void tile(const void* left, int64_t a_stride, const void* right, int64_t groups,
-                                 const int32_t* first, int32_t* sums) {
+  static void tile(const void* left, int64_t a_stride, const void* right, int64_t groups,
+                   const int32_t* first, int32_t* sums) {
+    multiply<rows, vectors>(left, a_stride, right, groups, first, StoreSums{sums});
+  }
+
+  template <int64_t rows, int64_t vectors, typename Ending>
+  PLIMSOLL_VNNI static void multiply(const void* left, int64_t a_stride, const void* right, int64_t groups,
+                                     const int32_t* first, const Ending& ending) {
     const auto* a = static_cast<const Left*>(left);
     const auto* b = static_cast<const int8_t*>(right);
     Quads sum0[rows], sum1[rows];
@@ -158,23 +197,48 @@ struct QuadTiles : TileOfAnyRows<QuadTiles> {
     }
     for (int64_t g = 0; g < groups; ++g, b += kGroup * kIntPanel, a += kGroup) {
       const Quads b0 = load_quads(b), b1 = load_quads(b + kGroup * kIntLanes);
+      // One row waits for B alone, which comes from further away than the processor looks ahead.
+      if constexpr (rows == 1) _mm_prefetch(b + 32 * kGroup * kIntPanel, _MM_HINT_T0);
 #pragma GCC unroll 16
       for (int64_t r = 0; r < rows; ++r) {
         int32_t quad;
         std::memcpy(&quad, a + r * a_stride, sizeof quad);
         const Quads value = same_quads(quad);
-        sum0[r] = add_quads(sum0[r], value, b0);
-        if constexpr (vectors > 1) sum1[r] = add_quads(sum1[r], value, b1);
+        add_quads(sum0[r], value, b0);
+        if constexpr (vectors > 1) add_quads(sum1[r], value, b1);
       }
     }
+    IntVec done0[rows], done1[rows];
 #pragma GCC unroll 16
     for (int64_t r = 0; r < rows; ++r) {
-      store_quads(sum0[r], sums + r * kIntPanel);
-      if constexpr (vectors > 1) store_quads(sum1[r], sums + r * kIntPanel + kIntLanes);
+      done0[r] = IntVec{sum0[r]};
+      if constexpr (vectors > 1) done1[r] = IntVec{sum1[r]};
     }
+    ending.template end<rows, vectors>(done0, done1);
   }
 };
 #endif
+
+// All columns of a panel, with what a form makes bytes with.
+template <typename Form>
+class ByteTiles {
+ public:
+  using Ending = typename Form::MakeBytes;
+  static void multiply(const void* a, int64_t a_stride, const void* b, int64_t groups, const int32_t* first,
+                       int64_t rows, const Ending& ending) {
+    kTiles<2>[static_cast<size_t>(rows - 1)](a, a_stride, b, groups, first, ending);
+  }
+
+ private:
+  using Tile = void (*)(const void* a, int64_t a_stride, const void* b, int64_t groups, const int32_t* first,
+                        const Ending& ending);
+  template <int64_t vectors, size_t... i>
+  static constexpr std::array<Tile, sizeof...(i)> make_tiles(std::index_sequence<i...>) {
+    return {Form::template multiply<static_cast<int64_t>(i) + 1, vectors, Ending>...};
+  }
+  template <int64_t vectors>
+  static constexpr auto kTiles = make_tiles<vectors>(std::make_index_sequence<Form::kRows>());
+};
 
 }  // namespace
 }  // namespace plimsoll::kernels::HWY_NAMESPACE

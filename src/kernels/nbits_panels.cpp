@@ -10,7 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/nbits_dot-inl.h"
+#include "kernels/nbits_bytes-inl.h"
 #include "kernels/vnni-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -132,60 +132,6 @@ void dequantize_bf16(const uint8_t* x, bool is_signed, int64_t count, float scal
   dequantize_bytes(x, is_signed, count, scale, zero_point, y);
 }
 
-// f(a less its zero point, b likewise), as floats, rounded to bytes.
-template <typename T, typename F>
-void combine_run(const ByteOperands& x, int64_t count, F f, uint8_t* y) {
-  const D d;
-  const hn::RebindToSigned<D> di;
-  const hn::Rebind<T, D> d8;
-  constexpr int64_t kMost = hn::MaxLanes(D());
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int32_t least = std::is_signed_v<T> ? -128 : 0;
-  const auto low = hn::Set(d, static_cast<float>(least - x.zero));
-  const auto high = hn::Set(d, static_cast<float>(least + 255 - x.zero));
-  const auto a_zero = hn::Set(di, x.a_zero), b_zero = hn::Set(di, x.b_zero), zero = hn::Set(di, x.zero);
-  const auto load = [&](const uint8_t* from, auto less) {
-    return hn::ConvertTo(d,
-                         hn::Sub(hn::PromoteTo(di, hn::LoadU(d8, reinterpret_cast<const T*>(from))), less));
-  };
-  const auto store = [&](const uint8_t* a, const uint8_t* b, uint8_t* to) {
-    const auto value = hn::Min(hn::Max(f(load(a, a_zero), load(b, b_zero)), low), high);
-    store_bytes(hn::Add(nearest_within(value), zero), to);
-  };
-  uint8_t one_a[kMost], one_b[kMost];
-  if (x.a_stride == 0) std::memset(one_a, x.a[0], sizeof one_a);
-  if (x.b_stride == 0) std::memset(one_b, x.b[0], sizeof one_b);
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes)
-    store(x.a_stride == 0 ? one_a : x.a + i, x.b_stride == 0 ? one_b : x.b + i, y + i);
-  if (i == count) return;
-  uint8_t rest[kMost];
-  const auto some = static_cast<size_t>(count - i);
-  if (x.a_stride != 0) std::memcpy(one_a, x.a + i, some);
-  if (x.b_stride != 0) std::memcpy(one_b, x.b + i, some);
-  store(one_a, one_b, rest);
-  std::memcpy(y + i, rest, some);
-}
-
-template <typename F>
-void combine_bytes(const ByteOperands& x, int64_t count, F f, uint8_t* y) {
-  x.is_signed ? combine_run<int8_t>(x, count, f, y) : combine_run<uint8_t>(x, count, f, y);
-}
-
-void add_bytes(const ByteOperands& x, int64_t count, float a_scale, float b_scale, uint8_t* y) {
-  const D d;
-  const auto by_a = hn::Set(d, a_scale), by_b = hn::Set(d, b_scale);
-  combine_bytes(
-      x, count, [=](auto a, auto b) { return hn::MulAdd(a, by_a, hn::Mul(b, by_b)); }, y);
-}
-
-void multiply_bytes(const ByteOperands& x, int64_t count, float scale, uint8_t* y) {
-  const D d;
-  const auto by = hn::Set(d, scale);
-  combine_bytes(
-      x, count, [=](auto a, auto b) { return hn::Mul(hn::Mul(a, b), by); }, y);
-}
-
 HWY_INLINE uint8_t largest_byte(const uint8_t* x, int64_t count, uint8_t flip) {
   const hn::Full128<uint8_t> d;
   const auto bits = hn::Set(d, flip);
@@ -262,8 +208,6 @@ HWY_EXPORT(quantize_bf16);
 HWY_EXPORT(dequantize_f32);
 HWY_EXPORT(dequantize_f16);
 HWY_EXPORT(dequantize_bf16);
-HWY_EXPORT(add_bytes);
-HWY_EXPORT(multiply_bytes);
 HWY_EXPORT(soften_bytes);
 
 constexpr int64_t kTask = 1 << 15;
@@ -325,14 +269,6 @@ void dequantize_8(const uint8_t* x, bool is_signed, int64_t count, float scale, 
   in_tasks(count, threads, [&](int64_t at, int64_t n) {
     HWY_DYNAMIC_DISPATCH(dequantize_bf16)(x + at, is_signed, n, scale, zero_point, y + at);
   });
-}
-
-void add_8(const ByteOperands& x, int64_t count, float a_scale, float b_scale, uint8_t* y) {
-  HWY_DYNAMIC_DISPATCH(add_bytes)(x, count, a_scale, b_scale, y);
-}
-
-void multiply_8(const ByteOperands& x, int64_t count, float scale, uint8_t* y) {
-  HWY_DYNAMIC_DISPATCH(multiply_bytes)(x, count, scale, y);
 }
 
 SoftmaxTable::SoftmaxTable(float scale) {

@@ -29,18 +29,6 @@ void dequantize_8(const uint8_t* x, bool is_signed, int64_t count, float scale, 
 void dequantize_8(const uint8_t* x, bool is_signed, int64_t count, float scale, int32_t zero_point,
                   BFloat16* y, int threads);
 
-// Two runs of bytes of one type; a stride of 0 is one element for all. Results are in the range of the type.
-struct ByteOperands {
-  const uint8_t *a = nullptr, *b = nullptr;
-  int64_t a_stride = 1, b_stride = 1;
-  int32_t a_zero = 0, b_zero = 0, zero = 0;
-  bool is_signed = false;
-};
-// y = saturate(round((a - a_zero) * a_scale + (b - b_zero) * b_scale) + zero)
-void add_8(const ByteOperands& x, int64_t count, float a_scale, float b_scale, uint8_t* y);
-// y = saturate(round((a - a_zero) * (b - b_zero) * scale) + zero)
-void multiply_8(const ByteOperands& x, int64_t count, float scale, uint8_t* y);
-
 // exp(x - largest) of a row of bytes depends on the difference of two bytes alone.
 struct SoftmaxTable {
   explicit SoftmaxTable(float scale);

@@ -11,11 +11,22 @@
 #include <hwy/highway.h>
 
 #include "kernels/storage-inl.h"
+#include "kernels/to_bytes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace plimsoll::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 namespace {
+
+// As many numbers as D has lanes.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> load_numbers(D d, const T* p) {
+  if constexpr (sizeof(T) == 1) {
+    return hn::ConvertTo(d, hn::PromoteTo(hn::RebindToSigned<D>(), hn::LoadU(hn::Rebind<T, D>(), p)));
+  } else {
+    return load_all(d, p);
+  }
+}
 
 // out[i] = a * x[i] + b * y[i], for i < count.
 template <class T, class W>
@@ -25,7 +36,7 @@ void blend(const T* x, W a, const T* y, W b, W* out, int64_t count) {
   const auto va = hn::Set(d, a), vb = hn::Set(d, b);
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes)
-    hn::StoreU(hn::MulAdd(load_all(d, y + i), vb, hn::Mul(load_all(d, x + i), va)), d, out + i);
+    hn::StoreU(hn::MulAdd(load_numbers(d, y + i), vb, hn::Mul(load_numbers(d, x + i), va)), d, out + i);
   for (; i < count; ++i) out[i] = a * static_cast<W>(x[i]) + b * static_cast<W>(y[i]);
 }
 
@@ -37,7 +48,7 @@ void add_scaled(const T* x, W a, W* out, int64_t count) {
   const auto va = hn::Set(d, a);
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes)
-    hn::StoreU(hn::MulAdd(load_all(d, x + i), va, hn::LoadU(d, out + i)), d, out + i);
+    hn::StoreU(hn::MulAdd(load_numbers(d, x + i), va, hn::LoadU(d, out + i)), d, out + i);
   for (; i < count; ++i) out[i] += a * static_cast<W>(x[i]);
 }
 
@@ -121,8 +132,57 @@ void resize_band(const ResizeShape& s, const T* in, T* out, LaneOf<T>* wide, int
   }
 }
 
+// Numbers of `bytes.from_zero` and so on to bytes.
+void round_row(const float* row, const ResizeBytes& bytes, uint8_t* out, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(d));
+  const float least = bytes.is_signed ? -128 : 0;
+  const auto low = hn::Set(d, least - static_cast<float>(bytes.to_zero)),
+             high = hn::Set(d, least + 255 - static_cast<float>(bytes.to_zero)),
+             from = hn::Set(d, static_cast<float>(bytes.from_zero)), factor = hn::Set(d, bytes.factor);
+  const auto zero = hn::Set(di, bytes.to_zero);
+  const auto round = [&](const float* x, uint8_t* y) HWY_ATTR {
+    const auto value = hn::Mul(hn::Sub(hn::LoadU(d, x), from), factor);
+    store_bytes(hn::Add(nearest_within(hn::Min(hn::Max(value, low), high)), zero), y);
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) round(row + i, out + i);
+  if (i == count) return;
+  HWY_ALIGN float some[kLanes] = {};
+  HWY_ALIGN uint8_t rounded[kLanes];
+  std::copy_n(row + i, count - i, some);
+  round(some, rounded);
+  std::copy_n(rounded, count - i, out + i);
+}
+
+template <class T>
+void resize_bytes(const ResizeShape& s, const ResizeBytes& bytes, const T* in, uint8_t* out, float* wide,
+                  int64_t first, int64_t last) {
+  const int64_t in_row = s.middle * s.columns.in * s.inner, out_row = s.middle * s.columns.out * s.inner;
+  constexpr int32_t kFirst = 0;
+  constexpr float kWhole = 1;
+  for (int64_t r = first; r < last; ++r) {
+    const T* image = in + r / s.rows.out * s.rows.in * in_row;
+    const int64_t y = r % s.rows.out;
+    if (s.rows.index != nullptr) {
+      blend_taps(image, in_row, s.rows.taps, s.rows.index + y, s.rows.weight + y, s.rows.out, wide, in_row);
+    } else {
+      blend_taps(image, in_row, 1, &kFirst, &kWhole, 1, wide, in_row);
+    }
+    resize_columns(s, wide, wide + in_row);
+    round_row(wide + in_row, bytes, out + r * out_row, out_row);
+  }
+}
+
 }  // namespace
 
+void band_of_bytes(const ResizeShape& s, const ResizeBytes& bytes, const uint8_t* in, uint8_t* out,
+                   float* wide, int64_t first, int64_t last) {
+  if (bytes.is_signed)
+    return resize_bytes(s, bytes, reinterpret_cast<const int8_t*>(in), out, wide, first, last);
+  resize_bytes(s, bytes, in, out, wide, first, last);
+}
 void band_of_f32(const ResizeShape& s, const float* in, float* out, LaneOf<float>* wide, int64_t first,
                  int64_t last) {
   resize_band(s, in, out, wide, first, last);
@@ -147,6 +207,7 @@ HWY_AFTER_NAMESPACE();
 namespace plimsoll::kernels {
 namespace {
 
+HWY_EXPORT(band_of_bytes);
 HWY_EXPORT(band_of_f32);
 HWY_EXPORT(band_of_f64);
 HWY_EXPORT(band_of_f16);
@@ -233,6 +294,14 @@ void resize_linear(const ResizeShape& shape, const BFloat16* in, BFloat16* out, 
                    int threads) {
   resize_rows<BFloat16>(shape, scratch, threads, [&](LaneOf<BFloat16>* wide, int64_t first, int64_t last) {
     HWY_DYNAMIC_DISPATCH(band_of_bf16)(shape, in, out, wide, first, last);
+  });
+}
+
+void resize_linear(const ResizeShape& shape, const ResizeBytes& bytes, const uint8_t* in, uint8_t* out,
+                   float* scratch, int threads) {
+  const int64_t wide = shape.middle * shape.inner * (shape.columns.in + shape.columns.out);
+  for_each_band(shape, threads, [&](int64_t band, int64_t first, int64_t last) {
+    HWY_DYNAMIC_DISPATCH(band_of_bytes)(shape, bytes, in, out, scratch + band * wide, first, last);
   });
 }
 

@@ -33,6 +33,15 @@ void resize_linear(const ResizeShape& shape, const float* in, float* out, float*
 void resize_linear(const ResizeShape& shape, const double* in, double* out, double* scratch, int threads);
 void resize_linear(const ResizeShape& shape, const Float16* in, Float16* out, float* scratch, int threads);
 void resize_linear(const ResizeShape& shape, const BFloat16* in, BFloat16* out, float* scratch, int threads);
+// Bytes become bytes: round((number - from_zero) * factor) + to_zero, half to even, saturated. Scratch of
+// each thread: an input row and an output row of floats.
+struct ResizeBytes {
+  bool is_signed = false;
+  int32_t from_zero = 0, to_zero = 0;
+  float factor = 1;
+};
+void resize_linear(const ResizeShape& shape, const ResizeBytes& bytes, const uint8_t* in, uint8_t* out,
+                   float* scratch, int threads);
 // One tap per position; elements of `width` bytes.
 void resize_nearest(const ResizeShape& shape, const std::byte* in, std::byte* out, size_t width, int threads);
 

@@ -32,8 +32,13 @@ HWY_INLINE void store_quads(Quads v, void* at) {
 HWY_INLINE Quads same_quads(int32_t quad) {
   return _mm512_set1_epi32(quad);
 }
-PLIMSOLL_VNNI HWY_INLINE Quads add_quads(Quads sum, Quads natural, Quads whole) {
-  return _mm512_dpbusd_epi32(sum, natural, whole);
+// Left to itself GCC moves sums around.
+PLIMSOLL_VNNI HWY_INLINE void add_quads(Quads& sum, Quads natural, Quads whole) {
+#if HWY_COMPILER_GCC_ACTUAL
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(natural), "v"(whole));
+#else
+  sum = _mm512_dpbusd_epi32(sum, natural, whole);
+#endif
 }
 #elif HWY_TARGET == HWY_AVX2
 #define PLIMSOLL_VNNI [[gnu::target("avxvnni")]]
@@ -50,8 +55,12 @@ HWY_INLINE void store_quads(Quads v, void* at) {
 HWY_INLINE Quads same_quads(int32_t quad) {
   return _mm256_set1_epi32(quad);
 }
-PLIMSOLL_VNNI HWY_INLINE Quads add_quads(Quads sum, Quads natural, Quads whole) {
-  return _mm256_dpbusd_avx_epi32(sum, natural, whole);
+PLIMSOLL_VNNI HWY_INLINE void add_quads(Quads& sum, Quads natural, Quads whole) {
+#if HWY_COMPILER_GCC_ACTUAL
+  __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(natural), "x"(whole));
+#else
+  sum = _mm256_dpbusd_avx_epi32(sum, natural, whole);
+#endif
 }
 #endif
 

@@ -58,6 +58,14 @@ inline void copy_bytes(uint8_t* to, const uint8_t* from, size_t count) {
   }
 }
 
+// `width` bytes without a call.
+template <size_t width>
+inline void copy_exactly(uint8_t* to, const uint8_t* from) {
+  std::array<uint64_t, width / 8> words;
+  std::memcpy(&words, from, width);
+  std::memcpy(to, &words, width);
+}
+
 // The rows of the product for one group: what the kernel sees from each output pixel.
 struct PatchReader {
   const Window* window;
@@ -66,32 +74,62 @@ struct PatchReader {
   uint8_t padding;
   bool is_dense;  // one group, and neighbouring taps see neighbouring pixels
 
-  static void read(const void* context, int64_t row, uint8_t* to) {
+  static void read(const void* context, int64_t row, int64_t count, uint8_t* to, int64_t stride) {
     const auto& self = *static_cast<const PatchReader*>(context);
-    if (self.is_dense && self.window->rank == 2) return self.read_plane(row, to);
-    if (self.is_dense) return self.read_lines(row, to);
-    const auto count = static_cast<size_t>(self.channels);
-    for_each_tap_of(*self.window, position_of(*self.window, row), [&](int64_t, int64_t pixel) {
+    if (self.is_dense && self.window->rank == 2) return self.read_planes(row, count, to, stride);
+    for (int64_t i = 0; i < count; ++i, to += stride)
+      self.is_dense ? self.read_lines(row + i, to) : self.read_taps(row + i, to);
+  }
+
+  void read_taps(int64_t row, uint8_t* to) const {
+    const auto count = static_cast<size_t>(channels);
+    for_each_tap_of(*window, position_of(*window, row), [&](int64_t, int64_t pixel) {
       if (pixel >= 0) {
-        std::memcpy(to, self.x + pixel * self.pixel_stride, count);
+        std::memcpy(to, x + pixel * pixel_stride, count);
       } else {
-        std::memset(to, self.padding, count);
+        std::memset(to, padding, count);
       }
-      to += self.channels;
+      to += channels;
     });
   }
 
-  // What is most common: a window of a plane, most of the time inside of it.
-  void read_plane(int64_t row, uint8_t* to) const {
-    const Window& w = *window;
-    const int64_t y0 = row / w.out[1] * w.stride[0] - w.begin[0];
-    const int64_t x0 = row % w.out[1] * w.stride[1] - w.begin[1];
-    const int64_t y1 = y0 + (w.kernel[0] - 1) * w.dilation[0], x1 = x0 + w.kernel[1];
-    if (y0 < 0 || x0 < 0 || y1 >= w.in[0] || x1 > w.in[1]) return read_lines(row, to);
-    const uint8_t* from = x + (y0 * w.in[1] + x0) * pixel_stride;
-    const int64_t step = w.dilation[0] * w.in[1] * pixel_stride;
-    const auto line = static_cast<size_t>(w.kernel[1] * channels);
-    for (int64_t i = 0; i < w.kernel[0]; ++i, from += step, to += line) copy_bytes(to, from, line);
+  // What is most common: windows of a plane, most of the time inside of it.
+  void read_planes(int64_t row, int64_t count, uint8_t* to, int64_t stride) const {
+    const int64_t line = window->kernel[1] * channels, before = (window->kernel[0] - 1) * line;
+    if (line <= 16 && before + 16 <= stride) {
+      read_planes_by(row, count, to, stride, 16,
+                     [](uint8_t* t, const uint8_t* s) { copy_exactly<16>(t, s); });
+    } else if (line <= 32 && before + 32 <= stride) {
+      read_planes_by(row, count, to, stride, 32,
+                     [](uint8_t* t, const uint8_t* s) { copy_exactly<32>(t, s); });
+    } else {
+      const auto bytes = static_cast<size_t>(line);
+      read_planes_by(row, count, to, stride, line,
+                     [=](uint8_t* t, const uint8_t* s) { copy_bytes(t, s, bytes); });
+    }
+  }
+
+  // copy(to, from) moves `width` bytes, which may be more than a line of the kernel.
+  template <typename Copy>
+  void read_planes_by(int64_t row, int64_t count, uint8_t* to, int64_t stride, int64_t width,
+                      const Copy& copy) const {
+    const Window w = *window;
+    const int64_t line = w.kernel[1] * channels, step = w.dilation[0] * w.in[1] * pixel_stride;
+    const int64_t below = (w.kernel[0] - 1) * w.dilation[0], last = w.in[0] * w.in[1] * pixel_stride - width;
+    int64_t out_y = row / w.out[1], out_x = row % w.out[1];
+    for (int64_t i = 0; i < count; ++i, to += stride) {
+      const int64_t y0 = out_y * w.stride[0] - w.begin[0], x0 = out_x * w.stride[1] - w.begin[1];
+      const int64_t at = (y0 * w.in[1] + x0) * pixel_stride;
+      const bool is_inside = y0 >= 0 && x0 >= 0 && y0 + below < w.in[0] && x0 + w.kernel[1] <= w.in[1];
+      if (is_inside && at + (w.kernel[0] - 1) * step <= last) {
+        const uint8_t* from = x + at;
+        uint8_t* own = to;
+        for (int64_t k = 0; k < w.kernel[0]; ++k, from += step, own += line) copy(own, from);
+      } else {
+        read_lines(row + i, to);
+      }
+      if (++out_x == w.out[1]) out_x = 0, ++out_y;
+    }
   }
 
   // The taps of one line of the kernel lie side by side: what is inside is one copy.
@@ -219,7 +257,7 @@ class IntegerConvRun {
     a.row_stride = in_c_;
     a.is_signed = x_.type == ElementType::kInt8;
     a.zero_point = x_zero_;
-    if (!is_plain(w_)) a.read_row = PatchReader::read, a.context = &reader;
+    if (!is_plain(w_)) a.read_rows = PatchReader::read, a.context = &reader;
     kernels::int_gemm({choice_.out_pixels, choice_.taps * choice_.in_c, choice_.out_c}, a,
                       weights_ + g * choice_.group_bytes,
                       {result + g * choice_.out_c * width_, out_c_, result_type(y_.type)},

@@ -1,7 +1,7 @@
 // QLinearAdd and QLinearMul.
 #pragma once
 
-#include "kernels/quantize.h"
+#include "kernels/byte_arithmetic.h"
 #include "ops/elementwise.h"
 #include "ops/layout.h"
 #include "ops/qlinear.h"

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <type_traits>
 
+#include "kernels/byte_arithmetic.h"
 #include "kernels/parallel.h"
 #include "ops/layout.h"
 #include "ops/pool_common.h"
@@ -27,27 +27,8 @@ void infer(InferContext& c) {
 
 // Sums over the pixels of up to kBlock channels at a time, which lie side by side.
 constexpr int64_t kBlock = 256;
-
-template <typename T>
-void sum_pixels(const T* x, int64_t pixels, int64_t stride, int64_t count, int32_t* sums) {
-  using Half = std::conditional_t<std::is_signed_v<T>, int16_t, uint16_t>;
-  constexpr int64_t kTogether = 32, kMostInHalf = 256;  // channels, and pixels whose sums fit 16 bits
-  std::fill_n(sums, count, 0);
-  int64_t k = 0;
-  for (; k + kTogether <= count; k += kTogether) {
-    for (int64_t first = 0; first < pixels; first += kMostInHalf) {
-      Half some[kTogether] = {};
-      const int64_t last = std::min(pixels, first + kMostInHalf);
-      for (int64_t i = first; i < last; ++i) {
-        for (int64_t j = 0; j < kTogether; ++j) some[j] = static_cast<Half>(some[j] + x[i * stride + k + j]);
-      }
-      for (int64_t j = 0; j < kTogether; ++j) sums[k + j] += some[j];
-    }
-  }
-  for (int64_t i = 0; i < pixels; ++i) {
-    for (int64_t j = k; j < count; ++j) sums[j] += x[i * stride + j];
-  }
-}
+// Another thread takes longer to wake than to sum these up.
+constexpr int64_t kFewElements = 1 << 18;
 
 struct Mean {
   ElementType type;
@@ -62,15 +43,12 @@ struct Mean {
 void run_channels_last(const RunContext& c, const Mean& mean, int64_t channels) {
   const TensorView& x = c.inputs[kUnaryX];
   const int64_t blocks = ceil_div(channels, kBlock);
-  kernels::parallel_for(x.elements() < 65536 ? 1 : c.threads, x.dims[0] * blocks, [&](int64_t task) {
+  kernels::parallel_for(x.elements() < kFewElements ? 1 : c.threads, x.dims[0] * blocks, [&](int64_t task) {
     const int64_t image = task / blocks, first = task % blocks * kBlock;
     const int64_t count = std::min(kBlock, channels - first), at = image * mean.pixels * channels + first;
     int32_t sums[kBlock];
-    if (x.type == ElementType::kInt8) {
-      sum_pixels(x.as<int8_t>() + at, mean.pixels, channels, count, sums);
-    } else {
-      sum_pixels(x.as<uint8_t>() + at, mean.pixels, channels, count, sums);
-    }
+    kernels::sum_rows_8(x.as<uint8_t>() + at, x.type == ElementType::kInt8, mean.pixels, channels, count,
+                        sums);
     for (int64_t k = 0; k < count; ++k)
       c.outputs[0].as<uint8_t>()[image * channels + first + k] = mean(sums[k]);
   });

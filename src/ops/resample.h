@@ -28,6 +28,7 @@ struct ResampleAttrs {
   Policy policy = Policy::kStretch;
   bool exclude_outside = false;
   bool antialias = false;
+  bool quantized = false;  // bytes, whose scales and zero points are the inputs 1 to 4 (ops/qlinear.h)
   float cubic_a = -0.75f;
   float extrapolation = 0;
   std::span<const int64_t> axes;        // empty: all
@@ -35,6 +36,9 @@ struct ResampleAttrs {
   // Which inputs these are; 0 if there is none.
   size_t roi_input = 0, scales_input = 0, sizes_input = 0;
 };
+
+// What Resize has had from opset 11 on, but for the numbers of its inputs.
+void read_resize(AttrContext& c, int opset, ResampleAttrs& a);
 
 void infer_resample(InferContext& c);
 void layout_resample(LayoutContext& c);

@@ -26,7 +26,8 @@ void layout_resample(LayoutContext& c) {
   }
   c.either({0});
   // The region of interest is not looked at, and has the other order.
-  if (c.opset() >= 13 && c.is_empty(a.scales_input) != c.is_empty(a.sizes_input) && c.has_input(a.roi_input))
+  if (a.roi_input > 0 && c.opset() >= 13 && c.is_empty(a.scales_input) != c.is_empty(a.sizes_input) &&
+      c.has_input(a.roi_input))
     c.changes().leave_out(a.roi_input);
   for (size_t i : {a.scales_input, a.sizes_input}) {
     if (!c.is_empty(i)) c.changes().set_entries(i, order);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/movement.h"
+#include "ops/qlinear.h"
 #include "ops/resample_taps.h"
 
 namespace plimsoll {
@@ -32,11 +33,24 @@ kernels::ResizeShape collapsed(const Resampling& r, std::span<const int64_t> dim
   return shape;
 }
 
-// Any number of axes, any type, positions outside: element by element.
 template <typename T, typename Sum>
+T converted(Sum value) {
+  if constexpr (std::is_integral_v<T>) {
+    constexpr auto low = static_cast<Sum>(std::numeric_limits<T>::min());
+    constexpr auto high = static_cast<Sum>(std::numeric_limits<T>::max());
+    if (std::isnan(value) || value <= low) return std::isnan(value) ? T(0) : std::numeric_limits<T>::min();
+    return value >= high ? std::numeric_limits<T>::max() : static_cast<T>(value);
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+// Any number of axes, any type, positions outside: element by element. `convert` makes elements of sums.
+template <typename T, typename Sum, typename Convert>
 class Sampler {
  public:
-  Sampler(const RunContext& c, const Resampling& r) : c_(c), r_(r) {
+  Sampler(const RunContext& c, const Resampling& r, const Convert& convert)
+      : c_(c), r_(r), convert_(convert) {
     const auto in = c.inputs[0].dims;
     int64_t stride = 1;
     for (size_t axis = in.size(); axis-- > 0;) {
@@ -61,7 +75,7 @@ class Sampler {
           base += i * stride_[axis];
         }
       }
-      c_.outputs[0].as<T>()[n] = outside ? convert(static_cast<Sum>(a.extrapolation)) : convert(sum(0, base));
+      c_.outputs[0].as<T>()[n] = convert_(outside ? static_cast<Sum>(a.extrapolation) : sum(0, base));
     }
   }
 
@@ -78,19 +92,10 @@ class Sampler {
     }
     return total;
   }
-  static T convert(Sum value) {
-    if constexpr (std::is_integral_v<T>) {
-      constexpr auto low = static_cast<Sum>(std::numeric_limits<T>::min());
-      constexpr auto high = static_cast<Sum>(std::numeric_limits<T>::max());
-      if (std::isnan(value) || value <= low) return std::isnan(value) ? T(0) : std::numeric_limits<T>::min();
-      return value >= high ? std::numeric_limits<T>::max() : static_cast<T>(value);
-    } else {
-      return static_cast<T>(value);
-    }
-  }
 
   const RunContext& c_;
   const Resampling& r_;
+  const Convert& convert_;
   int64_t stride_[InferContext::kMaxRank] = {};
   int64_t position_[InferContext::kMaxRank] = {};
 };
@@ -119,6 +124,28 @@ void copy_nearest(const RunContext& c, const Resampling& r, size_t slot, const s
       }
     }
   }
+}
+
+void run_quantized(const RunContext& c, const Resampling& r) {
+  const auto& choice = c.choice<ResampleChoice>();
+  const TensorView &in = c.inputs[0], &out = c.outputs[0];
+  if (r.count == 0) return run_byte_table(c, [](float x) { return x; });
+  const Quantization from = read_quantization(c, kUnaryXScale, kUnaryXZero),
+                     to = read_quantization(c, kUnaryYScale, kUnaryYZero);
+  const float factor = from.scale / to.scale;
+  if (choice.kernel == ResampleKernel::kLinear) {
+    const kernels::ResizeBytes bytes{in.type == ElementType::kInt8, from.zero, to.zero, factor};
+    return kernels::resize_linear(collapsed(r, in.dims), bytes, in.as<uint8_t>(), out.as<uint8_t>(),
+                                  c.scratch_as<float>(choice.rows_at), c.threads);
+  }
+  const auto convert = [&](float value) {
+    return quantize_byte(out.type, {1, to.zero}, (value - static_cast<float>(from.zero)) * factor);
+  };
+  visit_numeric(in.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (sizeof(T) == 1)
+      Sampler<T, float, decltype(convert)>(c, r, convert).run(c.attrs<ResampleAttrs>());
+  });
 }
 
 }  // namespace
@@ -155,6 +182,7 @@ void run_resample(const RunContext& c) {
   const TensorView &in = c.inputs[0], &out = c.outputs[0];
   if (out.elements() == 0) return;
   const Resampling r = resampling_at_run(c, choice.axes, c.scratch + choice.taps_at);
+  if (a.quantized) return run_quantized(c, r);
   if (r.count == 0) return kernels::copy_bytes(out.data, in.data, in.bytes());
   switch (choice.kernel) {
     case ResampleKernel::kNearest:
@@ -173,7 +201,7 @@ void run_resample(const RunContext& c) {
   visit_numeric(in.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using Sum = std::conditional_t<sizeof(T) == 8, double, float>;
-    Sampler<T, Sum>(c, r).run(a);
+    Sampler<T, Sum, decltype(&converted<T, Sum>)>(c, r, &converted<T, Sum>).run(a);
   });
 }
 

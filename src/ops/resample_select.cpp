@@ -34,7 +34,7 @@ float kept_aspect(const NodeContext& c, std::span<const Dim> in) {
 ResampleKernel kernel_of(const ResampleAttrs& a, ElementType type, size_t moving) {
   const bool fast = moving <= 2 && a.coordinates != Coordinates::kTfCropAndResize;
   if (fast && a.mode == Mode::kNearest) return ResampleKernel::kNearest;
-  if (fast && is_float(type)) return ResampleKernel::kLinear;
+  if (fast && (is_float(type) || a.quantized)) return ResampleKernel::kLinear;
   if (a.mode == Mode::kNearest && (!kNumericTypes.contains(type) || a.extrapolation == 0))
     return ResampleKernel::kLookUp;
   return ResampleKernel::kSample;
@@ -43,7 +43,7 @@ ResampleKernel kernel_of(const ResampleAttrs& a, ElementType type, size_t moving
 // What a thread keeps of rows that lie in the dimensions from `axis` on: see kernels/resize.h.
 Dim row_bytes(const NodeContext& c, size_t axis, size_t moving) {
   const Dim in = product(c.dims(0).subspan(axis)), out = product(c.output(0).type.dims.subspan(axis));
-  if (element_bits(c.type(0)) == 16) return (in + out) * Dim(int64_t{sizeof(float)});
+  if (element_bits(c.type(0)) < 32) return (in + out) * Dim(int64_t{sizeof(float)});
   return moving >= 2 ? in * Dim(element_bits(c.type(0)) / 8) : Dim(0);
 }
 
@@ -112,7 +112,7 @@ const void* select_resample(SelectContext& c) {
     moving = choice->axes.size();
     if (moving > 0) first = choice->axes[0].axis;
   }
-  const bool blends = a.mode != Mode::kNearest && is_float(c.type(0)) && moving >= 1;
+  const bool blends = a.mode != Mode::kNearest && (is_float(c.type(0)) || a.quantized) && moving >= 1;
   if (blends && a.coordinates != Coordinates::kTfCropAndResize)
     choice->rows_at = c.scratch(row_bytes(c, first + (moving >= 2 ? 1 : 0), moving) * Dim(c.threads));
   return choice;

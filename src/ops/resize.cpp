@@ -13,13 +13,13 @@ struct Choice {
 };
 
 template <typename T, size_t kCount>
-T choose(AttrContext& c, std::string_view attribute, std::string_view fallback,
+T choose(AttrContext& c, int opset, std::string_view attribute, std::string_view fallback,
          const Choice<T> (&choices)[kCount]) {
   const std::string_view text = c.text(attribute, fallback);
   for (const Choice<T>& choice : choices) {
-    if (choice.name == text && c.opset() >= choice.first_opset) return choice.value;
+    if (choice.name == text && opset >= choice.first_opset) return choice.value;
   }
-  c.reject("attribute '{}': '{}' is unknown (opset {})", attribute, text, c.opset());
+  c.reject("attribute '{}': '{}' is unknown (opset {})", attribute, text, opset);
 }
 
 constexpr Choice<Attrs::Mode> kModes[] = {{"nearest", Attrs::Mode::kNearest, 10},
@@ -43,26 +43,31 @@ constexpr Choice<Attrs::Policy> kPolicies[] = {{"stretch", Attrs::Policy::kStret
 
 const void* attrs(AttrContext& c) {
   Attrs* a = c.make<Attrs>();
-  a->mode = choose(c, "mode", "nearest", kModes);
   if (c.opset() < 11) {
+    a->mode = choose(c, c.opset(), "mode", "nearest", kModes);
     a->scales_input = 1;
     a->nearest = Attrs::Nearest::kOutward;  // no text says so; ONNX's own data of that time did
     return a;
   }
   a->roi_input = 1, a->scales_input = 2, a->sizes_input = 3;
-  a->coordinates = choose(c, "coordinate_transformation_mode", "half_pixel", kCoordinates);
-  a->nearest = choose(c, "nearest_mode", "round_prefer_floor", kNearest);
-  a->cubic_a = c.real("cubic_coeff_a", -0.75f);
-  a->exclude_outside = c.integer("exclude_outside", 0) != 0;
-  a->extrapolation = c.real("extrapolation_value", 0.0f);
-  if (c.opset() < 18) return a;
-  a->axes = c.integers("axes");
-  a->antialias = c.integer("antialias", 0) != 0;
-  a->policy = choose(c, "keep_aspect_ratio_policy", "stretch", kPolicies);
+  read_resize(c, c.opset(), *a);
   return a;
 }
 
 }  // namespace
+
+void read_resize(AttrContext& c, int opset, ResampleAttrs& a) {
+  a.mode = choose(c, opset, "mode", "nearest", kModes);
+  a.coordinates = choose(c, opset, "coordinate_transformation_mode", "half_pixel", kCoordinates);
+  a.nearest = choose(c, opset, "nearest_mode", "round_prefer_floor", kNearest);
+  a.cubic_a = c.real("cubic_coeff_a", -0.75f);
+  a.exclude_outside = c.integer("exclude_outside", 0) != 0;
+  a.extrapolation = c.real("extrapolation_value", 0.0f);
+  if (opset < 18) return;
+  a.axes = c.integers("axes");
+  a.antialias = c.integer("antialias", 0) != 0;
+  a.policy = choose(c, opset, "keep_aspect_ratio_policy", "stretch", kPolicies);
+}
 
 extern const OpDef op_resize = {
     .name = "Resize",

@@ -118,6 +118,22 @@ void fuse_unary(Node& node, std::string_view name, const AttributeList& attribut
                 {x.q, x.scale, zero_edge(x, editor), y.scale, zero_edge(y, editor)}, attributes.list());
 }
 
+// Interpolation; nearest moves elements.
+void fuse_resize(Node& node, const AttributeList& attributes, Editor& editor) {
+  const QuantizedValue x = whole_dequantized(node.input(0));
+  const Attribute *mode = node.attribute("mode"), *place = node.attribute("coordinate_transformation_mode");
+  Node* q = x ? only_quantizer(*node.outputs[0], editor) : nullptr;
+  if (q == nullptr || node.opset < 11 || mode == nullptr || mode->s == "nearest" ||
+      (place != nullptr && place->s == "tf_crop_and_resize"))
+    return;
+  const QuantizedValue y = quantized(q);
+  if (y.type() != x.type()) return;
+  editor.become(
+      *q, kPlimsollDomain, "QLinearResize",
+      {x.q, x.scale, zero_edge(x, editor), y.scale, zero_edge(y, editor), node.input(2), node.input(3)},
+      attributes.list());
+}
+
 // Over the last axis, with numbers for every element of it.
 void fuse_layer_norm(Node& node, Editor& editor) {
   const QuantizedValue x = whole_dequantized(node.input(0));
@@ -153,6 +169,7 @@ void fuse(Node& node, Editor& editor) {
     return fuse_unary(node, "QLinearGlobalAveragePool", attributes, editor);
   if (node.op_type == "AveragePool" && node.attribute("dilations") == nullptr)
     return fuse_unary(node, "QLinearAveragePool", attributes, editor);
+  if (node.op_type == "Resize") return fuse_resize(node, attributes, editor);
   if (node.op_type == "LayerNormalization") return fuse_layer_norm(node, editor);
   if (node.op_type == "Softmax") {
     if (node.attribute("axis") == nullptr) attributes.set("axis", int64_t{node.opset < 13 ? 1 : -1});

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/block_dequantize.h"
+#include "kernels/byte_arithmetic.h"
 #include "kernels/float_types.h"
 #include "kernels/quantize.h"
 
@@ -99,6 +100,27 @@ TEST(BytesWithBytes, SumsAndProductsOfRandomRuns) {
             << i << " of " << count;
         ASSERT_EQ(value(products[i]), rounded(of_a * of_b * double{by})) << i << " of " << count;
       }
+    }
+  });
+}
+
+TEST(SumsOfBytes, OfAnyNumberOfRowsAndColumns) {
+  for_each_target([] {
+    Dice dice(12);
+    for (int round = 0; round < 60; ++round) {
+      const int64_t rows = dice.one_of(5) ? dice.pick(250, 700) : dice.pick(0, 20), count = dice.pick(1, 150),
+                    stride = count + dice.pick(0, 9);
+      const Array<uint8_t> x(random_bytes(dice, rows * stride));
+      const bool is_signed = dice.one_of(2);
+      std::vector<int32_t> sums(static_cast<size_t>(count), 77), expected(sums.size(), 0);
+      sum_rows_8(x.data(), is_signed, rows, stride, count, sums.data());
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t i = 0; i < count; ++i) {
+          const uint8_t byte = x[r * stride + i];
+          expected[static_cast<size_t>(i)] += is_signed ? static_cast<int8_t>(byte) : byte;
+        }
+      }
+      ASSERT_EQ(sums, expected) << rows << " rows of " << count;
     }
   });
 }

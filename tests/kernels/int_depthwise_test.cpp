@@ -118,16 +118,24 @@ TEST(IntDepthwise, IsExactForRandomShapesTypesAndZeroPoints) {
 TEST(IntDepthwise, FinishesInEightBitsWithinBounds) {
   for_each_form([] {
     for (int64_t channels : {4, 5, 8, 16, 32, 64, 72, 130}) {
-      Problem p;
-      p.shape = {channels, 7, 9, 7, 9, 3, 3, 1, 1, 1, 1, 1, 1};
-      p.fill(static_cast<uint32_t>(channels));
-      IntGemmFinish f;
-      f.scales = p.scales.data(), f.zero_point = 31, f.least = 31, f.most = 240;
-      const std::vector<uint8_t> y = p.run<uint8_t>(IntGemmResult::kUint8, f);
-      const std::vector<int32_t> sums = p.expected();
-      for (size_t i = 0; i < y.size(); ++i) {
-        const float scaled = static_cast<float>(sums[i]) * p.scales[i % static_cast<size_t>(channels)];
-        EXPECT_EQ(y[i], std::clamp(std::nearbyint(scaled) + 31, 31.0f, 240.0f)) << i;
+      for (int bits = 0; bits < 8; ++bits) {
+        const bool is_bounded = (bits & 1) != 0, is_signed = (bits & 2) != 0;
+        Problem p;
+        p.shape = {channels, 7, 9, 7, 9, 3, 3, 1, 1, 1, 1, 1, 1};
+        if ((bits & 4) != 0) p.shape = {channels, 11, 12, 11, 6, 5, 5, 1, 2, 1, 1, 2, 2};
+        p.fill(static_cast<uint32_t>(channels));
+        const auto low = is_signed ? -128.0f : 0.0f, least = is_bounded ? low + 31 : low,
+                   most = is_bounded ? low + 240 : low + 255;
+        IntGemmFinish f;
+        f.scales = p.scales.data(), f.zero_point = static_cast<int32_t>(low) + 31;
+        if (is_bounded) f.least = static_cast<int32_t>(least), f.most = static_cast<int32_t>(most);
+        const std::vector<uint8_t> y =
+            p.run<uint8_t>(is_signed ? IntGemmResult::kInt8 : IntGemmResult::kUint8, f);
+        const std::vector<int32_t> sums = p.expected();
+        for (size_t i = 0; i < y.size(); ++i) {
+          const float scaled = static_cast<float>(sums[i]) * p.scales[i % static_cast<size_t>(channels)];
+          EXPECT_EQ(number(y[i], is_signed), std::clamp(std::nearbyint(scaled) + low + 31, least, most)) << i;
+        }
       }
     }
   });

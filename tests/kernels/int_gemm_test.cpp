@@ -37,6 +37,8 @@ struct Case {
   bool small = false;    // signed weights of 7 bits
   // Where A lies about: most elements at most `spread` from it, one in 60 anywhere.
   int32_t about = 0, spread = 0;
+  bool symmetric = false;  // B has no zero points
+  bool read = false;       // A is read row by row, and what lies between rows is spoilt
 };
 
 int32_t number(uint8_t byte, bool is_signed) {
@@ -49,7 +51,9 @@ class Problem {
     for (int64_t i = 0; i < c.m; ++i)
       a_zeros_.push_back(c.row_zeros ? zero(i, c.a_signed) : zero(0, c.a_signed));
     for (int64_t i = 0; i < c.n; ++i)
-      b_zeros_.push_back(c.column_zeros ? zero(i, c.b_signed) : zero(3, c.b_signed));
+      b_zeros_.push_back(c.column_zeros ? zero(i, c.b_signed)
+                         : c.symmetric  ? (c.b_signed ? 0 : 128)
+                                        : zero(3, c.b_signed));
   }
 
   // In 64 bits, then wrapped.
@@ -85,12 +89,21 @@ class Problem {
     left.data = a_.data();
     left.row_stride = c_.transposed_a ? 1 : c_.k, left.col_stride = c_.transposed_a ? c_.m : 1;
     left.is_signed = c_.a_signed;
+    if (c_.read) left.read_rows = read_rows, left.context = this;
     if (c_.row_zeros) left.zero_points = a_zeros_.data();
     if (!c_.row_zeros && !a_zeros_.empty()) left.zero_point = a_zeros_[0];
     int_gemm({c_.m, c_.k, c_.n}, left, packed.get(), {y, c_.n, type}, finish, scratch.get(), c_.threads);
   }
 
  private:
+  static void read_rows(const void* context, int64_t row, int64_t count, uint8_t* to, int64_t stride) {
+    const Problem& self = *static_cast<const Problem*>(context);
+    for (int64_t i = 0; i < count; ++i, to += stride) {
+      std::fill_n(to, stride, uint8_t{0xA5});
+      std::copy_n(self.a_.begin() + (row + i) * self.c_.k, self.c_.k, to);
+    }
+  }
+
   std::vector<uint8_t> random(int64_t count, uint32_t seed) const {
     std::mt19937 generator(seed);
     std::uniform_int_distribution<int> uniform(0, 255);
@@ -378,6 +391,33 @@ TEST(IntGemm, FinishesAsFloatsAndBytes) {
 // Half to even, in double: the products are exact there.
 double rounded(float value) {
   return std::nearbyint(static_cast<double>(value));
+}
+
+// Where nothing is done with sums but to round them, they never leave the registers.
+TEST(IntGemm, MakesBytesOfAnyNumberOfRowsAndColumns) {
+  for_each_form([] {
+    for (int64_t m = 1; m < 32; ++m) {
+      for (int64_t n : {8, 16, 24, 32, 71}) {
+        const bool is_signed = (m + n) % 2 != 0;
+        for (const bool read : {false, true}) {
+          Case c{m % 8 == 5 ? 40 * m : m, m % 3 == 0 ? 27 : 24, n};
+          c.symmetric = true, c.read = read, c.a_signed = m % 4 == 0, c.b_signed = m % 5 != 0;
+          SCOPED_TRACE(testing::Message() << c.m << " x " << c.k << " x " << n);
+          const Problem problem(c);
+          const std::vector<int32_t> sums = problem.expected();
+          IntGemmFinish f = problem.finish();
+          f.scale = 0.0011f, f.zero_point = is_signed ? -9 : 90;
+          std::vector<uint8_t> y(sums.size());
+          problem.multiply(f, is_signed ? IntGemmResult::kInt8 : IntGemmResult::kUint8, y.data());
+          const int32_t low = is_signed ? -128 : 0;
+          for (size_t i = 0; i < sums.size(); ++i) {
+            const double whole = rounded(static_cast<float>(sums[i]) * f.scale) + f.zero_point;
+            ASSERT_EQ(number(y[i], is_signed), std::clamp<double>(whole, low, low + 255)) << i;
+          }
+        }
+      }
+    }
+  });
 }
 
 // An 8-bit result within bounds, and another matrix added to it, by the definition.

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "ops/op_case.h"
@@ -186,6 +189,56 @@ TEST(Resize, RowLoopsAgreeWithTheObviousOnes) {
         }
       }
     }
+  }
+}
+
+// Against floats that are dequantized before and quantized behind: within one step, and mostly equal.
+template <typename T>
+void quantized_resize(const std::vector<int64_t>& dims, const std::vector<int64_t>& sizes, const char* mode,
+                      const char* coordinates, int threads) {
+  SCOPED_TRACE(testing::Message() << mode << " " << coordinates << " " << sizes.back() << " of "
+                                  << dims.back());
+  const float x_scale = 0.05f, y_scale = 0.0437f;
+  const int low = std::numeric_limits<T>::min(), x_zero = low + 100, y_zero = low + 90;
+  size_t count = 1;
+  for (int64_t d : dims) count *= static_cast<size_t>(d);
+  std::vector<T> bytes;
+  Floats numbers;
+  for (size_t i = 0; i < count; ++i) {
+    bytes.push_back(static_cast<T>(low + static_cast<int>(i * 7919 % 256)));
+    numbers.push_back(static_cast<float>(bytes.back() - x_zero) * x_scale);
+  }
+  const auto rank = static_cast<int64_t>(sizes.size());
+  OpCase floats("Resize", 19), op("QLinearResize", 1, std::string(kPlimsollDomain));
+  floats.input<float>(dims, numbers).absent().absent().template input<int64_t>({rank}, sizes);
+  floats.attr("mode", mode).attr("coordinate_transformation_mode", coordinates).run();
+  op.input<T>(dims, bytes).template input<float>({}, {x_scale});
+  op.template input<T>({}, {static_cast<T>(x_zero)}).template input<float>({}, {y_scale});
+  op.template input<T>({}, {static_cast<T>(y_zero)}).absent().template input<int64_t>({rank}, sizes);
+  op.attr("mode", mode).attr("coordinate_transformation_mode", coordinates).threads(threads).run();
+  const TensorView &expected = floats.result(), &found = op.result();
+  ASSERT_EQ(found.elements(), expected.elements());
+  int64_t apart = 0;
+  for (int64_t i = 0; i < found.elements(); ++i) {
+    const float whole = std::nearbyint(expected.as<float>()[i] / y_scale) + static_cast<float>(y_zero);
+    const int step =
+        static_cast<int>(std::clamp(whole, static_cast<float>(low), static_cast<float>(low + 255)));
+    ASSERT_NEAR(found.as<T>()[i], step, 1) << i;
+    apart += found.as<T>()[i] != step ? 1 : 0;
+  }
+  EXPECT_LE(apart, found.elements() / 50 + 1);
+}
+
+TEST(Resize, OfBytesIsWithinOneStep) {
+  for (const char* coordinates : {"half_pixel", "align_corners", "asymmetric"}) {
+    for (const char* mode : {"linear", "cubic"}) {
+      for (const auto& [h, w] : {std::pair<int64_t, int64_t>{18, 26}, {4, 70}, {9, 40}, {9, 13}, {1, 1}}) {
+        quantized_resize<uint8_t>({2, 3, 9, 13}, {2, 3, h, w}, mode, coordinates, 2);
+        quantized_resize<int8_t>({1, 9, 13, 21}, {1, h, w, 21}, mode, coordinates, 1);
+      }
+    }
+    quantized_resize<int8_t>({3, 4, 5}, {3, 4, 11}, "linear", coordinates, 1);
+    quantized_resize<uint8_t>({3, 4, 5, 2}, {5, 7, 8, 2}, "linear", coordinates, 1);  // three axes
   }
 }
 

@@ -169,6 +169,35 @@ TEST(Quantized, SumsProductsAndMeansAreWithinOneStep) {
   EXPECT_EQ(c.count("DequantizeLinear"), 0);
 }
 
+TEST(Quantized, InterpolationIsOfBytes) {
+  for (const char* coordinates : {"half_pixel", "align_corners"}) {
+    for (bool is_signed : {false, true}) {
+      for (bool is_wider : {false, true}) {
+        QdqCase c(is_signed);
+        const std::vector<int64_t> sizes = {2, 5, is_wider ? 13 : 3, is_wider ? 9 : 4};
+        Edge* x = c.qdq(c.input({2, 5, 6, 7}), kFine);
+        Edge* y = c.node("Resize", {x, nullptr, nullptr, c.constant<int64_t>({4}, sizes)},
+                         c.attrs().set("mode", "linear").set("coordinate_transformation_mode", coordinates));
+        c.output(c.q(y, is_wider ? kFine : kWide));
+        EXPECT_LE(c.optimized(), 1);
+        EXPECT_EQ(c.fused("QLinearResize"), 1);
+        EXPECT_EQ(c.count("Resize") + c.count("DequantizeLinear"), 0);
+      }
+    }
+  }
+}
+
+TEST(Quantized, InterpolationOfWhatIsReadAsFloatsToo) {
+  QdqCase c;
+  Edge* x = c.qdq(c.input({1, 2, 3, 4}), kFine);
+  Edge* y =
+      c.node("Resize", {x, nullptr, c.constant<float>({4}, {1, 1, 2, 2})}, c.attrs().set("mode", "linear"));
+  c.output(y);
+  c.output(c.q(y, kFine));
+  EXPECT_EQ(c.optimized(), 0);
+  EXPECT_EQ(c.fused("QLinearResize"), 0);
+}
+
 TEST(Quantized, AResidualIsAddedByTheConvolution) {
   QdqCase c;
   Edge* x = c.qdq(c.input({1, 16, 6, 6}), kFine);
@@ -303,7 +332,7 @@ Edge* random_step(QdqCase& c, Edge* x, std::mt19937& random, int64_t channels) {
     return QdqCase::Scale{std::ldexp(1.0f, -3 - static_cast<int>(random() % 3)), 120};
   };
   const std::vector<int64_t> pads = {1, 1, 1, 1}, three = {3, 3};
-  switch (random() % 10) {
+  switch (random() % 11) {
     case 0:
     case 1: {
       const int64_t groups = random() % 2 == 0 ? 1 : channels;
@@ -337,7 +366,15 @@ Edge* random_step(QdqCase& c, Edge* x, std::mt19937& random, int64_t channels) {
       Edge* y = c.qdq(c.node("MatMul", {x, c.qdq(c.transpose(x, {0, 1, 3, 2}), {0.125f, 120})}), scale());
       return c.qdq(c.node("Add", {x, y}), scale());
     }
-    case 8:
+    case 8: {  // weights of quarters, twice as wide, then as before
+      const auto resized = [&](Edge* from, float by) {
+        Edge* y = c.node("Resize", {from, nullptr, c.constant<float>({4}, {1, 1, by, by})},
+                         c.attrs().set("mode", "linear"));
+        return c.qdq(y, random() % 2 == 0 ? scale() : QdqCase::Scale{0.125f, 120});
+      };
+      return resized(resized(x, 2), 0.5f);
+    }
+    case 9:
       return c.qdq(c.transpose(c.qdq(c.transpose(x, {0, 1, 3, 2}), {0.125f, 120}), {0, 1, 3, 2}), scale());
     default:
       return c.qdq(c.node("MaxPool", {x},
