@@ -1,5 +1,5 @@
-// What chooses, compares or samples elements, on random shapes against plain loops: TopK along any axis,
-// NonMaxSuppression, NonZero, GatherND, GridSample, ReduceLogSumExp, Pow, rows that broadcast.
+// What chooses, compares or samples elements, on random shapes against plain loops: TopK, Gather along any
+// axis, NonMaxSuppression, NonZero, GatherND, GridSample, ReduceLogSumExp, Pow, rows that broadcast.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -64,6 +64,38 @@ TEST(TopK, AlongAnyAxisAgainstAStableSort) {
       ASSERT_TRUE(found == best[i] || (std::isnan(found) && std::isnan(best[i]))) << i;
     }
     if (HasFailure()) FAIL() << outer << " x " << size << " x " << inner << ", " << k;
+  }
+}
+
+TEST(Gather, AlongAnyAxisInPiecesOfAnySize) {
+  Dice dice(7);
+  for (int round = 0; round < 40; ++round) {
+    const int64_t outer = dice.pick(1, 9), rows = dice.pick(1, 50), inner = dice.pick(1, 5);
+    const int64_t count = dice.pick(0, round % 4 == 0 ? 4000 : 60);
+    std::vector<int64_t> in(static_cast<size_t>(outer * rows * inner)), out;
+    std::iota(in.begin(), in.end(), int64_t{0});
+    std::vector<int32_t> indices(static_cast<size_t>(count));
+    for (int32_t& i : indices) i = static_cast<int32_t>(dice.pick(-rows, rows - 1));
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int32_t i : indices) {
+        for (int64_t k = 0; k < inner; ++k) out.push_back((o * rows + (i < 0 ? i + rows : i)) * inner + k);
+      }
+    }
+    std::vector<float> floats(in.begin(), in.end()), expected(out.begin(), out.end());
+    OpCase("Gather", 13)
+        .input<int64_t>({outer, rows, inner}, in)
+        .input<int32_t>({count}, indices)
+        .attr("axis", int64_t{1})
+        .threads(2)
+        .run()
+        .expect<int64_t>(0, {outer, count, inner}, out);
+    OpCase("Gather", 13)
+        .input<float>({outer, rows, inner}, floats)
+        .input<int64_t>({count}, std::vector<int64_t>(indices.begin(), indices.end()))
+        .attr("axis", int64_t{1})
+        .run()
+        .expect<float>(0, {outer, count, inner}, expected, 0);
+    if (HasFailure()) FAIL() << outer << " x " << rows << " x " << inner << ", " << count;
   }
 }
 
