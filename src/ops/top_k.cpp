@@ -248,12 +248,12 @@ void top_of_columns(const RunContext& c, const T* in, const Lines& s, int64_t co
 
 template <typename T>
 void top_of_all(const RunContext& c, const Lines& s) {
-  constexpr int64_t kWorthSharing = 16384;
+  constexpr int64_t kWorthSharing = 16384, kSortingCosts = 8;  // an element that is only compared: 1
+  const int64_t cost = s.outer * s.size * s.inner * (are_few(s.k, s.size) ? 1 : kSortingCosts);
   const bool in_columns = s.inner > 1 && s.k > 0 && sizeof(T) <= sizeof(uint32_t) && are_few(s.k, s.size);
   const int64_t width = in_columns ? kColumns : 1;
   const int64_t groups = (s.inner + width - 1) / width, tasks = s.outer * groups;
-  const int64_t workers =
-      s.outer * s.size * s.inner < kWorthSharing ? 1 : std::min<int64_t>(c.threads, tasks);
+  const int64_t workers = cost < kWorthSharing ? 1 : std::min<int64_t>(c.threads, tasks);
   kernels::parallel_for(static_cast<int>(workers), workers, [&](int64_t worker) {
     int64_t* positions = c.scratch_as<int64_t>(0) + worker * s.size;
     for (int64_t task = tasks * worker / workers; task < tasks * (worker + 1) / workers; ++task) {
