@@ -118,12 +118,78 @@ Range inside(int64_t start, int64_t kernel, int64_t dilation, int64_t size) {
   return {first, std::max(first, last)};
 }
 
+// ---- maxima of windows that overlap: along the rows first, then along the columns
+// --------------------------
+
+constexpr int64_t kLineColumns = 128;  // of the input, at most
+
+bool is_worth_a_line(const PoolShape& s) {
+  const bool is_flat = s.kernel_d == 1 && s.stride_d == 1 && s.pad_front == 0;
+  return is_flat && s.kernel_h >= 2 && s.kernel_w >= 3 && s.stride_w == 1 && s.dilation_w == 1 &&
+         s.in_w <= kLineColumns;
+}
+
+// Channels [c, c + kVecs vectors) of one row of outputs, from the row at `x` on. False if there may be a NaN
+// among what it reads, which this would forget.
+template <int kVecs, class T>
+HWY_INLINE bool max_of_row(const PoolShape& s, const T* x, Range rows, int64_t c, T* y) {
+  const TagOf<T> d;
+  constexpr int64_t kWidth = kVecs * kLanesOf<T>;
+  const int64_t lanes = kVecs > 1 ? kLanesOf<T> : s.channels - c;
+  HWY_ALIGN LaneOf<T> line[kLineColumns * kWidth];
+  VecOf<T> sum = hn::Zero(d);
+  for (int64_t column = 0; column < s.in_w; ++column) {
+    VecOf<T> acc[kVecs];
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVecs; ++v) acc[v] = Max::start<T>();
+    for (int64_t row = rows.first; row < rows.last; ++row) {
+      const T* from = x + (row * s.dilation_h * s.in_w + column) * s.channels + c;
+      HWY_UNROLL(4)
+      for (int v = 0; v < kVecs; ++v) {
+        const VecOf<T> tap = load_lanes(from + v * kLanesOf<T>, lanes);
+        acc[v] = hn::Max(acc[v], tap);
+        sum = hn::Add(sum, tap);
+      }
+    }
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVecs; ++v) hn::StoreU(acc[v], d, line + column * kWidth + v * kLanesOf<T>);
+  }
+  if (!hn::AllFalse(d, hn::IsNaN(sum))) return false;
+  for (int64_t column = 0; column < s.out_w; ++column) {
+    const Range taps = inside(column - s.pad_left, s.kernel_w, 1, s.in_w);
+    VecOf<T> acc[kVecs];
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVecs; ++v) acc[v] = Max::start<T>();
+    for (int64_t tap = taps.first; tap < taps.last; ++tap) {
+      const LaneOf<T>* from = line + (column - s.pad_left + tap) * kWidth;
+      HWY_UNROLL(4)
+      for (int v = 0; v < kVecs; ++v) acc[v] = hn::Max(acc[v], hn::LoadU(d, from + v * kLanesOf<T>));
+    }
+    HWY_UNROLL(4)
+    for (int v = 0; v < kVecs; ++v) store_lanes(acc[v], y + column * s.channels + c + v * kLanesOf<T>, lanes);
+  }
+  return true;
+}
+
+template <class T>
+HWY_INLINE bool max_of_row(const PoolShape& s, const T* x, Range rows, T* y) {
+  int64_t c = 0;
+  for (; c + 4 * kLanesOf<T> <= s.channels; c += 4 * kLanesOf<T>) {
+    if (!max_of_row<4>(s, x, rows, c, y)) return false;
+  }
+  for (; c < s.channels; c += kLanesOf<T>) {
+    if (!max_of_row<1>(s, x, rows, c, y)) return false;
+  }
+  return true;
+}
+
 template <class Join, class T>
 void pool(const PoolShape& s, bool average, bool count_padding, const T* x, T* y, int threads) {
   using W = LaneOf<T>;
   constexpr int64_t kWorthSharing = 32 << 10;
   const int64_t all =
       s.batch * s.out_d * s.out_h * s.out_w * s.channels * s.kernel_d * s.kernel_h * s.kernel_w;
+  const bool by_lines = is_worth_a_line(s);
   parallel_for(all < kWorthSharing ? 1 : threads, s.batch * s.out_d * s.out_h, [&](int64_t task) {
     const int64_t image = task / s.out_h / s.out_d;
     const int64_t front = task / s.out_h % s.out_d * s.stride_d - s.pad_front;
@@ -134,6 +200,11 @@ void pool(const PoolShape& s, bool average, bool count_padding, const T* x, T* y
                                 inside(top, s.kernel_h, s.dilation_h, s.in_h + s.pad_bottom).last;
     const int64_t row_stride = s.in_w * s.channels, plane_stride = s.in_h * row_stride;
     T* out = y + task * s.out_w * s.channels;
+    if constexpr (Join::kForgetsNaN) {
+      if (by_lines &&
+          max_of_row(s, x + (image * s.in_d + front) * plane_stride + top * row_stride, rows, out))
+        return;
+    }
     for (int64_t column = 0; column < s.out_w; ++column, out += s.channels) {
       const int64_t left = column * s.stride_w - s.pad_left;
       const Range columns = inside(left, s.kernel_w, s.dilation_w, s.in_w);

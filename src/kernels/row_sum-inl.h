@@ -1,4 +1,4 @@
-// Sums along a row, once per target: include inside a foreach_target translation unit.
+// Sums along a row, and shares of it, once per target: include inside a foreach_target translation unit.
 #if defined(PLIMSOLL_KERNELS_ROW_SUM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PLIMSOLL_KERNELS_ROW_SUM_INL_H_
 #undef PLIMSOLL_KERNELS_ROW_SUM_INL_H_
@@ -38,7 +38,23 @@ HWY_INLINE double row_sum(D d, const hn::TFromD<D>* x, size_t count, F f) {
   return total;
 }
 
-// y = exp(x - shift); returns the sum. y may be x.
+// For x of at most 0, or NaN. What would be subnormal is 0: arithmetic on such numbers takes many times as
+// long, and beside a 1 they are nothing.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V v_exp_of_negative(D d, V x) {
+  if constexpr (kIsDouble<D>) {
+    return exp_f64(d, x);
+  } else {
+    const hn::RebindToSigned<D> di;
+    const auto is_nothing = hn::Lt(x, hn::Set(d, -87.0f));
+    V n;
+    const V p = reduced_expm1(d, hn::IfThenZeroElse(is_nothing, x), n);
+    const V scale = power_of_two(d, hn::ConvertTo(di, n));
+    return hn::IfThenZeroElse(is_nothing, hn::MulAdd(p, scale, scale));
+  }
+}
+
+// y = exp(x - shift), of a shift that is no less than any x; returns the sum. y may be x.
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE T exp_row(D d, const T* x, T* y, size_t count, T shift) {
   using V = hn::Vec<D>;
@@ -47,8 +63,8 @@ HWY_INLINE T exp_row(D d, const T* x, T* y, size_t count, T shift) {
   V s0 = hn::Zero(d), s1 = hn::Zero(d);
   size_t i = 0;
   for (; i + 2 * lanes <= count; i += 2 * lanes) {
-    const V e0 = v_exp(d, hn::Sub(hn::LoadU(d, x + i), vshift));
-    const V e1 = v_exp(d, hn::Sub(hn::LoadU(d, x + i + lanes), vshift));
+    const V e0 = v_exp_of_negative(d, hn::Sub(hn::LoadU(d, x + i), vshift));
+    const V e1 = v_exp_of_negative(d, hn::Sub(hn::LoadU(d, x + i + lanes), vshift));
     hn::StoreU(e0, d, y + i);
     hn::StoreU(e1, d, y + i + lanes);
     s0 = hn::Add(s0, e0);
@@ -56,7 +72,7 @@ HWY_INLINE T exp_row(D d, const T* x, T* y, size_t count, T shift) {
   }
   for (; i < count; i += lanes) {
     const size_t width = count - i < lanes ? count - i : lanes;
-    const V e = v_exp(d, hn::Sub(load_tail(d, x + i, width), vshift));
+    const V e = v_exp_of_negative(d, hn::Sub(load_tail(d, x + i, width), vshift));
     store_tail(d, e, y + i, width);
     s0 = hn::Add(s0, hn::IfThenElseZero(hn::FirstN(d, width), e));
   }

@@ -47,16 +47,60 @@ HWY_INLINE void map_row(const W* x, W* y, size_t count, F f) {
   if (i < count) store_tail(d, f(load_tail(d, x + i, count - i)), y + i, count - i);
 }
 
+// Rows of kVecs vectors, of which the last may be narrower: from registers, read and written once.
+template <int kVecs, class W>
+HWY_INLINE void softmax_short_rows(const W* x, W* y, int64_t rows, size_t cols) {
+  const TagFor<W> d;
+  using V = VecFor<W>;
+  const size_t lanes = hn::Lanes(d), full = (kVecs - 1) * lanes, width = cols - full;
+  const auto inside = hn::FirstN(d, width);
+  const V lowest = hn::Set(d, -std::numeric_limits<W>::infinity());
+  for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
+    V v[kVecs];
+    HWY_UNROLL(4)
+    for (int k = 0; k + 1 < kVecs; ++k) v[k] = hn::LoadU(d, x + static_cast<size_t>(k) * lanes);
+    v[kVecs - 1] = hn::IfThenElse(inside, load_tail(d, x + full, width), lowest);
+    V largest = v[0];
+    HWY_UNROLL(4)
+    for (int k = 1; k < kVecs; ++k) largest = hn::Max(largest, v[k]);
+    const V shift = hn::MaxOfLanes(d, largest);
+    HWY_UNROLL(4)
+    for (int k = 0; k < kVecs; ++k) v[k] = v_exp_of_negative(d, hn::Sub(v[k], shift));
+    v[kVecs - 1] = hn::IfThenElseZero(inside, v[kVecs - 1]);
+    V sum = v[0];
+    HWY_UNROLL(4)
+    for (int k = 1; k < kVecs; ++k) sum = hn::Add(sum, v[k]);
+    const V inverse = hn::Set(d, W{1} / hn::GetLane(hn::SumOfLanes(d, sum)));
+    HWY_UNROLL(4)
+    for (int k = 0; k + 1 < kVecs; ++k)
+      hn::StoreU(hn::Mul(v[k], inverse), d, y + static_cast<size_t>(k) * lanes);
+    store_tail(d, hn::Mul(v[kVecs - 1], inverse), y + full, width);
+  }
+}
+
 template <class W>
 HWY_INLINE void softmax_rows(bool logarithm, const W* x, W* y, int64_t rows, int64_t cols) {
   const TagFor<W> d;
   using V = VecFor<W>;
   const auto n = static_cast<size_t>(cols);
+  if (!logarithm) {
+    switch ((n + hn::Lanes(d) - 1) / hn::Lanes(d)) {
+      case 1:
+        return softmax_short_rows<1>(x, y, rows, n);
+      case 2:
+        return softmax_short_rows<2>(x, y, rows, n);
+      case 3:
+        return softmax_short_rows<3>(x, y, rows, n);
+      case 4:
+        return softmax_short_rows<4>(x, y, rows, n);
+    }
+  }
   for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
     const W largest = row_max(x, n);
     if (logarithm) {
       const V shift = hn::Set(d, largest);
-      const double sum = row_sum(d, x, n, [=](V v) HWY_ATTR { return v_exp(d, hn::Sub(v, shift)); });
+      const double sum =
+          row_sum(d, x, n, [=](V v) HWY_ATTR { return v_exp_of_negative(d, hn::Sub(v, shift)); });
       const V log = hn::Set(d, static_cast<W>(std::log(sum)));  // less than what a large x would round away
       map_row(x, y, n, [=](V v) HWY_ATTR { return hn::Sub(hn::Sub(v, shift), log); });
     } else {
@@ -75,7 +119,7 @@ HWY_INLINE void softmax_column(const W* x, W* y, int64_t rows, size_t width, int
   for (int64_t r = 0; r < rows; ++r) largest = hn::Max(largest, load_tail(d, x + r * stride, width));
   V sum = hn::Zero(d);
   for (int64_t r = 0; r < rows; ++r) {
-    const V e = v_exp(d, hn::Sub(load_tail(d, x + r * stride, width), largest));
+    const V e = v_exp_of_negative(d, hn::Sub(load_tail(d, x + r * stride, width), largest));
     sum = hn::Add(sum, e);
     if (!kLogarithm) store_tail(d, e, y + r * stride, width);
   }

@@ -227,6 +227,22 @@ void half_row(const A* a, int64_t a_stride, const B* b, int64_t b_stride, Y* y, 
   }
 }
 
+// Columns as above. One loop for each way, so that all are of vectors.
+template <typename A, typename B, typename Y, typename F>
+void map_row(const A* a, int64_t a_stride, const B* b, int64_t b_stride, Y* y, int64_t count, F f) {
+  if (a_stride != 0 && b_stride != 0) {
+    for (int64_t i = 0; i < count; ++i) y[i] = static_cast<Y>(f(a[i], b[i]));
+  } else if (a_stride != 0) {
+    const B one = *b;
+    for (int64_t i = 0; i < count; ++i) y[i] = static_cast<Y>(f(a[i], one));
+  } else if (b_stride != 0) {
+    const A one = *a;
+    for (int64_t i = 0; i < count; ++i) y[i] = static_cast<Y>(f(one, b[i]));
+  } else {
+    std::fill_n(y, count, static_cast<Y>(f(*a, *b)));
+  }
+}
+
 template <typename A, typename B, typename Y, typename F>
 void broadcast_loop(const kernels::Broadcast& plan, int threads, const A* a, const B* b, Y* y, F f) {
   plan.for_each(threads, [&](const kernels::BroadcastBlock& s) {
@@ -237,8 +253,7 @@ void broadcast_loop(const kernels::Broadcast& plan, int threads, const A* a, con
       if constexpr (kernels::kIsHalf<A> || kernels::kIsHalf<B> || kernels::kIsHalf<Y>) {
         half_row(row_a, s.col_stride[0], row_b, s.col_stride[1], row_y, s.cols, f);
       } else {
-        for (int64_t i = 0; i < s.cols; ++i)
-          row_y[i] = static_cast<Y>(f(row_a[i * s.col_stride[0]], row_b[i * s.col_stride[1]]));
+        map_row(row_a, s.col_stride[0], row_b, s.col_stride[1], row_y, s.cols, f);
       }
     }
   });

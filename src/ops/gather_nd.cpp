@@ -1,4 +1,5 @@
 #include <cstring>
+#include <type_traits>
 
 #include "graph/gradient.h"
 #include "ops/checked_index.h"
@@ -40,6 +41,46 @@ void infer(InferContext& c) {
   c.set_output(0, c.type(0), dims);
 }
 
+constexpr size_t kMostAxes = InferContext::kMaxRank;
+
+// Calls f(element that tuple n means) for every tuple of a batch.
+template <typename F>
+void for_each_tuple(const RunContext& c, size_t batch, int64_t tuples, int64_t first, F&& f) {
+  const TensorView &data = c.inputs[0], &indices = c.inputs[1];
+  const auto depth = static_cast<size_t>(indices.dims.back());
+  int64_t sizes[kMostAxes], strides[kMostAxes];
+  for (size_t d = 0; d < depth; ++d)
+    sizes[d] = data.dims[batch + d], strides[d] = stride_of(data.dims, batch + d);
+  const int64_t* given = indices.as<int64_t>() + first * static_cast<int64_t>(depth);
+  for (int64_t n = 0; n < tuples; ++n, given += depth) {
+    int64_t offset = 0;
+    for (size_t d = 0; d < depth; ++d) offset += checked_index(c, given[d], sizes[d]) * strides[d];
+    f(offset);
+  }
+}
+
+// Nothing is taken, but what is asked for must be there.
+void check_indices(const RunContext& c, size_t batch) {
+  const TensorView& indices = c.inputs[1];
+  for_each_tuple(c, batch, indices.elements() / indices.dims.back(), 0, [](int64_t) {});
+}
+
+// Pieces of kBytes; 0: of `bytes`.
+template <int64_t kBytes>
+void gather_pieces(const RunContext& c, size_t batch, int64_t tuples, int64_t batch_elements, int64_t bytes) {
+  const TensorView& data = c.inputs[0];
+  const auto width = static_cast<int64_t>(width_of(data.type));
+  const int64_t batches = count_of(data.dims.first(batch));
+  std::byte* out = c.outputs[0].data;
+  for (int64_t n = 0; n < batches; ++n) {
+    const std::byte* from = data.data + n * batch_elements * width;
+    for_each_tuple(c, batch, tuples, n * tuples, [&](int64_t offset) {
+      std::memcpy(out, from + offset * width, static_cast<size_t>(kBytes > 0 ? kBytes : bytes));
+      out += kBytes > 0 ? kBytes : bytes;
+    });
+  }
+}
+
 void run(const RunContext& c) {
   const TensorView& data = c.inputs[0];
   const TensorView& indices = c.inputs[1];
@@ -51,17 +92,17 @@ void run(const RunContext& c) {
   const int64_t batch_elements = count_of(data.dims.subspan(batch));
   const int64_t piece = count_of(data.dims.subspan(batch + static_cast<size_t>(depth)));
   const auto width = static_cast<int64_t>(width_of(data.type));
-  std::byte* out = c.outputs[0].data;
-  for (int64_t n = 0; n < batches * tuples; ++n) {
-    int64_t offset = n / tuples * batch_elements;
-    for (int64_t d = 0; d < depth; ++d) {
-      const size_t axis = batch + static_cast<size_t>(d);
-      const int64_t index = checked_index(c, index_at(indices, n * depth + d), data.dims[axis]);
-      offset += index * stride_of(data.dims, axis);
-    }
-    if (piece == 0) continue;
-    std::memcpy(out, data.data + offset * width, static_cast<size_t>(piece * width));
-    out += piece * width;
+  if (piece == 0) return check_indices(c, batch);
+  const auto gather = [&](auto width_tag) {
+    gather_pieces<decltype(width_tag)::value>(c, batch, tuples, batch_elements, piece * width);
+  };
+  switch (piece * width) {
+    case 4:
+      return gather(std::integral_constant<int64_t, 4>());
+    case 8:
+      return gather(std::integral_constant<int64_t, 8>());
+    default:
+      return gather(std::integral_constant<int64_t, 0>());
   }
 }
 

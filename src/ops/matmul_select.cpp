@@ -75,6 +75,15 @@ int64_t product_scratch(const MatMulChoice& choice, int threads) {
   return round_up(static_cast<int64_t>(bytes), SelectContext::kScratchAlignment);
 }
 
+// A few large products that threads cannot share out evenly are shared each.
+bool shares_batches(const MatMulGeometry& g, int threads) {
+  constexpr int64_t kFewRounds = 4;
+  constexpr double kLarge = 1 << 22;
+  if (threads <= 1 || g.batches < threads) return false;
+  const double size = static_cast<double>(g.m) * static_cast<double>(g.k) * static_cast<double>(g.n);
+  return g.batches % threads == 0 || g.batches >= kFewRounds * threads || size < kLarge;
+}
+
 template <typename T>
 void select_gemm(SelectContext& c, bool concrete, MatMulChoice& choice) {
   choice.packed = ask_for_packed<T>(c);
@@ -87,7 +96,7 @@ void select_gemm(SelectContext& c, bool concrete, MatMulChoice& choice) {
     return;
   }
   const MatMulGeometry& g = choice.geometry;
-  choice.tasks = c.threads > 1 && g.batches >= c.threads ? c.threads : 1;
+  choice.tasks = shares_batches(g, c.threads) ? c.threads : 1;
   choice.strassen = may_be_strassen && g.a_col == 1 && kernels::strassen_pays(shape_of(g));
   choice.task_scratch = product_scratch<T>(choice, choice.tasks > 1 ? 1 : c.threads);
   c.scratch(checked_mul(choice.task_scratch, choice.tasks));

@@ -122,9 +122,7 @@ void gradient(GradientContext& c) {
 void run_max_pool(const RunContext& c) {
   const Window w = pool_window(c);
   const TensorView &x = c.inputs[0], &y = c.outputs[0];
-  // By lines a NaN wins, which the kernel may lose: what is not channels-last stays with them.
-  const auto shape = w.channels_last || w.channels == 1 ? plane_pool(x, w) : std::nullopt;
-  if (shape) {
+  if (const auto shape = plane_pool(x, w)) {
     return visit_float(x.type, [&](auto tag) {
       using T = typename decltype(tag)::type;
       kernels::max_pool(*shape, x.as<T>(), y.as<T>(), c.threads);

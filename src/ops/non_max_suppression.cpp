@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -52,41 +53,77 @@ Box box_at(const Problem& p, int64_t i) {
   return {std::min(b, d), std::max(b, d), std::min(a, c), std::max(a, c)};
 }
 
-bool overlaps(const Box& a, const Box& b, float threshold) {
-  const float width = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
-  const float height = std::min(a.y1, b.y1) - std::max(a.y0, b.y0);
-  if (!(width > 0) || !(height > 0)) return false;
-  const float both = width * height, first = a.area(), second = b.area(), either = first + second - both;
-  if (!(both > 0) || !(first > 0) || !(second > 0) || !(either > 0)) return false;
-  return both / either > threshold;
+// The boxes of a class that stay, each side by itself, so that a loop over them is one of vectors.
+class Kept {
+ public:
+  static constexpr int64_t kFloats = 5;  // of each box
+  Kept(float* room, int64_t most)
+      : x0_(room), x1_(x0_ + most), y0_(x1_ + most), y1_(y0_ + most), area_(y1_ + most) {}
+
+  void add(const Box& b) {
+    x0_[count_] = b.x0, x1_[count_] = b.x1, y0_[count_] = b.y0, y1_[count_] = b.y1;
+    area_[count_++] = b.area();
+  }
+  int64_t count() const { return count_; }
+
+  bool overlaps(const Box& box, float threshold) const {
+    const float first = box.area();
+    if (!(first > 0)) return false;
+    constexpr int64_t kBlock = 32;
+    for (int64_t start = 0; start < count_; start += kBlock) {
+      const int64_t end = std::min(start + kBlock, count_);
+      int any = 0;
+      for (int64_t i = start; i < end; ++i) {
+        const float width = std::min(box.x1, x1_[i]) - std::max(box.x0, x0_[i]);
+        const float height = std::min(box.y1, y1_[i]) - std::max(box.y0, y0_[i]);
+        const float both = width * height, either = first + area_[i] - both;
+        any |= (width > 0) & (height > 0) & (both > 0) & (area_[i] > 0) & (either > 0) &
+               (both / either > threshold);
+      }
+      if (any != 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  float *x0_, *x1_, *y0_, *y1_, *area_;
+  int64_t count_ = 0;
+};
+
+// What suppress needs of memory, for the boxes of a class.
+struct Room {
+  uint64_t* order;
+  float* kept;
+  static constexpr int64_t kBytesPerBox = int64_t{sizeof(uint64_t)} + Kept::kFloats * int64_t{sizeof(float)};
+};
+
+// Numbers whose order is that of falling scores; equal ones keep theirs.
+uint64_t rank_of_score(float score, int64_t box) {
+  if (std::isnan(score)) score = -std::numeric_limits<float>::infinity();
+  const uint32_t bits = std::bit_cast<uint32_t>(score == 0 ? 0.0f : score);
+  const uint32_t rising = bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+  return uint64_t{~rising} << 32 | static_cast<uint64_t>(box);
 }
 
-// Calls take(batch, class, box) for every box that stays. `order` has room for the boxes of a class.
+// Calls take(batch, class, box) for every box that stays.
 template <typename F>
-void suppress(const Problem& p, int64_t* order, F&& take) {
-  const auto key = [](float score) {
-    return std::isnan(score) ? -std::numeric_limits<float>::infinity() : score;
-  };
+void suppress(const Problem& p, const Room& room, F&& take) {
+  const bool all = p.least_score == -std::numeric_limits<float>::infinity();
   for (int64_t n = 0; n < p.batches * p.classes; ++n) {
-    int64_t candidates = 0, kept = 0;
+    int64_t candidates = 0;
     for (int64_t i = 0; i < p.count; ++i) {
       const float score = p.scores[n * p.count + i];
-      if (score > p.least_score || p.least_score == -std::numeric_limits<float>::infinity())
-        order[candidates++] = i;
+      if (all || score > p.least_score) room.order[candidates++] = rank_of_score(score, i);
     }
-    std::sort(order, order + candidates, [&](int64_t i, int64_t j) {
-      const float x = key(p.scores[n * p.count + i]), y = key(p.scores[n * p.count + j]);
-      return x != y ? x > y : i < j;
-    });
+    std::sort(room.order, room.order + candidates);
     const int64_t first = n / p.classes * p.count;
-    for (int64_t i = 0; i < candidates && kept < p.most; ++i) {
-      const Box box = box_at(p, first + order[i]);
-      bool stays = true;
-      for (int64_t j = 0; j < kept && stays; ++j)
-        stays = !overlaps(box, box_at(p, first + order[j]), p.overlap);
-      if (!stays) continue;
-      order[kept++] = order[i];
-      take(n / p.classes, n % p.classes, order[kept - 1]);
+    Kept kept(room.kept, p.count);
+    for (int64_t i = 0; i < candidates && kept.count() < p.most; ++i) {
+      const auto index = static_cast<int64_t>(room.order[i] & UINT32_MAX);
+      const Box box = box_at(p, first + index);
+      if (kept.overlaps(box, p.overlap)) continue;
+      kept.add(box);
+      take(n / p.classes, n % p.classes, index);
     }
   }
 }
@@ -99,6 +136,9 @@ Problem problem_of(const Node& node, const NmsAttrs& a, View&& view) {
   p.boxes = {boxes.data}, p.scores = {scores.data};
   p.batches = scores.dims[0], p.classes = scores.dims[1], p.count = scores.dims[2];
   p.centered = a.centered;
+  if (p.count > int64_t{UINT32_MAX})
+    fail(ErrorCode::kNotImplemented, "{}: {} boxes; at most {} are implemented", node.label(), p.count,
+         UINT32_MAX);
   if (const TensorView* most = view(kMost)) p.most = std::max<int64_t>(index_at(*most, 0), 0);
   if (const TensorView* overlap = view(kOverlap)) p.overlap = Floats{overlap->data}[0];
   if (const TensorView* least = view(kLeastScore)) p.least_score = Floats{least->data}[0];
@@ -130,14 +170,16 @@ void infer(InferContext& c) {
   }
   if (!known) return c.set_output(0, ElementType::kInt64, std::vector<Dim>{c.unknown("selected"), Dim(3)});
   const Problem p = problem_of(c.node(), c.attrs<NmsAttrs>(), [&](size_t i) { return c.constant(i); });
-  const std::span<int64_t> order = c.arena().array<int64_t>(static_cast<size_t>(p.count));
+  const auto count = static_cast<size_t>(p.count);
+  const Room room{c.arena().array<uint64_t>(count).data(),
+                  c.arena().array<float>(Kept::kFloats * count).data()};
   int64_t selected = 0;
-  suppress(p, order.data(), [&](int64_t, int64_t, int64_t) { ++selected; });
+  suppress(p, room, [&](int64_t, int64_t, int64_t) { ++selected; });
   c.set_output(0, ElementType::kInt64, std::vector<Dim>{Dim(selected), Dim(3)});
 }
 
 const void* select(SelectContext& c) {
-  if (c.ranked(kScores)) c.scratch(c.dims(kScores)[2] * Dim(8));
+  if (c.ranked(kScores)) c.scratch(c.dims(kScores)[2] * Dim(Room::kBytesPerBox));
   return nullptr;
 }
 
@@ -145,7 +187,8 @@ void run(const RunContext& c) {
   const Problem p = problem_of(*c.node, c.attrs<NmsAttrs>(),
                                [&](size_t i) { return c.has_input(i) ? &c.inputs[i] : nullptr; });
   auto* out = c.outputs[0].as<int64_t>();
-  suppress(p, reinterpret_cast<int64_t*>(c.scratch), [&](int64_t batch, int64_t label, int64_t box) {
+  const Room room{c.scratch_as<uint64_t>(0), c.scratch_as<float>(p.count * int64_t{sizeof(uint64_t)})};
+  suppress(p, room, [&](int64_t batch, int64_t label, int64_t box) {
     *out++ = batch;
     *out++ = label;
     *out++ = box;

@@ -8,33 +8,49 @@
 namespace plimsoll {
 namespace {
 
-// Calls f(linear position) for every element that is not zero, or not an empty string; the data may be
-// unaligned.
-template <typename T, typename F>
-void for_each_nonzero(const TensorView& view, F&& f) {
-  const int64_t count = view.elements();
-  for (int64_t i = 0; i < count; ++i) {
-    T value;
-    std::memcpy(static_cast<void*>(&value), view.data + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
-    bool set;
-    if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
-      set = (value.bits & 0x7fff) != 0;
-    } else if constexpr (std::is_same_v<T, StringRef>) {
-      set = value.size != 0;
-    } else {
-      set = value != T(0);
-    }
-    if (set) f(i);
+// What tells elements that are not zero, or not an empty string; the data may be unaligned.
+template <typename T>
+bool is_set(const std::byte* data, int64_t i) {
+  T value;
+  std::memcpy(static_cast<void*>(&value), data + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
+    return (value.bits & 0x7fff) != 0;
+  } else if constexpr (std::is_same_v<T, StringRef>) {
+    return value.size != 0;
+  } else {
+    return value != T(0);
   }
 }
 
+// Calls f(TypeTag of what an element is read as).
 template <typename F>
-void visit_nonzero(const TensorView& view, F&& f) {
-  if (view.type == ElementType::kBool) return for_each_nonzero<uint8_t>(view, f);
-  if (view.type == ElementType::kString) return for_each_nonzero<StringRef>(view, f);
-  if (view.type == ElementType::kComplex64) return for_each_nonzero<std::complex<float>>(view, f);
-  if (view.type == ElementType::kComplex128) return for_each_nonzero<std::complex<double>>(view, f);
-  visit_numeric(view.type, [&](auto tag) { for_each_nonzero<typename decltype(tag)::type>(view, f); });
+void visit_tested(ElementType type, F&& f) {
+  if (type == ElementType::kBool) return f(TypeTag<uint8_t>{});
+  if (type == ElementType::kString) return f(TypeTag<StringRef>{});
+  if (type == ElementType::kComplex64) return f(TypeTag<std::complex<float>>{});
+  if (type == ElementType::kComplex128) return f(TypeTag<std::complex<double>>{});
+  visit_numeric(type, f);
+}
+
+int64_t count_set(const TensorView& view) {
+  int64_t found = 0;
+  visit_tested(view.type, [&](auto tag) {
+    for (int64_t i = 0; i < view.elements(); ++i)
+      found += static_cast<int64_t>(is_set<typename decltype(tag)::type>(view.data, i));
+  });
+  return found;
+}
+
+// Positions of the elements of a row that are set, at most `room` of them, and how many those are. Without
+// branches that depend on the data.
+template <typename T>
+int64_t set_in_row(const std::byte* data, int64_t start, int64_t cols, int64_t* to, int64_t room) {
+  int64_t next = 0;
+  for (int64_t i = 0; i < cols && next < room; ++i) {
+    to[next] = i;
+    next += static_cast<int64_t>(is_set<T>(data, start + i));
+  }
+  return next;
 }
 
 void infer(InferContext& c) {
@@ -43,9 +59,7 @@ void infer(InferContext& c) {
   if (!c.ranked(0)) return c.set_unranked_output(0, ElementType::kInt64);
   Dim count;
   if (const TensorView* data = c.constant(0)) {
-    int64_t found = 0;
-    visit_nonzero(*data, [&](int64_t) { ++found; });
-    count = found;
+    count = count_set(*data);
   } else {
     count = c.unknown("nonzero");
   }
@@ -58,28 +72,23 @@ void run(const RunContext& c) {
   const int64_t count = c.outputs[0].dims[1];
   int64_t* out = c.outputs[0].as<int64_t>();
   if (rank == 0 || count == 0) return;
-  // Positions by rows of the last dimension: the other coordinates of a row are computed once.
-  const int64_t cols = in.dims.back();
+  // By rows of the last dimension: the other coordinates of a row are computed once.
+  const int64_t cols = in.dims.back(), rows = in.elements() / cols;
   int64_t* last = out + (rank - 1) * count;
-  int64_t next = 0, first = 0, row = 0, row_end = cols;
-  const auto finish_row = [&] {
-    int64_t rest = row;
-    for (int64_t axis = rank - 1; axis-- > 0;) {
-      const int64_t dim = in.dims[static_cast<size_t>(axis)];
-      std::fill(out + axis * count + first, out + axis * count + next, rest % dim);
-      rest /= dim;
+  visit_tested(in.type, [&](auto tag) {
+    int64_t first = 0;
+    for (int64_t row = 0; row < rows && first < count; ++row) {
+      const int64_t next = first + set_in_row<typename decltype(tag)::type>(in.data, row * cols, cols,
+                                                                            last + first, count - first);
+      int64_t rest = row;
+      for (int64_t axis = rank - 1; axis-- > 0;) {
+        const int64_t dim = in.dims[static_cast<size_t>(axis)];
+        std::fill(out + axis * count + first, out + axis * count + next, rest % dim);
+        rest /= dim;
+      }
+      first = next;
     }
-    first = next;
-  };
-  visit_nonzero(in, [&](int64_t position) {
-    if (position >= row_end) {
-      finish_row();
-      row = position / cols;
-      row_end = (row + 1) * cols;
-    }
-    last[next++] = position - row_end + cols;
   });
-  finish_row();
 }
 
 }  // namespace

@@ -100,10 +100,8 @@ std::optional<kernels::PoolShape> plane_pool(const TensorView& x, const Window& 
   kernels::PoolShape s;
   s.batch = w.batch, s.channels = w.channels;
   size_t first = 0, last = w.rank;
-  if (!w.channels_last) {
-    s.batch *= w.channels, s.channels = 1;
-    while (last > 0 && passes_through(w, last - 1)) s.channels *= w.in[--last];
-  }
+  if (!w.channels_last) s.batch *= w.channels, s.channels = 1;
+  while (last > 0 && passes_through(w, last - 1)) s.channels *= w.in[--last];  // they lie before the channels
   while (first < last && passes_through(w, first)) s.batch *= w.in[first++];
   const size_t rank = last - first;
   const bool is_wide = w.channels_last || s.channels >= kFewChannels || (w.channels == 1 && rank <= 2);

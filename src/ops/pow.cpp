@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/unary.h"
 #include "ops/elementwise.h"
@@ -13,6 +14,12 @@ void infer(InferContext& c) {
   infer_binary(c, kNumericTypes, kNumericTypes);
 }
 
+// x^0.5, but that pow knows no negative zero and an infinity of one sign only.
+template <typename T>
+T root(T x) {
+  return x == -std::numeric_limits<T>::infinity() ? -x : std::sqrt(x + T{0});
+}
+
 // One exponent for all: the ones that models use need no pow.
 template <typename T>
 bool run_simple_exponent(const RunContext& c) {
@@ -21,6 +28,16 @@ bool run_simple_exponent(const RunContext& c) {
   if (exponent == 2) return map_elements<T, T>(c, [](T x) { return x * x; }), true;
   if (exponent == 3) return map_elements<T, T>(c, [](T x) { return x * x * x; }), true;
   if (exponent == 1) return map_elements<T, T>(c, [](T x) { return x; }), true;
+  if (exponent == T{0.5}) return map_elements<T, T>(c, [](T x) { return root(x); }), true;
+  if (exponent == T{-0.5}) return map_elements<T, T>(c, [](T x) { return T{1} / root(x); }), true;
+  if (exponent == T{0.75}) {
+    return map_elements<T, T>(c,
+                              [](T x) {
+                                const T y = root(x);
+                                return y * std::sqrt(y);
+                              }),
+           true;
+  }
   if (exponent == -1) return run_unary(c, {kernels::UnaryKind::kReciprocal}), true;
   return false;
 }

@@ -424,12 +424,84 @@ void reduce_columns(const RunContext& c, Reduction kind, const Groups& g) {
   });
 }
 
+// ---- log of sums of exponentials, of floats ----
+
+// y = exp(x - shift of its row or column); of what is not finite the shift is 0.
+void exp_below(const float* x, int64_t stride, int64_t rows, int64_t cols, const float* largest, bool by_rows,
+               float* y) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < cols; ++i) {
+      const float top = largest[by_rows ? r : i];
+      y[r * cols + i] = x[r * stride + i] - (std::isfinite(top) ? top : 0.0f);
+    }
+  }
+  kernels::unary_f32({kernels::UnaryKind::kExp}, y, y, rows * cols);
+}
+
+float finish_log_sum(float largest, double total) {
+  return std::isfinite(largest) ? static_cast<float>(double{largest} + std::log(total)) : largest;
+}
+
+void log_sum_exp_rows(const float* x, int64_t rows, int64_t cols, float* y) {
+  float wide[kWide], largest[kStrip], part[kStrip];
+  const int64_t together = std::clamp<int64_t>(kWide / cols, 1, kStrip);
+  for (int64_t row = 0; row < rows; row += together) {
+    const int64_t count = std::min(together, rows - row);
+    double totals[kStrip] = {};
+    const float* from = x + row * cols;
+    kernels::reduce_rows_f32(kernels::ReduceKind::kMax, from, count, cols, largest);
+    for (int64_t start = 0; start < cols; start += kWide) {
+      const int64_t size = std::min(kWide, cols - start);
+      exp_below(from + start, cols, count, size, largest, true, wide);
+      kernels::reduce_rows_f32(kernels::ReduceKind::kSum, wide, count, size, part);
+      for (int64_t i = 0; i < count; ++i) totals[i] += double{part[i]};
+    }
+    for (int64_t i = 0; i < count; ++i) y[row + i] = finish_log_sum(largest[i], totals[i]);
+  }
+}
+
+// Of at most kStrip columns.
+void log_sum_exp_columns(const float* x, int64_t rows, int64_t cols, int64_t stride, float* y) {
+  float wide[kWide], largest[kStrip], part[kStrip];
+  double totals[kStrip] = {};
+  kernels::reduce_columns_f32(kernels::ReduceKind::kMax, x, rows, cols, stride, largest);
+  for (int64_t row = 0; row < rows; row += kStrip) {
+    const int64_t count = std::min(kStrip, rows - row);
+    exp_below(x + row * stride, stride, count, cols, largest, false, wide);
+    kernels::reduce_columns_f32(kernels::ReduceKind::kSum, wide, count, cols, cols, part);
+    for (int64_t i = 0; i < cols; ++i) totals[i] += double{part[i]};
+  }
+  for (int64_t i = 0; i < cols; ++i) y[i] = finish_log_sum(largest[i], totals[i]);
+}
+
+void log_sum_exp(const RunContext& c, const Groups& g, bool by_rows) {
+  const float* x = c.inputs[0].as<float>();
+  float* y = c.outputs[0].as<float>();
+  if (by_rows) {
+    const int64_t rows = std::max<int64_t>(kTaskElements / g.elements, 1);
+    kernels::parallel_for(threads_for(c, g), (g.outputs + rows - 1) / rows, [&](int64_t task) {
+      const int64_t start = task * rows;
+      log_sum_exp_rows(x + start * g.elements, std::min(rows, g.outputs - start), g.elements, y + start);
+    });
+    return;
+  }
+  const int64_t cols = g.size[g.count - 1], strips = (cols + kStrip - 1) / kStrip;
+  kernels::parallel_for(threads_for(c, g), g.outputs / cols * strips, [&](int64_t task) {
+    const int64_t matrix = task / strips, col = task % strips * kStrip;
+    log_sum_exp_columns(x + matrix * g.elements * cols + col, g.elements, std::min(kStrip, cols - col), cols,
+                        y + matrix * cols + col);
+  });
+}
+
 // True if the shape is a batch of matrices reduced along one side.
 bool reduce_floats(const RunContext& c, Reduction kind, const Groups& g) {
-  if (kind == Reduction::kLogSumExp || g.outputs == 0 || g.elements == 0 || g.count == 0) return false;
+  const bool is_log_sum_exp = kind == Reduction::kLogSumExp;
+  if (is_log_sum_exp && c.inputs[0].type != ElementType::kFloat) return false;
+  if (g.outputs == 0 || g.elements == 0 || g.count == 0) return false;
   const bool rows = g.reduced[g.count - 1] && g.count <= 2;
   const bool columns = !g.reduced[g.count - 1] && g.count >= 2 && g.count <= 3;
   if (!rows && !columns) return false;
+  if (is_log_sum_exp) return log_sum_exp(c, g, rows), true;
   visit_float(c.inputs[0].type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return rows ? reduce_rows<T>(c, kind, g) : reduce_columns<T>(c, kind, g);

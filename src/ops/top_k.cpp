@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "graph/gradient.h"
+#include "kernels/parallel.h"
 #include "ops/movement.h"
 
 namespace plimsoll {
@@ -61,7 +62,8 @@ const void* select(SelectContext& c) {
   if (!c.ranked(0)) return nullptr;
   const int64_t axis = c.attrs<Attrs>().axis;
   const auto at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(c.rank(0)) : axis);
-  c.scratch(c.dims(0)[at] * Dim(sizeof(int64_t)));  // positions along the axis
+  // Positions along the axis, for every thread.
+  c.scratch(c.dims(0)[at] * Dim(int64_t{sizeof(int64_t)} * c.threads));
   return nullptr;
 }
 
@@ -121,6 +123,15 @@ bool may_be_before(const T* in, int64_t count, T last, bool largest) {
   return any != 0;
 }
 
+// Into a sorted list of k in place of the last, if it is below that.
+inline bool insert_key(uint64_t key, uint64_t* keys, int64_t k) {
+  if (key >= keys[k - 1]) return false;
+  int64_t at = k - 1;
+  for (; at > 0 && keys[at - 1] > key; --at) keys[at] = keys[at - 1];
+  keys[at] = key;
+  return true;
+}
+
 // The least k keys, sorted, where k is a few of many: each that is below the last one takes its place in
 // order. Later elements that equal the last are above it.
 template <typename T>
@@ -134,11 +145,7 @@ void sort_few_keys(const T* in, int64_t size, int64_t inner, int64_t k, bool lar
     const T last = in[static_cast<int64_t>(keys[k - 1] & UINT32_MAX) * inner];
     if (inner == 1 && !may_be_before(in + start, end - start, last, largest)) continue;
     for (int64_t i = start; i < end; ++i) {
-      const uint64_t key = key_at(in, inner, i, flip);
-      if (key >= keys[k - 1]) continue;
-      int64_t at = k - 1;
-      for (; at > 0 && keys[at - 1] > key; --at) keys[at] = keys[at - 1];
-      keys[at] = key;
+      insert_key(key_at(in, inner, i, flip), keys, k);
     }
   }
 }
@@ -160,12 +167,16 @@ void sort_some_keys(const T* in, int64_t size, int64_t inner, int64_t k, bool la
   std::sort(keys, keys + count);
 }
 
+constexpr int64_t kFew = 64, kShare = 8;
+bool are_few(int64_t k, int64_t size) {
+  return k <= kFew && k * kShare <= size;
+}
+
 template <typename T>
 void sort_keys(const T* in, int64_t size, int64_t inner, int64_t k, bool largest, int64_t* positions) {
-  constexpr int64_t kFew = 64, kShare = 8;
   auto* keys = reinterpret_cast<uint64_t*>(positions);
   const uint32_t flip = largest ? UINT32_MAX : 0;
-  if (k <= kFew && k * kShare <= size) {
+  if (are_few(k, size)) {
     sort_few_keys(in, size, inner, k, largest, keys);
   } else if (k * kShare <= size) {
     sort_some_keys(in, size, inner, k, largest, keys);
@@ -176,25 +187,88 @@ void sort_keys(const T* in, int64_t size, int64_t inner, int64_t k, bool largest
   for (int64_t i = 0; i < k; ++i) positions[i] = static_cast<int64_t>(keys[i] & UINT32_MAX);
 }
 
+// Lines along the axis: `inner` apart are its elements.
+struct Lines {
+  int64_t outer, size, inner, k;
+  bool largest;
+};
+
 template <typename T>
-void top_of_slice(const RunContext& c, const T* in, int64_t size, int64_t inner, int64_t k, int64_t out_at) {
-  auto* positions = reinterpret_cast<int64_t*>(c.scratch);
-  const bool largest = c.attrs<Attrs>().largest;
-  if (sizeof(T) <= sizeof(uint32_t) && size <= int64_t{UINT32_MAX}) {
-    if constexpr (sizeof(T) <= sizeof(uint32_t)) sort_keys(in, size, inner, k, largest, positions);
+void store(const RunContext& c, const T* in, const Lines& s, int64_t i, int64_t position, int64_t to) {
+  if (c.has_output(0)) c.outputs[0].as<T>()[to + i * s.inner] = in[position * s.inner];
+  if (c.has_output(1)) c.outputs[1].as<int64_t>()[to + i * s.inner] = position;
+}
+
+template <typename T>
+void top_of_line(const RunContext& c, const T* in, const Lines& s, int64_t out_at, int64_t* positions) {
+  if (sizeof(T) <= sizeof(uint32_t) && s.size <= int64_t{UINT32_MAX}) {
+    if constexpr (sizeof(T) <= sizeof(uint32_t)) sort_keys(in, s.size, s.inner, s.k, s.largest, positions);
   } else {
-    for (int64_t i = 0; i < size; ++i) positions[i] = i;
-    sort_first(positions, k, size, [&](int64_t i, int64_t j) {
-      const T x = in[i * inner], y = in[j * inner];
-      if (largest ? less(y, x) : less(x, y)) return true;
-      if (largest ? less(x, y) : less(y, x)) return false;
+    for (int64_t i = 0; i < s.size; ++i) positions[i] = i;
+    sort_first(positions, s.k, s.size, [&](int64_t i, int64_t j) {
+      const T x = in[i * s.inner], y = in[j * s.inner];
+      if (s.largest ? less(y, x) : less(x, y)) return true;
+      if (s.largest ? less(x, y) : less(y, x)) return false;
       return i < j;
     });
   }
-  for (int64_t i = 0; i < k; ++i) {
-    if (c.has_output(0)) c.outputs[0].as<T>()[out_at + i * inner] = in[positions[i] * inner];
-    if (c.has_output(1)) c.outputs[1].as<int64_t>()[out_at + i * inner] = positions[i];
+  for (int64_t i = 0; i < s.k; ++i) store(c, in, s, i, positions[i], out_at);
+}
+
+constexpr int64_t kColumns = 8;  // as many lists of a few keys have room where are_few is true
+
+// Up to kColumns lines side by side, row by row: most elements are only compared with the last that is kept.
+template <typename T>
+void top_of_columns(const RunContext& c, const T* in, const Lines& s, int64_t columns, int64_t out_at,
+                    int64_t* positions) {
+  auto* keys = reinterpret_cast<uint64_t*>(positions);
+  const uint32_t flip = s.largest ? UINT32_MAX : 0;
+  T last[kColumns];
+  const auto list = [&](int64_t column) { return keys + column * s.k; };
+  const auto set_last = [&](int64_t column) {
+    last[column] = in[static_cast<int64_t>(list(column)[s.k - 1] & UINT32_MAX) * s.inner + column];
+  };
+  for (int64_t column = 0; column < columns; ++column) {
+    for (int64_t i = 0; i < s.k; ++i) list(column)[i] = key_at(in + column, s.inner, i, flip);
+    std::sort(list(column), list(column) + s.k);
+    set_last(column);
   }
+  for (int64_t i = s.k; i < s.size; ++i) {
+    const T* row = in + i * s.inner;
+    for (int64_t column = 0; column < columns; ++column) {
+      if (!may_be_before(row + column, 1, last[column], s.largest)) continue;
+      if (insert_key(key_at(in + column, s.inner, i, flip), list(column), s.k)) set_last(column);
+    }
+  }
+  for (int64_t column = 0; column < columns; ++column) {
+    for (int64_t i = 0; i < s.k; ++i)
+      store(c, in + column, s, i, static_cast<int64_t>(list(column)[i] & UINT32_MAX), out_at + column);
+  }
+}
+
+template <typename T>
+void top_of_all(const RunContext& c, const Lines& s) {
+  constexpr int64_t kWorthSharing = 16384, kSortingCosts = 8;  // an element that is only compared: 1
+  const int64_t cost = s.outer * s.size * s.inner * (are_few(s.k, s.size) ? 1 : kSortingCosts);
+  const bool in_columns = s.inner > 1 && s.k > 0 && sizeof(T) <= sizeof(uint32_t) && are_few(s.k, s.size);
+  const int64_t width = in_columns ? kColumns : 1;
+  const int64_t groups = (s.inner + width - 1) / width, tasks = s.outer * groups;
+  const int64_t workers = cost < kWorthSharing ? 1 : std::min<int64_t>(c.threads, tasks);
+  kernels::parallel_for(static_cast<int>(workers), workers, [&](int64_t worker) {
+    int64_t* positions = c.scratch_as<int64_t>(0) + worker * s.size;
+    for (int64_t task = tasks * worker / workers; task < tasks * (worker + 1) / workers; ++task) {
+      const int64_t o = task / groups, first = task % groups * width;
+      const T* in = c.inputs[0].as<T>() + o * s.size * s.inner + first;
+      const int64_t out_at = o * s.k * s.inner + first;
+      if constexpr (sizeof(T) <= sizeof(uint32_t)) {
+        if (in_columns) {
+          top_of_columns(c, in, s, std::min(width, s.inner - first), out_at, positions);
+          continue;
+        }
+      }
+      top_of_line(c, in, s, out_at, positions);
+    }
+  });
 }
 
 void run(const RunContext& c) {
@@ -204,15 +278,9 @@ void run(const RunContext& c) {
   const int64_t signed_axis = c.attrs<Attrs>().axis;
   const auto axis =
       static_cast<size_t>(signed_axis < 0 ? signed_axis + static_cast<int64_t>(in.rank()) : signed_axis);
-  const int64_t size = in.dims[axis], inner = stride_of(in.dims, axis), k = out.dims[axis];
-  const int64_t outer = count_of(in.dims.first(axis));
-  visit_numeric(in.type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (int64_t n = 0; n < outer * inner; ++n) {
-      const int64_t o = n / inner, i = n % inner;
-      top_of_slice(c, in.as<T>() + o * size * inner + i, size, inner, k, o * k * inner + i);
-    }
-  });
+  const Lines lines{count_of(in.dims.first(axis)), in.dims[axis], stride_of(in.dims, axis), out.dims[axis],
+                    c.attrs<Attrs>().largest};
+  visit_numeric(in.type, [&](auto tag) { top_of_all<typename decltype(tag)::type>(c, lines); });
 }
 
 void gradient(GradientContext& c) {

@@ -27,13 +27,24 @@ bool inline_and_infer(Graph& root, const OptimizeOptions& options) {
   return true;
 }
 
+// What a branch makes known may decide the next one.
+bool fold_and_inline(Graph& root, const OptimizeOptions& options) {
+  bool changed = fold_and_infer(root, options);
+  while (inline_and_infer(root, options)) {
+    changed = true;
+    fold_and_infer(root, options);
+  }
+  return changed;
+}
+
 constexpr Pass kPasses[] = {
     {"dead_code", 1, remove_dead_code},
     {"identity", 1, remove_identities},
     {"fold_constants", 1, fold_and_infer},
     {"constant_branches", 1, inline_and_infer},
     {"identity", 1, remove_identities},
-    {"fold_constants", 1, fold_and_infer},
+    {"fold_constants", 1, fold_and_inline},
+    {"identity", 1, remove_identities},
     {"constant_shapes", 1, use_constant_shapes},
     {"common_subexpressions", 1, share_subexpressions},
     {"identity", 1, remove_identities},
@@ -46,6 +57,7 @@ constexpr Pass kPasses[] = {
     {"activations", 2, recognize_activations},
     {"gelu", 2, recognize_gelu},
     {"layer_normalization", 2, recognize_layer_normalization},
+    {"padding", 2, fuse_padding},
     {"conv_affine", 2, fuse_conv_affine, true},
     {"conv_residual", 2, fuse_conv_residual, true},
     {"matmul", 2, fuse_matmul, true},

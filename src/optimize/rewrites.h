@@ -27,6 +27,8 @@ bool recognize_activations(Graph& root, const OptimizeOptions& options);
 bool recognize_gelu(Graph& root, const OptimizeOptions& options);
 // LayerNormalization over the last axis written out with ReduceMean.
 bool recognize_layer_normalization(Graph& root, const OptimizeOptions& options);
+// Pad by zeros before Conv and AveragePool: padding of their own.
+bool fuse_padding(Graph& root, const OptimizeOptions& options);
 // BatchNormalization, Mul and Add by constants per channel after Conv: weight scale and bias.
 bool fuse_conv_affine(Graph& root, const OptimizeOptions& options);
 // BatchNormalization, and Mul and Add by constants per channel, that stay: ScaleShift.

@@ -245,13 +245,18 @@ void PreparedModel::charge_source() {
   source_charge_.grow(round_up(static_cast<int64_t>(options_.compiled->weights.size()), page_bytes()));
 }
 
+void PreparedModel::make_weights() {
+  weights_ = std::make_unique<Weights>(graph_, options_.threads, options_.pack, options_.spend_memory);
+  spends_memory_ |= weights_->holds_tables();
+}
+
 // What was lowered and optimized before it was written.
 void PreparedModel::prepare_compiled() {
   settle_inputs();
   open_element_sizes(graph_);
   resolve(graph_);
   infer_as_declared(graph_);
-  weights_ = std::make_unique<Weights>(graph_, options_.threads, options_.pack);
+  make_weights();
   if (const CompiledParts* compiled = options_.compiled.get())
     weights_->adopt(compiled->packed, compiled->layout);
   prepare_peak_ = budget_.report()[Account::kSession].peak_bytes;
@@ -305,7 +310,7 @@ void PreparedModel::prepare() {
           node->attribute("strassen") != nullptr;
   });
   infer_graph(graph_);
-  weights_ = std::make_unique<Weights>(graph_, options_.threads, options_.pack);
+  make_weights();
   prepare_peak_ = budget_.report()[Account::kSession].peak_bytes;
 }
 

@@ -139,6 +139,7 @@ class PreparedModel {
   void read(const std::string* path, std::span<const std::byte> bytes);
   void prepare_compiled();
   void charge_source();
+  void make_weights();
   void check_overridden() const;
   void settle_inputs();
   void load_defaults();

@@ -15,6 +15,7 @@
 #include "graph/infer.h"
 #include "kernels/parallel.h"
 #include "memory/transient_memory.h"
+#include "prepare/table_rows.h"
 
 namespace plimsoll {
 namespace {
@@ -60,9 +61,10 @@ class Choices {
 // Records what the operators ask for, then what is left to be read as it is.
 class Weights::Collector : public PackPolicy {
  public:
-  Collector(Graph& root, int threads, bool may_pack, TransientMemory& memory)
+  Collector(Graph& root, int threads, bool may_pack, bool spends_memory, TransientMemory& memory)
       : root_(root),
         may_pack_(may_pack),
+        spends_memory_(spends_memory),
         packed_(memory.resource()),
         packed_at_(memory.resource()),
         formats_of_(memory.resource()),
@@ -113,7 +115,7 @@ class Weights::Collector : public PackPolicy {
   void collect_passing(std::span<Edge* const> raw);
 
   Graph& root_;
-  const bool may_pack_;
+  const bool may_pack_, spends_memory_;
   Tables tables_;
   std::pmr::vector<Packed> packed_;
   std::pmr::vector<PackedAt> packed_at_;
@@ -122,10 +124,10 @@ class Weights::Collector : public PackPolicy {
   std::pmr::vector<const std::byte*> passing_;
 };
 
-Weights::Weights(Graph& root, int threads, bool pack)
+Weights::Weights(Graph& root, int threads, bool pack, bool spend_memory)
     : threads_(threads), graph_memory_(root.arena()), tables_memory_(root.arena().budget()) {
   TransientMemory transient(root.arena().budget());
-  tables_ = Collector(root, threads, pack, transient).tables(tables_memory_);
+  tables_ = Collector(root, threads, pack, spend_memory, transient).tables(tables_memory_);
 }
 
 Weights::Weights(Graph& root, int threads, const Tables& decided)
@@ -207,11 +209,19 @@ void Weights::Collector::collect_raw(TransientMemory& memory) {
     for (Edge* edge : graph.outputs) hold(edge);
     for (Edge* edge : graph.updated) hold(edge);
   });
+  std::pmr::vector<Edge*> large(memory.resource());
   for (Edge* edge : edges) {
     if (edge == nullptr) continue;
+    edge->by_rows = (uses[edge->id] & kWhole) == 0 && !edge->persistent && is_large_table(*edge->data);
+    if (edge->by_rows) large.push_back(edge);
+  }
+  if (spends_memory_ && rows_take_long(root_, large, memory)) {
+    for (Edge* table : large) table->by_rows = false;
+    tables_.holds_tables = true;
+  }
+  for (Edge* edge : edges) {
+    if (edge == nullptr || edge->by_rows) continue;
     const uint8_t use = uses[edge->id];
-    edge->by_rows = (use & kWhole) == 0 && !edge->persistent && is_large_table(*edge->data);
-    if (edge->by_rows) continue;
     if (!edge->persistent && !is_worth_a_copy(*edge->data) && ((use & kAligned) == 0 || is_aligned(*edge))) {
       // Others are in the graph's own memory, or in the caller's.
       if (edge->data->in_file) tables_.mapped_bytes += static_cast<int64_t>(edge->data->bytes.size());

@@ -22,8 +22,9 @@ class Weights : public PackPolicy {
   using Drop = std::function<void(std::span<const std::byte>)>;
 
   // Pure: decides and counts. The graph must be resolved, inferred, and final. Without `pack`, every weight
-  // is used as it is.
-  Weights(Graph& root, int threads, bool pack = true);
+  // is used as it is. With `spend_memory`, large tables whose rows would take long to read are used as they
+  // are too.
+  Weights(Graph& root, int threads, bool pack = true, bool spend_memory = false);
   // As they were decided before, for the same graph.
   struct Tables;
   Weights(Graph& root, int threads, const Tables& decided);
@@ -52,6 +53,8 @@ class Weights : public PackPolicy {
   std::byte* packed_base() const { return adopted_ != nullptr ? adopted_ : packed_arena_.data(); }
   std::byte* raw(const Edge& edge) const;
 
+  // Whether tables take memory that `spend_memory` alone gave them.
+  bool holds_tables() const { return tables_->holds_tables; }
   int64_t packed_bytes() const { return tables_->packed_bytes; }  // of the arena, whole pages
   int64_t weights_bytes() const { return tables_->mapped_bytes + owned_bytes(Account::kWeights); }
   // What of the state, and of copies, is in that account; whole pages.
@@ -87,6 +90,7 @@ class Weights : public PackPolicy {
     std::span<const std::byte* const> passing;  // large pieces of the graph's memory
     std::array<int64_t, 3> owned_bytes{};       // by kOwners
     int64_t passing_bytes = 0, packed_bytes = 0, mapped_bytes = 0, largest_raw = 0;
+    bool holds_tables = false;
   };
 
  private:

@@ -154,6 +154,35 @@ TEST(Doubles, SoftmaxOfRowsAndColumns) {
   });
 }
 
+// Lengths around every number of vectors, in place and not; among them what is not seen.
+TEST(Softmax, ShortRowsOfFloats) {
+  for_each_target([] {
+    Dice dice(6);
+    for (int64_t cols = 1; cols <= 70; ++cols) {
+      const int64_t rows = dice.pick(1, 5);
+      auto x = dice.values<float>(rows * cols, -20, 20);
+      for (int64_t i = 0; i < rows * cols; ++i)
+        if (i % cols != 0 && dice.one_of(9))
+          x[static_cast<size_t>(i)] =
+              dice.one_of(2) ? -std::numeric_limits<float>::infinity() : dice.real(-1e9f, -60);
+      const Array<float> in(x), apart(x);
+      const Array<float>& y = dice.one_of(2) ? in : apart;
+      softmax_rows_f32(false, in.data(), y.data(), rows, cols);
+      for (int64_t r = 0; r < rows; ++r) {
+        const float* row = x.data() + r * cols;
+        const double largest = double{*std::max_element(row, row + cols)};
+        double sum = 0;
+        for (int64_t k = 0; k < cols; ++k) sum += std::exp(double{row[k]} - largest);
+        for (int64_t k = 0; k < cols; ++k) {
+          const double exact = std::exp(double{row[k]} - largest) / sum;
+          ASSERT_NEAR(y.at(r * cols + k), exact, allowed<float>(exact, 8 * exact + 1e-30))
+              << k << " of " << cols;
+        }
+      }
+    }
+  });
+}
+
 // x = offset + noise: of the type's digits the mean takes some.
 template <typename T, typename Norm>
 void expect_layer_norm(Dice& dice, Norm norm) {

@@ -101,6 +101,11 @@ TEST(FusedMatMul, SeesItsOperandsThroughPermutations) {
       {{5, 8}, {3, 8, 9}, {}, {}, {}},                               // A repeated
       {{2, 1, 5, 8}, {1, 3, 8, 9}, {}, {}, {}},                      // both repeated
       {{0, 5, 8}, {8, 9}, {}, {}, {}},                               // nothing
+      {{3, 17, 8}, {8, 9}, {1, 0, 2}, {}, {}},                       // 3 products of 17 rows, not 17 of 3
+      {{3, 17, 8}, {8, 9}, {1, 0, 2}, {}, {1, 0, 2}},
+      {{2, 17, 3, 8}, {8, 9}, {1, 0, 2, 3}, {}, {}},
+      {{2, 3, 17, 8}, {8, 9}, {2, 1, 0, 3}, {}, {}},
+      {{3, 50, 130}, {130, 700}, {1, 0, 2}, {}, {}},  // each shared by the threads
   };
   for (const FusedCase& c : cases) {
     const std::vector<float> a = random_floats(count_of(c.a), 1), b = random_floats(count_of(c.b), 2);

@@ -459,5 +459,43 @@ TEST(Pipeline, StopsAfterN) {
   EXPECT_EQ(c.node_count(), 2);
 }
 
+// Squeezes a size of 1 where there is one, as PyTorch writes it: the first chooses what the second asks
+// about.
+TEST(ConstantBranches, OneDecidesTheNext) {
+  GraphCase c;
+  Edge* y = c.input({1, 3});
+  const auto choose = [&](Edge* x, Edge* condition, const std::string& then_op) {
+    AttributeList attributes = c.attrs();
+    std::vector<Attribute> bodies(2);
+    for (size_t i = 0; i < 2; ++i) {
+      Graph* body = c.arena().make<Graph>(c.root());
+      Edge* out[] = {body->add_edge(fmt::format("branch{}_{}", c.root().edge_count(), i))};
+      Edge* in[] = {x};
+      body->add_node("", i == 0 ? then_op : "Identity", "", in, out, {});
+      body->outputs.push_back(out[0]);
+      bodies[i].name = i == 0 ? "then_branch" : "else_branch";
+      bodies[i].type = AttributeType::kGraph;
+      bodies[i].graph = body;
+    }
+    Edge* result[] = {c.root().add_edge(fmt::format("chosen{}", c.root().edge_count()))};
+    Edge* of[] = {condition};
+    c.root().add_node("", "If", "", of, result, bodies);
+    return result[0];
+  };
+  Edge* one = c.constant<int64_t>({}, {1});
+  for (int i = 0; i < 3; ++i) {
+    Edge* size = c.node("Gather", {c.node("Shape", {y}), c.constant<int64_t>({}, {0})});
+    y = choose(y, c.node("Equal", {size, one}), "Squeeze");
+  }
+  c.output(y);
+  c.ready();
+  OptimizeOptions options;
+  options.level = 1;
+  options.check_passes = true;
+  optimize(c.root(), options);
+  EXPECT_EQ(c.count("If"), 0);
+  EXPECT_EQ(c.count("Squeeze"), 1);
+}
+
 }  // namespace
 }  // namespace plimsoll

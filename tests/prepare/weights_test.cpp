@@ -119,13 +119,14 @@ TEST(Weights, AConcreteShapeMustNameTheFormatOfLoad) {
 
 // A model in a file, mapped as sessions map it.
 struct LoadedFile {
-  explicit LoadedFile(const std::string& bytes, int level = 0)
+  explicit LoadedFile(const std::string& bytes, int level = 0, bool spend_memory = false)
       : path(std::filesystem::temp_directory_path() /
              ("plimsoll_weights_" + std::to_string(::getpid()) + ".onnx")),
         budget("test", 0) {
     std::ofstream(path, std::ios::binary) << bytes;
     PrepareOptions options;
     options.level = level;
+    options.spend_memory = spend_memory;
     model = std::make_unique<PreparedModel>(path.string(), options, budget);
     model->prepare();
   }
@@ -195,6 +196,31 @@ TEST(Weights, ATableThatSomebodyTakesAsAWholeIsMapped) {
   loaded.model->load_weights();
   EXPECT_FALSE(loaded.node(0).inputs[0]->by_rows);
   EXPECT_EQ(loaded.model->weights().weights_bytes(), 4096 * 128 * 4);
+}
+
+// Where reading rows is most of what a run does, memory may be spent on the table.
+TEST(Weights, ATableWhoseRowsTakeLongLiesInMemory) {
+  LoadedFile spends(table_model(false), 0, true);
+  spends.model->load_weights();
+  EXPECT_FALSE(spends.node(0).inputs[0]->by_rows);
+  EXPECT_TRUE(spends.model->spends_memory());
+  EXPECT_EQ(spends.model->weights().weights_bytes(), 4096 * 128 * 4);
+  LoadedFile saves(table_model(false), 0, false);
+  EXPECT_FALSE(saves.model->spends_memory());
+}
+
+TEST(Weights, ATableInFrontOfLargeProductsIsReadByRows) {
+  ModelBuilder model;
+  Edge* table = model.constant<float>("table", {4096, 128}, std::vector<float>(size_t{4096} * 128, 1.0f));
+  Edge* y = model.node("Gather", {table, model.input("rows", ElementType::kInt64, {"n"})})[0];
+  for (const char* name : {"a", "b"}) {
+    Edge* w = model.constant<float>(name, {128, 128}, std::vector<float>(size_t{128} * 128, 1.0f));
+    for (int i = 0; i < 20; ++i) y = model.node("MatMul", {y, w})[0];
+  }
+  model.output(y);
+  LoadedFile loaded(model.bytes(), 0, true);
+  EXPECT_TRUE(loaded.node(0).inputs[0]->by_rows);
+  EXPECT_FALSE(loaded.model->spends_memory());
 }
 
 TEST(Weights, FoldedOnesLeaveWhenTheyArePacked) {
