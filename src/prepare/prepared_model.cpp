@@ -319,6 +319,7 @@ void PreparedModel::load_weights() {
   constexpr int64_t kLargeWeights = 8 << 20;
   const int64_t bytes = weights_->packed_bytes() + weights_->weights_bytes();
   if (options_.compiled == nullptr && bytes >= kLargeWeights) drop_code_pages();
+  source_.drop_all();
   weights_->load(budget_, [this](std::span<const std::byte> range) { drop_pages(range); });
   load_defaults();
   source_.drop_all();  // names and attributes are read again if somebody asks

@@ -286,8 +286,13 @@ void Weights::load(Budget& budget, const Drop& drop) {
   const Charge passing(budget, Account::kWeights, largest_raw_bytes());
   for (const auto& [edge, offset] : tables_->copied) {
     const std::span<const std::byte> raw = edge->data->bytes;
-    if (!raw.empty()) std::memcpy(owned_[owner(*edge)].data() + offset, raw.data(), raw.size());
-    if (edge->data->in_file) drop(raw);
+    std::byte* const to = owned_[owner(*edge)].data() + offset;
+    if (edge->data->file != nullptr) {
+      edge->data->read(0, {to, raw.size()});
+    } else if (!raw.empty()) {
+      std::memcpy(to, raw.data(), raw.size());
+      if (edge->data->in_file) drop(raw);
+    }
   }
   if (adopted_ == nullptr) pack_all(drop);
   release_passing();
@@ -296,24 +301,46 @@ void Weights::load(Budget& budget, const Drop& drop) {
 
 namespace {
 
-// Half of a tensor each, where there are two threads: the faults of a large one take as long as packing it.
-void populate(std::span<const std::byte> bytes, int threads) {
+// Calls f(task) for every task; what one of them throws comes out at the end.
+template <typename F>
+void try_for_each(int threads, int64_t tasks, const F& f) {
+  std::exception_ptr failure;
+  std::mutex mutex;
+  kernels::parallel_for(threads, tasks, [&](int64_t task) noexcept {
+    try {
+      f(task);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+    }
+  });
+  if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+// Calls f(begin, size) for parts of a tensor, one for each thread where it is large.
+template <typename F>
+void for_parts(size_t bytes, int threads, const F& f) {
   constexpr size_t kWorthAThread = 1 << 20;
-  const size_t parts = std::clamp<size_t>(bytes.size() / kWorthAThread, 1, static_cast<size_t>(threads));
-  kernels::parallel_for(threads, static_cast<int64_t>(parts), [&](int64_t part) {
-    const size_t begin = bytes.size() * static_cast<size_t>(part) / parts;
-    populate_for_reading(bytes.subspan(begin, bytes.size() * static_cast<size_t>(part + 1) / parts - begin));
+  const size_t parts = std::clamp<size_t>(bytes / kWorthAThread, 1, static_cast<size_t>(threads));
+  try_for_each(threads, static_cast<int64_t>(parts), [&](int64_t part) {
+    const size_t begin = bytes * static_cast<size_t>(part) / parts;
+    f(begin, bytes * static_cast<size_t>(part + 1) / parts - begin);
   });
 }
 
 }  // namespace
 
 // Tensors that are packed side by side, one on each thread, or one on all of them: what is in passage at a
-// time is no more than the largest tensor.
+// time is no more than the largest tensor. Where there is room for it, it passes through the end of the
+// arena, which nothing packed has reached yet: copying it out of the file costs half of what mapping its
+// pages does, and that memory is needed anyway. What finds no room there is mapped.
 class Weights::Packer {
  public:
   Packer(const Weights& weights, const Drop& drop)
       : weights_(weights), drop_(drop), planning_("planning", 0), choices_(planning_) {}
+
+  // From here on nothing is packed behind the end of `item`, but in the order in which it lies.
+  void pass_behind(const Packed& item) { packed_to_ = std::max(packed_to_, item.offset + item.bytes); }
 
   void add(const Packed& item) {
     const TensorData& data = *item.node->inputs[item.input]->data;
@@ -323,8 +350,8 @@ class Weights::Packer {
       finish();
     BumpArena& arena = jobs_.empty() ? *(arena_ = &choices_.next()) : *arena_;
     const Node& node = *item.node;
-    Job& job =
-        jobs_.emplace_back(Job{&item, facts_of_edges(node.inputs), facts_of_edges(node.outputs), nullptr});
+    Job& job = jobs_.emplace_back(
+        Job{&item, facts_of_edges(node.inputs), facts_of_edges(node.outputs), nullptr, passage_for(item)});
     SelectContext select(node, job.inputs, job.outputs, &weights_, weights_.threads_, arena);
     job.choice = node.op->select(select);
     raw_ += raw;
@@ -337,6 +364,7 @@ class Weights::Packer {
     }
     jobs_.clear();
     raw_ = 0;
+    passage_ = weights_.packed_bytes();
   }
 
  private:
@@ -345,29 +373,40 @@ class Weights::Packer {
     const Packed* item;
     std::vector<Facts> inputs, outputs;
     const void* choice;
+    std::byte* passage;  // for the raw tensor, or null
   };
 
+  std::byte* passage_for(const Packed& item) {
+    const TensorData& data = *item.node->inputs[item.input]->data;
+    const int64_t bytes = static_cast<int64_t>(data.bytes.size());
+    pass_behind(item);
+    if (data.file == nullptr || passage_ - packed_to_ < bytes + kAlignment) return nullptr;
+    passage_ = (passage_ - bytes) / kAlignment * kAlignment;
+    return weights_.packed_arena_.data() + passage_;
+  }
   void share_out() {
     std::atomic<size_t> next{0};
-    std::exception_ptr failure;
-    std::mutex mutex;
-    kernels::parallel_for(weights_.threads_, weights_.threads_, [&](int64_t) noexcept {
-      try {
-        for (size_t i = 0; (i = next.fetch_add(1)) < jobs_.size();) pack(jobs_[i]);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        failure = std::current_exception();
-      }
+    try_for_each(weights_.threads_, weights_.threads_, [&](int64_t) {
+      for (size_t i = 0; (i = next.fetch_add(1)) < jobs_.size();) pack(jobs_[i]);
     });
-    if (failure != nullptr) std::rethrow_exception(failure);
   }
   void pack(Job& job) const {
     const Packed& item = *job.item;
     const Edge& edge = *item.node->inputs[item.input];
-    if (edge.data->in_file) populate(edge.data->bytes, weights_.threads_);
-    item.node->op->pack(PackContext(*item.node, job.inputs, job.outputs, job.choice, item.input,
-                                    *edge.constant, weights_.packed_arena_.data() + item.offset));
-    if (edge.data->in_file) drop_(edge.data->bytes);
+    const TensorData& data = *edge.data;
+    TensorView raw = *edge.constant;
+    if (job.passage != nullptr) {
+      raw.data = job.passage;
+      for_parts(data.bytes.size(), weights_.threads_, [&](size_t begin, size_t size) {
+        data.read(static_cast<int64_t>(begin), {job.passage + begin, size});
+      });
+    } else if (data.in_file) {
+      for_parts(data.bytes.size(), weights_.threads_,
+                [&](size_t begin, size_t size) { populate_for_reading(data.bytes.subspan(begin, size)); });
+    }
+    item.node->op->pack(PackContext(*item.node, job.inputs, job.outputs, job.choice, item.input, raw,
+                                    weights_.packed_arena_.data() + item.offset));
+    if (job.passage == nullptr && data.in_file) drop_(data.bytes);
   }
 
   const Weights& weights_;
@@ -377,6 +416,8 @@ class Weights::Packer {
   BumpArena* arena_ = nullptr;
   std::vector<Job> jobs_;
   int64_t raw_ = 0;
+  int64_t packed_to_ = 0;                      // what is packed, or is about to be, ends here
+  int64_t passage_ = weights_.packed_bytes();  // what is in passage begins here
 };
 
 void Weights::pack_all(const Drop& drop) {
@@ -387,6 +428,9 @@ void Weights::pack_all(const Drop& drop) {
   };
   // What only packing reads goes first, and is given back piece by piece: it is not there beside all that is
   // packed.
+  for (const Packed& item : tables_->packed) {
+    if (passes(item)) packer.pass_behind(item);
+  }
   for (const std::byte* piece : tables_->passing) {
     for (const Packed& item : tables_->packed) {
       if (piece_of(item) == piece) packer.add(item);
