@@ -402,6 +402,19 @@ def test_static_of_halves(half_model, tmp_path):
     assert [node.op_type for node in onnx.load(str(out)).graph.node] == ["Cast", "MatMul", "Cast"]
 
 
+def test_updates_that_add_up_stay_wide(tmp_path):
+    """ONNX Runtime has no half form of ScatterElements that adds."""
+    scatter = [helper.make_node("ScatterElements", ["x", "i", "x"], [name], name=name, axis=0, reduction=reduction)
+               for name, reduction in (("t", "add"), ("u", "none"))]
+    graph = helper.make_graph(scatter, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 2]),
+                                             helper.make_tensor_value_info("i", TensorProto.INT64, [2, 2])],
+                              [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2]) for name in "tu"])
+    path, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8), str(path))
+    report = q.convert_float_to_float16(path, out)
+    assert [name for name, *_ in report.quantized] == ["u"]
+
+
 def test_what_stays_wide_is_widened_once(tmp_path):
     nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("TopK", ["a", "k"], ["t", "i"]), helper.make_node("TopK", ["a", "k"], ["u", "j"], largest=0)]
     graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 8])],

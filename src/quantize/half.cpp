@@ -118,7 +118,13 @@ class HalfRewriter : public Rewriter {
     if (!options_.filter.wants(node)) return true;
     if (std::find(std::begin(kKeptWide), std::end(kKeptWide), node.op_type) != std::end(kKeptWide))
       return true;
-    return !takes_halves(node);
+    return combines_updates(node) || !takes_halves(node);
+  }
+  // ONNX Runtime adds and multiplies into places only what has 32 bits or more.
+  static bool combines_updates(const Node& node) {
+    const Attribute* reduction = node.attribute("reduction");
+    return (node.op_type == "ScatterElements" || node.op_type == "ScatterND") && reduction != nullptr &&
+           reduction->s != "none";
   }
 
   // Whether the operator itself agrees: what was floats of 32 bits comes out in 16.

@@ -1,4 +1,4 @@
-// node probe.js LIST DIRECTORY: loads every model that LIST names, makes inputs for it that ONNX Runtime accepts, and runs it.
+// node probe.js LIST DIRECTORY [exact]: loads every model that LIST names, makes inputs for it that ONNX Runtime accepts, and runs it.
 // A line of JSON for each: {model, outcome: load|run|ok, error, inputs, outputs}; tensors are in files below DIRECTORY.
 // Whoever reads sees by a missing line which model ended the process.
 'use strict';
@@ -73,7 +73,8 @@ async function probe(model, directory) {
   let session, error;
   try {
     session = await ort.InferenceSession.create(model, {
-      intraOpNumThreads: 1, interOpNumThreads: 1, logSeverityLevel: 4, extra: { session: { x64quantprecision: '1' } },
+      intraOpNumThreads: 1, interOpNumThreads: 1, logSeverityLevel: 4,
+      ...(process.argv[4] === 'exact' && { extra: { session: { x64quantprecision: '1' } } }),
     });
   } catch (problem) {
     return { outcome: 'load', error: problem.message };
