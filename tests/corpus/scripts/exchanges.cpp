@@ -1,8 +1,8 @@
-// Prices of thirty exchanges as Cap'n Proto messages. Each tick has a message of its own, or each exchange has one that is filled anew:
-// what it held before stays in its arena, which nothing is ever given back to.
-//capnp @0xd1f2a3b4c5d6e7f8;
-//capnp struct Exchange { name @0 :Text; lines @1 :List(Line); }
-//capnp struct Line { share @0 :Text; price @1 :Float64; count @2 :UInt32; }
+// Prices of thirty exchanges as Cap'n Proto messages. Each tick has a message of its own, or each exchange
+// has one that is filled anew: what it held before stays in its arena, which nothing is ever given back to.
+// capnp @0xd1f2a3b4c5d6e7f8;
+// capnp struct Exchange { name @0 :Text; lines @1 :List(Line); }
+// capnp struct Line { share @0 :Text; price @1 :Float64; count @2 :UInt32; }
 #include <capnp/message.h>
 
 #include <chrono>
