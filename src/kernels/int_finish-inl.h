@@ -254,6 +254,17 @@ class IntFinisher {
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 #if HWY_TARGET == HWY_AVX3
+  // The first bytes; masks take longer than whole stores.
+  static HWY_INLINE void store_part(__m128i bytes, __mmask16 mask, uint8_t* y) {
+    if (mask == 0xFFFF) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(y), bytes);
+    } else if (mask == 0xFF) {
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(y), bytes);
+    } else {
+      _mm_mask_storeu_epi8(y, mask, bytes);
+    }
+  }
+
   // Rows of less than two vectors: four of up to one, or two of more, become one vector of bytes.
   template <bool adds, bool clamps>
   void parts_of_rows(const Tile& t) const {
@@ -288,15 +299,18 @@ class IntFinisher {
         const __m512i rows = Packer::in_order(low, high, is_signed);
         const __m128i all[] = {_mm512_castsi512_si128(rows), _mm512_extracti32x4_epi32(rows, 1),
                                _mm512_extracti32x4_epi32(rows, 2), _mm512_extracti32x4_epi32(rows, 3)};
-        for (int64_t i = 0; i < there; ++i) _mm_mask_storeu_epi8(y + i * t.y_stride, mask0, all[i]);
+        for (int64_t i = 0; i < there; ++i) store_part(all[i], mask0, y + i * t.y_stride);
       } else {
         const auto low = Packer::halve(vector(r, 0, scale0, mask0), vector(r, kLanes, scale1, mask1), zero);
         const auto high =
             Packer::halve(vector(r + 1, 0, scale0, mask0), vector(r + 1, kLanes, scale1, mask1), zero);
         const __m512i rows = Packer::in_order(low, high, is_signed);
-        const __mmask32 mask = uint32_t{mask1} << kLanes | mask0;
-        _mm256_mask_storeu_epi8(y, mask, _mm512_castsi512_si256(rows));
-        if (there > 1) _mm256_mask_storeu_epi8(y + t.y_stride, mask, _mm512_extracti64x4_epi64(rows, 1));
+        const __m256i row0 = _mm512_castsi512_si256(rows), row1 = _mm512_extracti64x4_epi64(rows, 1);
+        store_part(_mm256_castsi256_si128(row0), mask0, y);
+        store_part(_mm256_extracti128_si256(row0, 1), mask1, y + kLanes);
+        if (there == 1) continue;
+        store_part(_mm256_castsi256_si128(row1), mask0, y + t.y_stride);
+        store_part(_mm256_extracti128_si256(row1, 1), mask1, y + t.y_stride + kLanes);
       }
     }
   }

@@ -56,7 +56,7 @@ HWY_INLINE Bytes add_products(Bytes sum, Bytes weights, Bytes a) {
 #endif
 
 struct ByteForm {
-  static constexpr bool kExists = true;
+  static constexpr bool kExists = true, kHasFreeTiles = true;
   template <typename Field>
   using Row = ByteRow<Field>;
 
@@ -115,6 +115,51 @@ struct ByteForm {
     subtract_zeros<Field, columns, rows>(numbers, arranged + chunks * ByteRow<Field>::kBytes, row_bytes,
                                          column, 0, all);
     for (int64_t r = 0; r < rows; ++r) store_sums<columns>(all[r], sums + r * columns);
+  }
+
+  // One row, symmetric weights and free columns: as tile(), without a look at where the matrix ends.
+  template <typename Field, int64_t columns>
+  PLIMSOLL_NBITS_BYTES static void free_tile(const NBitsMatrix& m, const BlockNumbers<Field>& numbers,
+                                             const std::byte* arranged, int64_t column, float* sums) {
+    const RealTag d;
+    const int64_t chunks = chunk_count<Field>(m.k), column_bytes = numbers.column_bytes();
+    const int64_t blocks = numbers.blocks();
+    const auto lane_blocks = numbers.lane_blocks();
+    const uint8_t* weights = m.data + column * column_bytes;
+    const float* scales = m.scales + column * blocks;
+    const auto* a = reinterpret_cast<const int8_t*>(arranged);
+    Real all[1][columns];
+    HWY_UNROLL(4)
+    for (int64_t c = 0; c < columns; ++c) all[0][c] = hn::Zero(d);
+    for (int64_t chunk = 0; chunk < chunks; ++chunk, weights += kNBitsVector, a += ByteRow<Field>::kBytes) {
+      Bytes v[columns], sum[1][columns];
+      const int8_t* const rows[1] = {a};
+      HWY_UNROLL(4)
+      for (int64_t c = 0; c < columns; ++c) {
+        __builtin_prefetch(weights + c * column_bytes + kNBitsAhead);
+        v[c] = load_bytes(weights + c * column_bytes);
+        sum[0][c] = Bytes{};
+      }
+      add_fields<Field, 0, columns, 1>(v, rows, sum);
+      const Real row_scales =
+          hn::LoadU(d, reinterpret_cast<const float*>(a + ByteRow<Field>::kFields * kNBitsVector));
+      const float* own = scales + numbers.first_block(chunk);
+      HWY_UNROLL(4)
+      for (int64_t c = 0; c < columns; ++c) {
+        const Real scale = hn::TableLookupLanes(hn::LoadU(d, own + c * blocks), lane_blocks);
+        const Real whole = hn::ConvertTo(d, hn::Vec<WholeTag>{sum[0][c]});
+        all[0][c] = hn::MulAdd(hn::Mul(scale, row_scales), whole, all[0][c]);
+      }
+    }
+    const auto* row_sums = reinterpret_cast<const float*>(a);
+    const Real middle = hn::Set(d, Field::kMiddle);
+    for (int64_t first = 0; first < blocks; first += kNBitsLanes) {
+      const Real own = hn::Mul(hn::LoadU(d, row_sums + first), middle);
+      HWY_UNROLL(4)
+      for (int64_t c = 0; c < columns; ++c)
+        all[0][c] = hn::NegMulAdd(hn::LoadU(d, scales + c * blocks + first), own, all[0][c]);
+    }
+    store_sums<columns>(all[0], sums);
   }
 };
 #undef PLIMSOLL_NBITS_BYTES

@@ -85,6 +85,20 @@ class BlockNumbers {
     }
   }
 
+  // Columns behind which as much can be read as whole vectors of weights and scales take.
+  int64_t free_columns() const {
+    const int64_t chunks = chunk_count<Field>(m_.k);
+    const int64_t weights = chunks * kNBitsVector - column_bytes_;
+    const int64_t last = ((chunks - 1) * Field::kChunk >> block_shift_) + kNBitsLanes;
+    const int64_t scales = std::max(last, padded_blocks<Field>(m_)) - blocks_;
+    const int64_t behind = std::max((weights + column_bytes_ - 1) / column_bytes_,
+                                    (std::max<int64_t>(scales, 0) + blocks_ - 1) / blocks_);
+    return std::max<int64_t>(0, m_.n - behind);
+  }
+  // The block of a lane, among those of a chunk.
+  HWY_INLINE auto lane_blocks() const { return hn::SetTableIndices(RealTag(), lane_blocks_); }
+  int64_t first_block(int64_t chunk) const { return chunk * Field::kChunk >> block_shift_; }
+
   int64_t blocks() const { return blocks_; }
   int64_t column_bytes() const { return column_bytes_; }
   bool is_symmetric() const { return m_.zeros == nullptr && m_.real_zeros == nullptr; }
@@ -333,6 +347,7 @@ void all_rows(const NBitsMatrix& m, const BlockNumbers<Field>& numbers, const NB
 }
 
 struct FloatForm {
+  static constexpr bool kHasFreeTiles = false;
   template <typename Field>
   using Row = FloatRow<Field>;
   template <typename Field, int64_t columns, int64_t rows>

@@ -116,6 +116,16 @@ void dot_columns(const NBitsMatrix& m, NBitsForm form, const NBitsRows& p, int64
   const int64_t bytes = row_bytes(m, form);
   const BlockNumbers<Field> numbers(m);
   int64_t column = first;
+  if constexpr (Form::kHasFreeTiles) {
+    const int64_t end =
+        numbers.is_symmetric() && p.rows == 1 ? std::min(last, numbers.free_columns()) : first;
+    for (; column + kColumns <= end; column += kColumns) {
+      float* y = p.y + column;
+      Form::template free_tile<Field, kColumns>(m, numbers, static_cast<const std::byte*>(p.arranged), column,
+                                                y);
+      for (int64_t c = 0; p.bias != nullptr && c < kColumns; ++c) y[c] += p.bias[column + c];
+    }
+  }
   for (; column + kColumns <= last; column += kColumns)
     all_rows<Form, Field, kColumns>(m, numbers, p, bytes, column);
   for (; column < last; ++column) all_rows<Form, Field, 1>(m, numbers, p, bytes, column);
