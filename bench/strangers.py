@@ -20,7 +20,7 @@ from cache import cache_dir  # noqa: E402
 from compare import NODE, PLIMSOLL, BenchError, measure  # noqa: E402
 
 FOLDER = cache_dir() / "strangers"
-ZOO = ["vision", "images", "transformers", "sequences", "tables", "newcomers", "parts"]
+ZOO = ["vision", "images", "transformers", "sequences", "tables", "newcomers", "visitors", "parts"]
 OPSET = 17
 
 

@@ -118,12 +118,13 @@ class Detector(nn.Module):
         super().__init__()
         self.body = nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), nn.SiLU(), nn.Conv2d(16, 32, 3, 2, 1), nn.SiLU(), nn.Conv2d(32, 64, 3, 2, 1), nn.SiLU())
         self.head = nn.Conv2d(64, 85, 1)
+        nn.init.normal_(self.head.weight, std=4.0)  # scores that rounding cannot put into another order
         y, x = torch.meshgrid(torch.arange(40), torch.arange(40), indexing="ij")
         self.register_buffer("grid", torch.stack([x, y], -1).reshape(-1, 2).float())
 
     def forward(self, x):
         y = torch.sigmoid(self.head(self.body(x)))[0].flatten(1).t()
-        centre, size = (y[:, :2] * 2 - 0.5 + self.grid) * 8, (y[:, 2:4] * 2) ** 2 * 16
+        centre, size = (y[:, :2] * 2 - 0.5 + self.grid) * 8, (y[:, 2:4] * 2) ** 2 * 32
         boxes = torch.cat([centre - size / 2, centre + size / 2], -1)
         score, kind = (y[:, 5:] * y[:, 4:5]).max(-1)
         kept = torchvision.ops.nms(boxes, score, 0.5)

@@ -15,11 +15,17 @@ namespace plimsoll::kernels::HWY_NAMESPACE {
 
 namespace {
 
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
+
 // The instructions return the second operand on NaN, so that a NaN that has come in must be kept.
 struct Max {
   template <class V>
   HWY_INLINE V operator()(V sum, V v) const {
     return hn::IfThenElse(hn::IsNaN(sum), sum, v_max(sum, v));
+  }
+  template <class D>
+  static HWY_INLINE hn::TFromD<D> of_lanes(D d, hn::Vec<D> v) {
+    return hn::AllFalse(d, hn::IsNaN(v)) ? hn::GetLane(hn::MaxOfLanes(d, v)) : kNotANumber;
   }
 };
 struct Min {
@@ -27,11 +33,23 @@ struct Min {
   HWY_INLINE V operator()(V sum, V v) const {
     return hn::IfThenElse(hn::IsNaN(sum), sum, v_min(sum, v));
   }
+  template <class D>
+  static HWY_INLINE hn::TFromD<D> of_lanes(D d, hn::Vec<D> v) {
+    return hn::AllFalse(d, hn::IsNaN(v)) ? hn::GetLane(hn::MinOfLanes(d, v)) : kNotANumber;
+  }
 };
 struct Product {
   template <class V>
   HWY_INLINE V operator()(V sum, V v) const {
     return hn::Mul(sum, v);
+  }
+  template <class D>
+  static HWY_INLINE hn::TFromD<D> of_lanes(D d, hn::Vec<D> v) {
+    HWY_ALIGN hn::TFromD<D> lane[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
+    hn::Store(v, d, lane);
+    auto result = lane[0];
+    for (size_t k = 1; k < hn::Lanes(d); ++k) result *= lane[k];
+    return result;
   }
 };
 struct Sum {
@@ -81,11 +99,7 @@ HWY_INLINE W fold_row(const W* x, size_t count, W identity, F f) {
         hn::IfThenElse(hn::FirstN(d, count - i), load_tail(d, x + i, count - i), hn::Set(d, identity));
     s1 = f(s1, tail);
   }
-  HWY_ALIGN W lane[HWY_MAX_BYTES / sizeof(W)];
-  hn::Store(f(s0, s1), d, lane);
-  V result = hn::Set(d, lane[0]);
-  for (size_t k = 1; k < lanes; ++k) result = f(result, hn::Set(d, lane[k]));
-  return hn::GetLane(result);
+  return F::of_lanes(d, f(s0, s1));
 }
 
 template <class W>

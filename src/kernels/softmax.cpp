@@ -48,7 +48,7 @@ HWY_INLINE void map_row(const W* x, W* y, size_t count, F f) {
 }
 
 // Rows of kVecs vectors, of which the last may be narrower: from registers, read and written once.
-template <int kVecs, class W>
+template <int kVecs, bool kLogarithm, class W>
 HWY_INLINE void softmax_short_rows(const W* x, W* y, int64_t rows, size_t cols) {
   const TagFor<W> d;
   using V = VecFor<W>;
@@ -65,17 +65,30 @@ HWY_INLINE void softmax_short_rows(const W* x, W* y, int64_t rows, size_t cols) 
     for (int k = 1; k < kVecs; ++k) largest = hn::Max(largest, v[k]);
     const V shift = hn::MaxOfLanes(d, largest);
     HWY_UNROLL(4)
-    for (int k = 0; k < kVecs; ++k) v[k] = v_exp_of_negative(d, hn::Sub(v[k], shift));
-    v[kVecs - 1] = hn::IfThenElseZero(inside, v[kVecs - 1]);
-    V sum = v[0];
+    for (int k = 0; k < kVecs; ++k) v[k] = hn::Sub(v[k], shift);
+    V sum = hn::IfThenElseZero(inside, v_exp_of_negative(d, v[kVecs - 1]));
+    if (!kLogarithm) v[kVecs - 1] = sum;
     HWY_UNROLL(4)
-    for (int k = 1; k < kVecs; ++k) sum = hn::Add(sum, v[k]);
-    const V inverse = hn::Set(d, W{1} / hn::GetLane(hn::SumOfLanes(d, sum)));
+    for (int k = 0; k + 1 < kVecs; ++k) {
+      const V e = v_exp_of_negative(d, v[k]);
+      if (!kLogarithm) v[k] = e;
+      sum = hn::Add(sum, e);
+    }
+    const W total = hn::GetLane(hn::SumOfLanes(d, sum));
+    const V last = hn::Set(d, kLogarithm ? std::log(total) : W{1} / total);
     HWY_UNROLL(4)
     for (int k = 0; k + 1 < kVecs; ++k)
-      hn::StoreU(hn::Mul(v[k], inverse), d, y + static_cast<size_t>(k) * lanes);
-    store_tail(d, hn::Mul(v[kVecs - 1], inverse), y + full, width);
+      hn::StoreU(kLogarithm ? hn::Sub(v[k], last) : hn::Mul(v[k], last), d,
+                 y + static_cast<size_t>(k) * lanes);
+    const V end = kLogarithm ? hn::Sub(v[kVecs - 1], last) : hn::Mul(v[kVecs - 1], last);
+    store_tail(d, end, y + full, width);
   }
+}
+
+template <int kVecs, class W>
+HWY_INLINE void softmax_short_rows(bool logarithm, const W* x, W* y, int64_t rows, size_t cols) {
+  if (logarithm) return softmax_short_rows<kVecs, true>(x, y, rows, cols);
+  softmax_short_rows<kVecs, false>(x, y, rows, cols);
 }
 
 template <class W>
@@ -83,17 +96,15 @@ HWY_INLINE void softmax_rows(bool logarithm, const W* x, W* y, int64_t rows, int
   const TagFor<W> d;
   using V = VecFor<W>;
   const auto n = static_cast<size_t>(cols);
-  if (!logarithm) {
-    switch ((n + hn::Lanes(d) - 1) / hn::Lanes(d)) {
-      case 1:
-        return softmax_short_rows<1>(x, y, rows, n);
-      case 2:
-        return softmax_short_rows<2>(x, y, rows, n);
-      case 3:
-        return softmax_short_rows<3>(x, y, rows, n);
-      case 4:
-        return softmax_short_rows<4>(x, y, rows, n);
-    }
+  switch ((n + hn::Lanes(d) - 1) / hn::Lanes(d)) {
+    case 1:
+      return softmax_short_rows<1>(logarithm, x, y, rows, n);
+    case 2:
+      return softmax_short_rows<2>(logarithm, x, y, rows, n);
+    case 3:
+      return softmax_short_rows<3>(logarithm, x, y, rows, n);
+    case 4:
+      return softmax_short_rows<4>(logarithm, x, y, rows, n);
   }
   for (int64_t r = 0; r < rows; ++r, x += cols, y += cols) {
     const W largest = row_max(x, n);

@@ -173,6 +173,40 @@ void pool_taps(const T* plane, int64_t width, const Tap* ys, int64_t rows, const
   }
 }
 
+// The sum over a bin's samples as one over the elements that they touch: few of them, the same for all
+// channels.
+class FlatTaps {
+ public:
+  static constexpr int64_t kMost = 256;
+  FlatTaps(const Tap* ys, int64_t rows, const Tap* xs, int64_t cols, int64_t width) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < cols; ++j) {
+        const Tap &v = ys[i], &h = xs[j];
+        add(v.low * width + h.low, (1 - v.weight) * (1 - h.weight));
+        add(v.low * width + h.high, (1 - v.weight) * h.weight);
+        add(v.high * width + h.low, v.weight * (1 - h.weight));
+        add(v.high * width + h.high, v.weight * h.weight);
+      }
+    }
+  }
+  template <typename T>
+  double sum(const T* plane) const {
+    double even = 0, odd = 0;  // there are four for every sample
+    for (int64_t i = 0; i < count_; i += 2) {
+      even += weights_[i] * static_cast<double>(load_inline(plane[offsets_[i]]));
+      odd += weights_[i + 1] * static_cast<double>(load_inline(plane[offsets_[i + 1]]));
+    }
+    return even + odd;
+  }
+
+ private:
+  void add(int64_t offset, double weight) { offsets_[count_] = offset, weights_[count_++] = weight; }
+
+  int64_t count_ = 0;
+  int64_t offsets_[kMost];
+  double weights_[kMost];
+};
+
 // One bin of all channels.
 template <typename T>
 void pool_bin(bool average, const Samples& rows, const Samples& cols, const T* x, T* y, int64_t channels,
@@ -181,6 +215,12 @@ void pool_bin(bool average, const Samples& rows, const Samples& cols, const T* x
   Tap ys[kTaps], xs[kTaps];
   const bool fits = rows.last - rows.first <= kTaps && cols.last - cols.first <= kTaps;
   int64_t y_count = fill_taps(rows, rows.first, height, ys), x_count = fill_taps(cols, cols.first, width, xs);
+  if (average && fits && 4 * y_count * x_count <= FlatTaps::kMost) {
+    const FlatTaps taps(ys, y_count, xs, x_count, width);
+    for (int64_t k = 0; k < channels; ++k)
+      y[k * bins] = narrowed<T>(taps.sum(x + k * height * width) / std::max(count, 1.0));
+    return;
+  }
   for (int64_t k = 0; k < channels; ++k) {
     Pooled p;
     const T* plane = x + k * height * width;

@@ -217,6 +217,23 @@ void top_of_line(const RunContext& c, const T* in, const Lines& s, int64_t out_a
 
 constexpr int64_t kColumns = 8;  // as many lists of a few keys have room where are_few is true
 
+// Whether any of kColumns elements may come before the last of its own line.
+template <typename T>
+bool any_may_be_before(const T* row, const T* last, bool largest) {
+  uint32_t any = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    if (largest) {
+      for (int64_t i = 0; i < kColumns; ++i) any |= static_cast<uint32_t>(!(row[i] <= last[i]));
+    } else {
+      for (int64_t i = 0; i < kColumns; ++i) any |= static_cast<uint32_t>(!(row[i] >= last[i]));
+    }
+  } else {
+    for (int64_t i = 0; i < kColumns; ++i)
+      any |= static_cast<uint32_t>(may_be_before(row + i, 1, last[i], largest));
+  }
+  return any != 0;
+}
+
 // Up to kColumns lines side by side, row by row: most elements are only compared with the last that is kept.
 template <typename T>
 void top_of_columns(const RunContext& c, const T* in, const Lines& s, int64_t columns, int64_t out_at,
@@ -235,6 +252,7 @@ void top_of_columns(const RunContext& c, const T* in, const Lines& s, int64_t co
   }
   for (int64_t i = s.k; i < s.size; ++i) {
     const T* row = in + i * s.inner;
+    if (columns == kColumns && !any_may_be_before(row, last, s.largest)) continue;
     for (int64_t column = 0; column < columns; ++column) {
       if (!may_be_before(row + column, 1, last[column], s.largest)) continue;
       if (insert_key(key_at(in + column, s.inner, i, flip), list(column), s.k)) set_last(column);

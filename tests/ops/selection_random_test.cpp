@@ -1,5 +1,6 @@
 // What chooses, compares or samples elements, on random shapes against plain loops: TopK, Gather along any
-// axis, NonMaxSuppression, NonZero, GatherND, GridSample, ReduceLogSumExp, Pow, rows that broadcast.
+// axis, NonMaxSuppression, NonZero, GatherND, GridSample, RoiAlign, ReduceLogSumExp, Pow, rows that
+// broadcast.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -222,6 +223,58 @@ TEST(GridSample, RandomPlanesAgainstFourElements) {
         .run()
         .expect<float>(0, {batch, channels, rows, cols}, y, 1e-4);
     if (HasFailure()) FAIL() << h << " x " << w;
+  }
+}
+
+// Few samples of a bin and many, regions that leave the image.
+TEST(RoiAlign, RandomRegionsAgainstEverySample) {
+  Dice dice(8);
+  for (int round = 0; round < 30; ++round) {
+    const int64_t channels = dice.pick(1, 4), h = dice.pick(1, 12), w = dice.pick(1, 12),
+                  bins = dice.pick(1, 4);
+    const int64_t ratio = dice.pick(1, round % 5 == 0 ? 12 : 3);
+    const auto x = dice.reals(2 * channels * h * w, -2, 2);
+    const float left = dice.real(-3, 8), top = dice.real(-3, 8);
+    const std::vector<float> roi = {left, top, left + dice.real(0.5f, 9), top + dice.real(0.5f, 9)};
+    std::vector<float> y;
+    for (int64_t bin = 0; bin < channels * bins * bins; ++bin) {
+      const float* plane = x.data() + (channels + bin / bins / bins) * h * w;
+      double sum = 0;
+      for (int64_t sample = 0; sample < ratio * ratio; ++sample) {
+        const auto place = [&](int64_t axis, int64_t cell, int64_t n, int64_t size) {
+          const double low = double{roi[static_cast<size_t>(axis)]} - 0.5;
+          const double length = double{roi[static_cast<size_t>(axis + 2)]} - 0.5 - low;
+          const double at = low + length / static_cast<double>(bins) *
+                                      (static_cast<double>(cell) +
+                                       (static_cast<double>(n) + 0.5) / static_cast<double>(ratio));
+          return at < -1 || at > static_cast<double>(size)
+                     ? NAN
+                     : std::clamp(at, 0.0, static_cast<double>(size - 1));
+        };
+        const double row = place(1, bin / bins % bins, sample / ratio, h),
+                     column = place(0, bin % bins, sample % ratio, w);
+        if (std::isnan(row) || std::isnan(column)) continue;
+        const auto r = static_cast<int64_t>(row), k = static_cast<int64_t>(column);
+        const double v = row - static_cast<double>(r), u = column - static_cast<double>(k);
+        const auto value = [&](int64_t i, int64_t j) {
+          return double{plane[std::min(i, h - 1) * w + std::min(j, w - 1)]};
+        };
+        sum += (1 - v) * ((1 - u) * value(r, k) + u * value(r, k + 1)) +
+               v * ((1 - u) * value(r + 1, k) + u * value(r + 1, k + 1));
+      }
+      y.push_back(static_cast<float>(sum / static_cast<double>(ratio * ratio)));
+    }
+    OpCase("RoiAlign", 16)
+        .input<float>({2, channels, h, w}, x)
+        .input<float>({1, 4}, roi)
+        .input<int64_t>({1}, {1})
+        .attr("output_height", bins)
+        .attr("output_width", bins)
+        .attr("sampling_ratio", ratio)
+        .threads(2)
+        .run()
+        .expect<float>(0, {1, channels, bins, bins}, y, 1e-4);
+    if (HasFailure()) FAIL() << h << " x " << w << ", " << ratio;
   }
 }
 
