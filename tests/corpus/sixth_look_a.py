@@ -17,7 +17,7 @@ SIXTH_LOOK_A = set(PROGRAMS)
 
 # C, C++, Rust and Go with libraries.
 Program("capnproto", "g++ capnproto libcapnp-dev", compiled("exchanges.cpp", "sh", "-c", """
-    sed -n 's,^//capnp ,,p' @in > exchanges.capnp
+    sed -n 's,^// capnp ,,p' @in > exchanges.capnp
     capnp compile -oc++ exchanges.capnp
     g++ -O1 -I. @in exchanges.capnp.c++ -o @out -lcapnp -lkj"""))
 Program("crossbeam", "rustc cargo librust-crossbeam-epoch-dev", compiled("settings.rs", "sh", "-ec", r"""
