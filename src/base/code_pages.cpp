@@ -45,6 +45,11 @@ bool is_of_file(uint64_t entry) {
   return (entry >> 63) != 0 && ((entry >> 61) & 1) != 0;
 }
 
+// Somewhere, and not as the file has it: a debugger was here.
+bool is_ours(uint64_t entry) {
+  return (entry >> 62) != 0 && !is_of_file(entry);
+}
+
 }  // namespace
 
 void drop_code_pages() noexcept {
@@ -52,11 +57,12 @@ void drop_code_pages() noexcept {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const Descriptor map(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   if (!map) return;
-  constexpr uintptr_t kAtOnce = 256;
+  constexpr uintptr_t kAtOnce = 4096;
   uint64_t entries[kAtOnce];
   uintptr_t begin = 0, end = 0;  // pages to drop that are not dropped yet
   const auto drop = [&] {
     if (begin < end) ::madvise(reinterpret_cast<void*>(begin * page), (end - begin) * page, MADV_DONTNEED);
+    begin = end = 0;
   };
   // Whole pages: the first and the last may hold something else.
   for (uintptr_t first = (code.begin + page - 1) / page; first < code.end / page; first += kAtOnce) {
@@ -65,13 +71,14 @@ void drop_code_pages() noexcept {
     if (::pread(map.get(), entries, static_cast<size_t>(size),
                 static_cast<off_t>(first * sizeof(uint64_t))) != size)
       break;
+    // Dropping what is not there does nothing, so that most of it goes by one call.
     for (uintptr_t i = 0; i < count; ++i) {
-      if (!is_of_file(entries[i])) continue;
-      if (first + i != end) {
+      if (is_of_file(entries[i])) {
+        if (begin == end) begin = first + i;
+        end = first + i + 1;
+      } else if (is_ours(entries[i])) {
         drop();
-        begin = first + i;
       }
-      end = first + i + 1;
     }
   }
   drop();

@@ -3,6 +3,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <immintrin.h>
+#include <sys/platform/x86.h>
 #endif
 
 namespace plimsoll {
@@ -13,10 +14,10 @@ struct Registers {
   unsigned a = 0, b = 0, c = 0, d = 0;
 };
 
-Registers ask(unsigned leaf, unsigned subleaf = 0) {
-  Registers r;
-  __cpuid_count(leaf, subleaf, r.a, r.b, r.c, r.d);
-  return r;
+// As C's library asked when it was started.
+Registers answer(unsigned leaf) {
+  const unsigned(&found)[4] = __x86_get_cpuid_feature_leaf(leaf)->cpuid_array;
+  return {found[0], found[1], found[2], found[3]};
 }
 
 constexpr unsigned bit(unsigned number) {
@@ -33,22 +34,20 @@ __attribute__((target("xsave"))) unsigned saved_registers() {
 
 Processor ask_processor() {
   Processor has;
-  const unsigned leaves = ask(0).a;
-  if (leaves < 7) return has;
-  const Registers old = ask(1);
+  const Registers old = answer(CPUID_INDEX_1);
   has.ssse3 = has_all(old.c, bit_SSSE3);
   has.sse4 = has.ssse3 && has_all(old.c, bit_SSE4_1 | bit_SSE4_2 | bit_PCLMUL | bit_AES);
   if (!has.sse4 || !has_all(old.c, bit_OSXSAVE)) return has;
   constexpr unsigned kVectors = bit(1) | bit(2), kVectors512 = kVectors | bit(5) | bit(6) | bit(7);
   const unsigned saved = saved_registers();
   if (!has_all(saved, kVectors)) return has;
-  const Registers young = ask(7), extended = ask(0x80000001);
+  const Registers young = answer(CPUID_INDEX_7), extended = answer(CPUID_INDEX_80000001);
   has.avx2 = has_all(old.c, bit_AVX | bit_FMA | bit_F16C) &&
              has_all(young.b, bit_AVX2 | bit_BMI | bit_BMI2) && has_all(extended.c, bit_LZCNT);
   if (!has.avx2) return has;
   has.avx512 = has_all(saved, kVectors512) &&
                has_all(young.b, bit_AVX512F | bit_AVX512VL | bit_AVX512DQ | bit_AVX512BW | bit_AVX512CD);
-  const Registers younger = young.a >= 1 ? ask(7, 1) : Registers();
+  const Registers younger = answer(CPUID_INDEX_7_ECX_1);
   has.avx_vnni = has_all(younger.a, bit_AVXVNNI);
   if (!has.avx512) return has;
   has.avx512_vnni = has_all(young.c, bit_AVX512VNNI);

@@ -13,7 +13,8 @@ struct Processor {
   bool amx_int8 = false, amx_bf16 = false;  // whether Linux lets us use them is to be asked
 };
 
-// Asked once: a hypervisor answers each question in microseconds. Nothing on other machines than x86-64.
+// What C's library was told when the process started: a hypervisor answers each question in microseconds.
+// Nothing on other machines than x86-64.
 const Processor& processor() noexcept;
 
 }  // namespace plimsoll

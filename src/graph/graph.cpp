@@ -158,6 +158,32 @@ void for_each_dependency(const Node& node, const Graph* graph, F&& f) {
   }
 }
 
+// Whether every node comes behind the nodes that it depends on. False too where that would take a large
+// table.
+bool is_sorted(Graph& graph, std::pmr::memory_resource* tables) {
+  const ArenaVector<Node*>& nodes = graph.nodes;
+  if (nodes.empty()) return true;
+  uint32_t first = nodes.begin()[0]->id, last = first;
+  for (const Node* node : nodes) {
+    first = std::min(first, node->id);
+    last = std::max(last, node->id);
+  }
+  constexpr size_t kSparse = 64;
+  if (last - first > kSparse * nodes.size()) return false;
+  std::pmr::vector<bool> is_behind(last - first + 1, false, tables);
+  bool sorted = true;
+  for (const Node* node : nodes) {
+    for_each_dependency(*node, &graph, [&](const Edge* edge) {
+      const Node* maker = edge->producer;
+      if (maker == nullptr) return;
+      sorted = sorted && maker->id >= first && maker->id <= last && is_behind[maker->id - first];
+    });
+    if (!sorted) return false;
+    is_behind[node->id - first] = true;
+  }
+  return true;
+}
+
 }  // namespace
 
 void Graph::sort() {
@@ -166,6 +192,7 @@ void Graph::sort() {
 }
 
 void sort_nodes(Graph& graph, std::pmr::memory_resource* tables) {
+  if (is_sorted(graph, tables)) return;  // sorting would change nothing
   ArenaVector<Node*>& nodes = graph.nodes;
   using Numbers = std::pmr::vector<uint32_t>;
   // Of this graph's own nodes: a model may have many small bodies.

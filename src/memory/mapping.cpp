@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "base/mapped_file.h"
+#include "memory/huge_page.h"
 
 namespace plimsoll {
 
@@ -19,19 +20,18 @@ int64_t page_bytes() noexcept {
 
 namespace {
 
-constexpr int64_t kHugePage = 2 << 20;
 constexpr int64_t kSeldomFilled = 64 << 10;
 constexpr int kAnonymous = MAP_PRIVATE | MAP_ANONYMOUS;
 
 // Addresses that begin at a huge page, not yet memory; null if there are none.
 void* reserve_at_huge_page(int64_t bytes) {
-  const int64_t reserved = bytes + kHugePage;
+  const int64_t reserved = bytes + kHugePageBytes;
   void* found = ::mmap(nullptr, static_cast<size_t>(reserved), PROT_NONE, kAnonymous | MAP_NORESERVE, -1, 0);
   if (found == MAP_FAILED) return nullptr;
   auto* begin = static_cast<std::byte*>(found);
-  const auto before = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(begin) % uint64_t{kHugePage});
+  const auto before = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(begin) % uint64_t{kHugePageBytes});
   if (before > 0) ::munmap(begin, static_cast<size_t>(before));
-  ::munmap(begin + before + bytes, static_cast<size_t>(kHugePage - before));
+  ::munmap(begin + before + bytes, static_cast<size_t>(kHugePageBytes - before));
   return begin + before;
 }
 
@@ -47,7 +47,7 @@ Mapping::Mapping(int64_t size, bool guard) {
   const int64_t rounded = round_up(size, page_bytes());
   const int64_t guard_bytes = guard ? page_bytes() : 0;
   const auto bytes = static_cast<size_t>(rounded + guard_bytes);
-  void* place = rounded < kHugePage ? nullptr : reserve_at_huge_page(rounded + guard_bytes);
+  void* place = rounded < kHugePageBytes ? nullptr : reserve_at_huge_page(rounded + guard_bytes);
   void* mapping =
       ::mmap(place, bytes, PROT_READ | PROT_WRITE, kAnonymous | (place == nullptr ? 0 : MAP_FIXED), -1, 0);
   if (mapping == MAP_FAILED) {
@@ -58,7 +58,7 @@ Mapping::Mapping(int64_t size, bool guard) {
   if (place != nullptr) ::madvise(mapping, bytes, MADV_HUGEPAGE);
   data_ = static_cast<std::byte*>(mapping);
   size_ = rounded;
-  const int64_t in_huge_pages = place == nullptr ? 0 : rounded / kHugePage * kHugePage;
+  const int64_t in_huge_pages = place == nullptr ? 0 : rounded / kHugePageBytes * kHugePageBytes;
   if (rounded > kSeldomFilled)
     populate_for_writing({data_ + in_huge_pages, static_cast<size_t>(rounded - in_huge_pages)});
   guard_ = guard_bytes;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "memory/huge_page.h"
 #include "prepare/concrete_facts.h"
 #include "prepare/memory_plan.h"
 #include "prepare/program_builder.h"
@@ -119,11 +120,22 @@ void ShapePlan::plan(const PreparedModel& model, Effort effort, int64_t most_byt
     if (facts[edge].is_concrete()) add_bound(edge);
   }
   describe(proposal);
+  if (effort == Effort::kQuick) fill_huge_page(model);
   if (tell && !updated.empty()) cluster_table_ = memory_table(clusters().clusters(named), named.level, *tell);
 }
 
 void ShapePlan::bind_weights(const Weights& weights) {
   for (Frame* frame : frames_) bind_constants(*frame, weights, kept_->known);
+}
+
+// Small pages cost as much for each 280 KiB as a huge one for 2 MiB.
+void ShapePlan::fill_huge_page(const PreparedModel& model) {
+  constexpr int64_t kWorthAHugePage = kHugePageBytes / 4, kShare = 24;
+  const int64_t planned = kept_->planned_bytes, whole = round_up(planned, kHugePageBytes);
+  const int64_t more = whole - planned;
+  const int64_t beside = model.weights().packed_bytes() + model.weights().weights_bytes();
+  if (more <= kHugePageBytes - kWorthAHugePage && more <= (beside + planned) / kShare)
+    kept_->planned_bytes = whole;
 }
 
 void ShapePlan::describe(const Proposal& proposal) {

@@ -345,8 +345,9 @@ class Weights::Packer {
   void add(const Packed& item) {
     const TensorData& data = *item.node->inputs[item.input]->data;
     const int64_t raw = data.in_file ? static_cast<int64_t>(data.bytes.size()) : 0;
-    if (!jobs_.empty() &&
-        (weights_.threads_ == 1 || raw_ + raw > weights_.tables_->largest_raw || jobs_.size() == kMost))
+    const bool reaches_passage = item.offset + item.bytes > passage_;
+    if (!jobs_.empty() && (weights_.threads_ == 1 || raw_ + raw > weights_.tables_->largest_raw ||
+                           jobs_.size() == kMost || reaches_passage))
       finish();
     BumpArena& arena = jobs_.empty() ? *(arena_ = &choices_.next()) : *arena_;
     const Node& node = *item.node;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -16,9 +17,10 @@ namespace {
 
 // A model prepared and loaded without any rewrite.
 struct Loaded {
-  explicit Loaded(const ModelBuilder& builder) : bytes(builder.bytes()), budget("test", 0) {
+  explicit Loaded(const ModelBuilder& builder, int threads = 1) : bytes(builder.bytes()), budget("test", 0) {
     PrepareOptions options;
     options.level = 0;
+    options.threads = threads;
     model = std::make_unique<PreparedModel>(std::as_bytes(std::span<const char>(bytes)), options, budget);
     model->prepare();
     model->load_weights();
@@ -119,13 +121,14 @@ TEST(Weights, AConcreteShapeMustNameTheFormatOfLoad) {
 
 // A model in a file, mapped as sessions map it.
 struct LoadedFile {
-  explicit LoadedFile(const std::string& bytes, int level = 0, bool spend_memory = false)
+  explicit LoadedFile(const std::string& bytes, int level = 0, int threads = 1, bool spend_memory = false)
       : path(std::filesystem::temp_directory_path() /
              ("plimsoll_weights_" + std::to_string(::getpid()) + ".onnx")),
         budget("test", 0) {
     std::ofstream(path, std::ios::binary) << bytes;
     PrepareOptions options;
     options.level = level;
+    options.threads = threads;
     options.spend_memory = spend_memory;
     model = std::make_unique<PreparedModel>(path.string(), options, budget);
     model->prepare();
@@ -167,6 +170,50 @@ std::string table_model(bool also) {
   return model.bytes();
 }
 
+// Products one behind the other, each with a weight of its own numbers.
+void add_products(ModelBuilder& model, const std::vector<int64_t>& columns) {
+  int64_t rows = 64;
+  Edge* x = model.input("x", ElementType::kFloat, {"n", "64"});
+  for (size_t i = 0; i < columns.size(); ++i) {
+    std::vector<float> numbers(static_cast<size_t>(rows * columns[i]));
+    std::iota(numbers.begin(), numbers.end(), 1000.0f * static_cast<float>(i));
+    x = model.node("MatMul",
+                   {x, model.constant<float>("w" + std::to_string(i), {rows, columns[i]}, numbers)})[0];
+    rows = columns[i];
+  }
+  model.output(x);
+}
+
+TEST(Weights, WhatPassesThroughTheArenaIsPackedAsWhatIsMapped) {
+  // Small and large ones in turn, and at the end two side by side of which the last finds no room there.
+  ModelBuilder model;
+  add_products(model, {16, 700, 64, 64, 2000, 600, 8, 700, 700, 1000});
+  for (const int threads : {1, 2, 5}) {
+    const Loaded mapped(model, threads);
+    LoadedFile copied(model.bytes(), 0, threads);
+    copied.model->load_weights();
+    const Weights &expected = mapped.model->weights(), &found = copied.model->weights();
+    ASSERT_GT(expected.packed_bytes(), 8 << 20);
+    ASSERT_EQ(found.packed_bytes(), expected.packed_bytes());
+    for (const Node* node : copied.model->graph().nodes) {
+      const int64_t at = found.packed_offset(*node, 1);
+      EXPECT_EQ(std::memcmp(found.packed_base() + at, expected.packed_base() + at,
+                            node->inputs[1]->data->bytes.size()),
+                0)
+          << node->inputs[1]->name << ", threads " << threads;
+    }
+  }
+}
+
+TEST(Weights, AFileThatEndsEarlyIsAnErrorWhereItIsRead) {
+  ModelBuilder model;
+  add_products(model, {8192, 80, 8192});
+  LoadedFile loaded(model.bytes());
+  constexpr uintmax_t kInTheFirst = 1 << 20;
+  std::filesystem::resize_file(loaded.path, kInTheFirst);
+  EXPECT_THROW(loaded.model->load_weights(), Error);
+}
+
 TEST(Weights, RowsOfATableAreReadFromTheFile) {
   LoadedFile loaded(table_model(false));
   loaded.model->load_weights();
@@ -200,12 +247,12 @@ TEST(Weights, ATableThatSomebodyTakesAsAWholeIsMapped) {
 
 // Where reading rows is most of what a run does, memory may be spent on the table.
 TEST(Weights, ATableWhoseRowsTakeLongLiesInMemory) {
-  LoadedFile spends(table_model(false), 0, true);
+  LoadedFile spends(table_model(false), 0, 1, true);
   spends.model->load_weights();
   EXPECT_FALSE(spends.node(0).inputs[0]->by_rows);
   EXPECT_TRUE(spends.model->spends_memory());
   EXPECT_EQ(spends.model->weights().weights_bytes(), 4096 * 128 * 4);
-  LoadedFile saves(table_model(false), 0, false);
+  LoadedFile saves(table_model(false), 0, 1, false);
   EXPECT_FALSE(saves.model->spends_memory());
 }
 
@@ -218,7 +265,7 @@ TEST(Weights, ATableInFrontOfLargeProductsIsReadByRows) {
     for (int i = 0; i < 20; ++i) y = model.node("MatMul", {y, w})[0];
   }
   model.output(y);
-  LoadedFile loaded(model.bytes(), 0, true);
+  LoadedFile loaded(model.bytes(), 0, 1, true);
   EXPECT_TRUE(loaded.node(0).inputs[0]->by_rows);
   EXPECT_FALSE(loaded.model->spends_memory());
 }
