@@ -119,7 +119,16 @@ void transpose_tile(T* t, const T* s, int64_t rows, int64_t columns, int64_t sou
 // Few streams on one side, such as the three channels of an image: one pass, no tiles.
 template <typename T, int kStreams>
 void interleave(T* t, const T* s, const Plane& p) {
-  for (int64_t j = 0; j < p.dims[1]; ++j) {
+  int64_t j = 0;
+  if constexpr (kStreams == 3 && (sizeof(T) == 1 || sizeof(T) == 4)) {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const hn::FixedTag<T, 16 / sizeof(T)> d;
+    constexpr int64_t kLanes = 16 / sizeof(T);
+    for (; p.target[1] == 3 && j + kLanes <= p.dims[1]; j += kLanes)
+      hn::StoreInterleaved3(hn::LoadU(d, s + j), hn::LoadU(d, s + p.source[0] + j),
+                            hn::LoadU(d, s + 2 * p.source[0] + j), d, t + 3 * j);
+  }
+  for (; j < p.dims[1]; ++j) {
     for (int64_t i = 0; i < kStreams; ++i) t[j * p.target[1] + i] = s[i * p.source[0] + j];
   }
 }

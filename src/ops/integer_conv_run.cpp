@@ -116,19 +116,22 @@ struct PatchReader {
     const Window w = *window;
     const int64_t line = w.kernel[1] * channels, step = w.dilation[0] * w.in[1] * pixel_stride;
     const int64_t below = (w.kernel[0] - 1) * w.dilation[0], last = w.in[0] * w.in[1] * pixel_stride - width;
+    const int64_t lines = w.kernel[0], most_x = w.in[1] - w.kernel[1];
     int64_t out_y = row / w.out[1], out_x = row % w.out[1];
-    for (int64_t i = 0; i < count; ++i, to += stride) {
-      const int64_t y0 = out_y * w.stride[0] - w.begin[0], x0 = out_x * w.stride[1] - w.begin[1];
-      const int64_t at = (y0 * w.in[1] + x0) * pixel_stride;
-      const bool is_inside = y0 >= 0 && x0 >= 0 && y0 + below < w.in[0] && x0 + w.kernel[1] <= w.in[1];
-      if (is_inside && at + (w.kernel[0] - 1) * step <= last) {
+    for (int64_t i = 0; i < count; out_x = 0, ++out_y) {
+      const int64_t y0 = out_y * w.stride[0] - w.begin[0];
+      const bool is_inside = y0 >= 0 && y0 + below < w.in[0];
+      const int64_t end = std::min(count, i + w.out[1] - out_x);
+      for (int64_t x0 = out_x * w.stride[1] - w.begin[1]; i < end; ++i, x0 += w.stride[1], to += stride) {
+        const int64_t at = (y0 * w.in[1] + x0) * pixel_stride;
+        if (!is_inside || x0 < 0 || x0 > most_x || at + (lines - 1) * step > last) {
+          read_lines(row + i, to);
+          continue;
+        }
         const uint8_t* from = x + at;
         uint8_t* own = to;
-        for (int64_t k = 0; k < w.kernel[0]; ++k, from += step, own += line) copy(own, from);
-      } else {
-        read_lines(row + i, to);
+        for (int64_t k = 0; k < lines; ++k, from += step, own += line) copy(own, from);
       }
-      if (++out_x == w.out[1]) out_x = 0, ++out_y;
     }
   }
 

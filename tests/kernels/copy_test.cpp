@@ -52,6 +52,33 @@ struct Walk {
   CopyShape shape;
 };
 
+// Channels of an image, which lie one after the other or further apart, become neighbours.
+TEST(StridedCopy, InterleavesTwoOrThreeStreams) {
+  Dice dice(3);
+  for (const int64_t width : {1, 2, 4, 8}) {
+    for (const int64_t streams : {2, 3}) {
+      for (int64_t length = 2; length < 70; ++length) {
+        const int64_t apart = length + dice.pick(0, 3), padding = dice.one_of(4) ? 1 : 0;
+        std::vector<uint8_t> bytes(static_cast<size_t>(streams * apart * width));
+        for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(dice.pick(0, 255));
+        const Array<uint8_t> source(bytes);
+        const Array<uint8_t> target(((length - 1) * (streams + padding) + streams) * width);
+        CopyShape shape;
+        shape.add(streams, apart, 1);
+        shape.add(length, 1, streams + padding);
+        strided_copy(reinterpret_cast<std::byte*>(target.data()),
+                     reinterpret_cast<const std::byte*>(source.data()), shape, static_cast<size_t>(width), 1);
+        for (int64_t i = 0; i < length * streams * width; ++i) {
+          const int64_t byte = i % width, stream = i / width % streams, at = i / width / streams;
+          ASSERT_EQ(target[(at * (streams + padding) + stream) * width + byte],
+                    source[(stream * apart + at) * width + byte])
+              << streams << " streams of " << length << ", width " << width;
+        }
+      }
+    }
+  }
+}
+
 TEST(StridedCopy, RandomWalksOfEveryWidth) {
   Dice dice(1);
   for (int round = 0; round < 400; ++round) {
