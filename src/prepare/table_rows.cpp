@@ -71,7 +71,10 @@ class Estimate {
 }  // namespace
 
 bool rows_take_long(Graph& root, std::span<Edge* const> tables, TransientMemory& memory) {
-  if (tables.empty()) return false;
+  constexpr size_t kMostBytes = 64 << 20;  // what speed may cost
+  size_t bytes = 0;
+  for (const Edge* table : tables) bytes += table->data->bytes.size();
+  if (tables.empty() || bytes > kMostBytes) return false;
   Estimate estimate(tables, memory.arena());
   try {
     root.for_each_graph([&](Graph& graph) {
