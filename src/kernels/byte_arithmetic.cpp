@@ -128,10 +128,10 @@ class BytesMultiplier {
 };
 
 HWY_INLINE hn::Vec<hn::ScalableTag<uint8_t>> load_first(const uint8_t* from, int64_t count) {
-  const hn::ScalableTag<uint8_t> d;
 #if HWY_TARGET == HWY_AVX3
   return {_mm512_maskz_loadu_epi8(~uint64_t{0} >> (64 - count), from)};
 #else
+  const hn::ScalableTag<uint8_t> d;
   HWY_ALIGN uint8_t some[hn::MaxLanes(d)] = {};
   std::memcpy(some, from, static_cast<size_t>(count));
   return hn::Load(d, some);
