@@ -48,9 +48,9 @@ struct NamedOutput {
 void check_outputs(const std::string& model, std::initializer_list<NamedOutput> outputs);
 
 // Files that appear together: each is written beside its final name, commit() renames them all. What was not
-// committed is removed, directories too, if they are empty. A target that is no regular file (/dev/null) or a descriptor of ours (/dev/stdout) is
-// written in place; of a symbolic link the file that it names is replaced, or made. Who may read it stays as
-// it was.
+// committed is removed, directories too, if they are empty. A target that is no regular file (/dev/null) or a
+// descriptor of ours (/dev/stdout) is written in place; of a symbolic link the file that it names is
+// replaced, or made. Who may read it stays as it was.
 class NewFiles {
  public:
   NewFiles() = default;

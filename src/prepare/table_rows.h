@@ -9,7 +9,8 @@
 namespace plimsoll {
 
 // True if reading the rows of these tables from their file takes a share of a run's time that is worth
-// their memory, which is 64 MiB at most. Judged by what the nodes cost; of sizes that are not known, both depend on the same ones.
+// their memory, which is 64 MiB at most. Judged by what the nodes cost; of sizes that are not known, both
+// depend on the same ones.
 bool rows_take_long(Graph& root, std::span<Edge* const> tables, TransientMemory& memory);
 
 }  // namespace plimsoll
