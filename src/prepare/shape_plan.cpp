@@ -130,7 +130,7 @@ void ShapePlan::bind_weights(const Weights& weights) {
 
 // Small pages cost as much for each 280 KiB as a huge one for 2 MiB.
 void ShapePlan::fill_huge_page(const PreparedModel& model) {
-  constexpr int64_t kWorthAHugePage = kHugePageBytes / 4, kShare = 24;
+  constexpr int64_t kWorthAHugePage = kHugePageBytes / 4, kShare = 64;
   const int64_t planned = kept_->planned_bytes, whole = round_up(planned, kHugePageBytes);
   const int64_t more = whole - planned;
   const int64_t beside = model.weights().packed_bytes() + model.weights().weights_bytes();

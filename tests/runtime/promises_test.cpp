@@ -1,4 +1,5 @@
 // Told before, never crossed: what was found not to hold, one test each.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -191,6 +192,38 @@ TEST(Promises, PlanningIsInsideTheLine) {
   EXPECT_GT(session.GetMemoryReport().peak_bytes,
             session.GetMemoryReport().now_bytes);  // its tables are gone
   EXPECT_THROW(Session(env, file.path(), one_thread(plan.minimum_limit_bytes - 1)), Error);
+}
+
+// A huge page costs as much as a quarter of it in small ones: activations take their last one whole where
+// that is little beside the weights, and never for more than a 64th of all.
+TEST(Promises, ALastHugePageIsTakenWholeWhereThatIsLittle) {
+  constexpr int64_t kHugePage = 2 << 20, kSize = 1024;
+  ModelBuilder model;
+  Edge* value = model.input("x", ElementType::kFloat, {"rows", std::to_string(kSize)});
+  const std::vector<float> numbers(kSize * kSize, 0.25f);
+  for (int i = 0; i < 8; ++i)
+    value = model.node("MatMul",
+                       {value, model.constant<float>(fmt::format("w{}", i), {kSize, kSize}, numbers)})[0];
+  model.output(value);
+  const ModelFile file(model);
+  int whole = 0, others = 0;
+  for (const int64_t rows : {40, 100, 140, 160, 180, 200, 220, 240, 260}) {
+    Session session(Env(), file.path(), one_thread());
+    run(session, {rows, kSize});
+    const MemoryReport report = session.GetMemoryReport();
+    EXPECT_EQ(report.peak_bytes, session.MakePlan({{"x", {rows, kSize}}}).peak_bytes) << rows;
+    const int64_t planned = report[Account::kPlanned].peak_bytes;
+    const int64_t weights = report[Account::kPacked].now_bytes + report[Account::kWeights].now_bytes;
+    if (planned % kHugePage == 0) {
+      ++whole;
+      continue;
+    }
+    ++others;
+    const int64_t more = kHugePage - planned % kHugePage;
+    EXPECT_TRUE(more > kHugePage * 3 / 4 || more > (weights + planned) / 64) << rows << ": " << planned;
+  }
+  EXPECT_GT(whole, 0);
+  EXPECT_GT(others, 0);
 }
 
 }  // namespace plimsoll
