@@ -2,6 +2,7 @@
 // random, and bytes with bytes.
 #include "kernels/batch_norm.h"
 #include "kernels/block_dequantize.h"
+#include "kernels/byte_arithmetic.h"
 #include "kernels/channel_sums.h"
 #include "kernels/choose.h"
 #include "kernels/inner_products.h"
