@@ -137,13 +137,13 @@ class HalfRewriter : public Rewriter {
       inputs[i].constant = nullptr;  // the bytes at hand are of the other type
       changes = true;
     }
-    if (names_wide_type(node)) return true;
     std::vector<Facts> outputs;
     try {
       if (changes) outputs = infer_node(node, inputs, memory_.arena(), graph_.dims());
     } catch (const Error&) {
       return false;
     }
+    if (names_wide_type(node)) return true;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (!is_wide_type(node.outputs[i])) continue;
       if (i >= outputs.size() || outputs[i].type.type == ElementType::kFloat) return false;
